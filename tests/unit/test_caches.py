@@ -55,6 +55,15 @@ def test_clear_caches_evict_makes_files_cold_until_read(folder):
     assert residency.coverage.startswith("2 of 2")
 
 
+def test_load_files_reads_all_pages_of_all_files(folder):
+    (folder / "revs").mkdir()
+    for name in ("0", "revs/1", "revs/2"):
+        os.close(evicted_file(folder / name))
+    assert share(folder) < 0.1
+    caches.load_files(folder)
+    assert share(folder) == 1.0
+
+
 def test_cachestat_and_mincore_count_the_same_pages(folder):
     length = 3 * MIB + 100
     descriptor = evicted_file(folder / "file", length)

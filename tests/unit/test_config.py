@@ -348,6 +348,13 @@ def test_parse_yaml_hostile_text_is_user_error(text):
         parse_yaml(text, "my.yaml")
 
 
+@pytest.mark.parametrize(("text", "names_tab"), [("a:\n\tb: 1", True), ("a: @b", False)])
+def test_parse_yaml_remedy_names_tabs_only_for_a_tab(text, names_tab):
+    with pytest.raises(UserError) as refused:
+        parse_yaml(text, "my.yaml")
+    assert ("not tabs" in str(refused.value)) is names_tab, refused.value
+
+
 def test_parse_yaml_reads_numbers_and_words_of_both_versions():
     text = "[1, -20, 0x1F, 2.5, .5, 1.0e+3, true, False, null, ~, 'on', \"1:30\", 10:x, 1.10.0]"
     expected = [1, -20, 31, 2.5, 0.5, 1000.0, True, False, None, None]

@@ -47,6 +47,7 @@ def main(arguments: list[str]) -> int:
     exit_on_signals(lambda number: 128 + number, LONG_GRACE_S)
     # The script vcsbench blocks Ctrl-C (SIGINT), so that none is lost while Python starts.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    # `others` are the arguments that the parser does not know. Some actions forward them to Snakemake.
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
         unknown = shlex.join(others)
@@ -59,18 +60,19 @@ def main(arguments: list[str]) -> int:
         _flush_output()
         return code
     except BrokenPipeError:
-        # The reader has all that it wants, as in `vcsbench plan | head`.
-        message = ""
+        # The reader of the output has ended, as in `vcsbench plan | head`. So there is no error to print.
+        code = EXIT_FAILED
     except Exception as error:
-        message = describe_fault(error)
-        print(printable(message), file=sys.stderr)
+        print(printable(describe_fault(error)), file=sys.stderr)
+        # `doctor` returns EXIT_FAILED if cells cannot be measured here. So its errors have another code.
+        code = EXIT_MISCONFIGURED if options.action == "doctor" else EXIT_FAILED
     try:
         _flush_output()
     except OSError:
-        # At its end, the interpreter would flush it again and print a second error. /dev/null takes all.
+        # Python flushes the standard output again at its end, and would print a second error. So the rest of
+        # the output goes to /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    # `doctor` returns EXIT_FAILED if cells cannot be measured here. So its errors have another code.
-    return EXIT_MISCONFIGURED if options.action == "doctor" and message else EXIT_FAILED
+    return code
 
 
 def _flush_output() -> None:
@@ -88,6 +90,7 @@ def _act(options: argparse.Namespace, others: list[str]) -> int:
     """
     options.others = _with_targets_first(others)
     # The user's paths are relative to the current folder, and this process changes to the checkout below.
+    # Only the action `import` has the option `bundle`.
     for name in ("server_log", "bundle"):
         path = getattr(options, name, None)
         if path:
@@ -95,7 +98,7 @@ def _act(options: argparse.Namespace, others: list[str]) -> int:
     if options.repository and not is_url(options.repository):
         options.repository = os.path.abspath(options.repository)
     options.configfiles = [os.path.abspath(file) for file in options.configfile]
-    # For actions that mean all studies if none is named.
+    # Without a named study, the actions `baseline` and `bundle` take all studies.
     options.studies = [name for name in _study_names(options) if name != "all"]
     _check_options(options)
     keys = {**_option_keys(options), **_config_keys(options.config)}
@@ -119,17 +122,17 @@ def _with_targets_first(others: Sequence[str]) -> list[str]:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Raise UserError, with the option and its variable of make, for a value that cannot be used."""
+    """Raise UserError, which names the option, for a value that cannot be used."""
     for name in ("repository", "tree", "server_log", "study", "minutes"):
-        # `make report REPO=` passes an empty value. Without this check, the default repositories would be
-        # measured, and not the repository that the user meant.
+        # An option with an empty value would count as missing. For example, `make report REPO=` would measure
+        # the default repositories, and not the repository that the user meant.
         if getattr(options, name) == "":
             option = name.replace("_", "-")
             raise UserError(f"--{option}: is empty. Give a value, or leave it out.")
     _check_studies(options.studies)
     if options.minutes is not None:
         _check_minutes(options.minutes)
-    # Snakemake waits for ever with no core.
+    # With 0 cores, Snakemake would wait for ever.
     if not CORES.fullmatch(options.cores):
         raise UserError(
             f"{OPTION_BY_KEY['cores']}: '{one_line(options.cores)}' is no number of cores above 0. "
@@ -173,7 +176,7 @@ def _option_keys(options: argparse.Namespace) -> Overrides:
         keys["studies"] = studies
     if options.minutes:
         keys["minutes"] = float(options.minutes)
-        # Fixed rounds would have no time limit.
+        # The configuration may fix the number of rounds, and a run with fixed rounds has no time limit.
         keys["rounds"] = None
     if options.report_only:
         keys["measure"] = "nothing"
@@ -192,10 +195,12 @@ def run(options: argparse.Namespace, keys: Overrides) -> int:
     from vcsbench.sources import detect
 
     if is_url(keys.get("repository", "")):
-        # This raises UserError for a URL of a server. It may contain a password, which must not reach a file.
+        # detect() raises UserError for the URL of a server. The URL may contain a password, which must not
+        # reach a file.
         detect(keys["repository"])
     arguments = ["--cores", options.cores, *options.others]
-    # Snakemake's options for the first of its calls. A second call, for a report after failures, gets none.
+    # Options for the first call of Snakemake only. A second call, for a report after failures, must not make
+    # anything again.
     forcing = []
     if options.force:
         forcing.append("--force")
@@ -207,7 +212,7 @@ def run(options: argparse.Namespace, keys: Overrides) -> int:
     status = run_workflow(ROOT, keys, options.configfiles, arguments, forcing)
     # After a signal (128 and more), the user waits for the prompt, so nothing more is printed.
     if not is_dry_run(arguments) and status < 128:
-        # If the configuration is wrong, Snakemake has printed the error already.
+        # The configuration is read again here. If it is wrong, Snakemake has printed the error already.
         with suppress(UserError):
             config, files = _read_configuration(options, keys)
             studies = load_config(config, ROOT, files).studies
@@ -241,15 +246,17 @@ def plan(options: argparse.Namespace, keys: Overrides) -> int:
     from vcsbench.forecast.plan_report import describe_plan
 
     project = _open_project(options, keys)
-    _ = project.expectations  # reading the property checks their files
+    # These calls raise the UserErrors that a run would raise, perhaps after minutes.
+    _ = project.expectations  # reading the property checks the files of expectations
     project.check_server_log()
     project.check_machine()
-    # For a damaged source, this raises UserError now rather than after minutes of a run.
     for source in project.used_sources():
+        # Damage of the source is found by the estimate of its size.
         source.estimate()
     for line in describe_plan(project.plan, project.repositories):
         print(words.wrapped(line), flush=True)
     for study in project.config.studies:
+        # Sentences on the weights of commands that the log of the user's server gives.
         facts = project.params_of(study).server_log_facts
         if facts:
             print(f"\nWeights of {study}")
@@ -276,7 +283,9 @@ def show(options: argparse.Namespace, keys: Overrides) -> int:
 
     project = _open_project(options, keys)
     recipe = _prepared_recipe(project, options)
+    # From what vcsbench computes the work of the command, such as the output of an untimed run.
     work = WORK_KINDS[recipe["work_kind"]].description
+    # Pairs of a name and a text, which are printed as two columns.
     facts = [
         *_facts_of_processes(recipe, options.round),
         *_facts_of_state(recipe["state"]),
@@ -292,11 +301,15 @@ def show(options: argparse.Namespace, keys: Overrides) -> int:
 
 
 def _facts_of_state(state: State) -> list[tuple[str, str]]:
-    """Return the steps of a cache state: [("once", "start-server: ..."), ..., ("warm-up", "1 run")]."""
+    """Return the steps of a cache state, and its warm-up runs, in pairs of a moment and a text.
+
+    For example: [("once", "start-server: Start the server, ..."), ..., ("warm-up", "1 run")].
+    """
     from vcsbench.measure.prepared_cell import STEPS
 
     steps = {
         "once": state["setup"],
+        # Some states have other steps before the first run than before later ones.
         "before the first": state.get("first", []),
         "before each run": state["prepare"],
     }
@@ -304,10 +317,12 @@ def _facts_of_state(state: State) -> list[tuple[str, str]]:
     for moment, names in steps.items():
         for name in names:
             facts.append((moment, f"{name}: {STEPS[name].description}"))
-    warmup = words.count_of(state["warmup"], "run")
-    # In a cold state with `discard`, one run does not count if no cold run has read the copy lately.
     if state.get("discard") and not state["warmup"]:
+        # If no cold run has read the copy lately, the first one is not timed. It fills caches below this
+        # system, such as those of a hypervisor, so later cold runs are faster.
         warmup = "the first run of a copy"
+    else:
+        warmup = words.count_of(state["warmup"], "run")
     return [*facts, ("warm-up", warmup)]
 
 
@@ -339,6 +354,7 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
         facts = [("cell", place), ("command", command)]
         if cell.server:
             facts.append(("server", shlex.join(cell.server.command())))
+    # The folder of the cell's server configuration, "" without one.
     if recipe["server_folder"]:
         files = server_files(Path(recipe["server_folder"]), recipe["access"]["files"])
         facts.append(("files", ", ".join(map(str, files.values()))))
@@ -353,8 +369,11 @@ def measure(options: argparse.Namespace, keys: Overrides) -> int:
 
     project = _open_project(options, keys)
     recipe = _prepared_recipe(project, options)
+    # As in a workflow run, client and server are in a network of their own, if the recipe requires that.
     isolate_network(recipe)
     measured = measure_round(ROOT, recipe, options.round, project.config.thresholds)
+    # hyperfine's export has the times of the runs. The context has the evidence and the flags of the same
+    # runs, and flags of the whole round.
     timed_runs = read_export(options.cell, measured.export)
     for timed, run in zip(timed_runs, measured.context["runs"], strict=True):
         flags = " ".join([*run["flags"], *measured.context["flags"]]) or "none"
@@ -445,13 +464,15 @@ def _session_options(options: argparse.Namespace) -> list[str]:
 def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     """Return the study and the path of a cell, which is named with or without its study.
 
-    `fsfs/log/svn` gives ("fsfs", "log/svn"). Raise a UserError with similar names if the plan lacks the cell.
+    `fsfs/log/svn` gives ("fsfs", "log/svn"). Raise UserError if the plan does not measure the cell: with the
+    reason if it skips the cell, otherwise with similar names.
     """
     key_by_name = {f"{study}/{path}": (study, path) for study, path in plan.cell_by_key}
     for study, path in plan.cell_by_key:
-        # Without its study, a name means the first study that has the cell.
+        # A name without a study means the first study that has the cell.
         if path not in key_by_name:
             key_by_name[path] = (study, path)
+    # The user may name the folder of the cell's results.
     name = name.removeprefix("results/cells/").strip("/")
     option = OPTION_BY_KEY["cell"]
     if not name:
@@ -465,6 +486,7 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
             if cell.skip and name in (cell.path, f"{study}/{cell.path}"):
                 text = f"{name} is skipped on this machine: {cell.skip}. Use another cell."
                 raise UserError(f"{option}: {text}")
+    # Names count as similar from 0.3 on (1: equal), because a user may know only a part of a name.
     similar = difflib.get_close_matches(name, key_by_name, n=3, cutoff=0.3)
     hint = f"Similar cells: {', '.join(similar)}." if similar else "See results/grid for all cells."
     raise UserError(f"{option}: '{one_line(name)}' is not in the grid. {hint}")
@@ -497,8 +519,8 @@ def _config_keys(pairs: Sequence[str]) -> Overrides:
 def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     """Print the answers of the report, and its path; nothing without a report.
 
-    `status` is the exit code of the run, and `began` its start in seconds since 1970. If the run has failed
-    and has not written the report, the path of an older report is printed alone.
+    `status` is the exit code of the run (0: success), and `began` its start in seconds since 1970. If the run
+    failed and did not write the report, print only the path of the older report.
     """
     pages = [Path("reports", f"{study.name}.html") for study in studies]
     if not any(page.exists() for page in pages):
@@ -520,9 +542,9 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     print(f"Report: {report.resolve()}", flush=True)
 
 
-# The end of the help text of an action that forwards other arguments.
+# The end of the help text of an action that forwards unknown arguments.
 FORWARDING = " Other arguments go to Snakemake, such as -n, which lists the jobs only."
-# By the names of the actions: their functions, and True if other arguments go to Snakemake.
+# By the names of the actions: their functions, and True if unknown arguments go to Snakemake.
 ACTIONS: dict[str, tuple[Callable[..., int], bool]] = {
     "run": (run, True),
     "check": (check, True),
@@ -539,7 +561,7 @@ ACTIONS: dict[str, tuple[Callable[..., int], bool]] = {
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line, with a subcommand for each action.
+    """Return the parser of the command line, with a subcommand for each of ACTIONS.
 
     The docstring of an action's function is the help text of its subcommand.
     """
@@ -548,15 +570,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     shared = _shared_options()
     subcommands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    # `forwards` is True if the action passes unknown arguments on to Snakemake.
     for name, (act, forwards) in ACTIONS.items():
         summary = act.__doc__ or ""
-        description = summary
-        if forwards:
-            description += FORWARDING
+        description = f"{summary}{FORWARDING}" if forwards else summary
         subcommand = subcommands.add_parser(
             name, help=summary, description=description, parents=[shared], allow_abbrev=False
         )
-        # The values of options that an action does not have.
+        # An action has only some of the options minutes, cores, round and report_only. The parsed options
+        # of each action have all of them.
         subcommand.set_defaults(
             act=act, forwards=forwards, minutes=None, cores="all", round=1, report_only=False
         )
@@ -582,7 +604,7 @@ def _shared_options() -> argparse.ArgumentParser:
 
 
 def _add_options_of(action: str, forwards: bool, parser: argparse.ArgumentParser) -> None:
-    """Add the options that only some actions have. `forwards`: other arguments go to Snakemake."""
+    """Add the options that only some actions have. `forwards` is True if the action calls Snakemake."""
     add = parser.add_argument
     if forwards:
         add("--cores", default="all", help="cores for the preparation (default: all)")

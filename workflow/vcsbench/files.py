@@ -106,7 +106,8 @@ def read_rows(
 
     Values stay text, because a repository may have the name `007` or `NA`. `columns` must be in the heading.
     Raise UserError if the file is missing, not CSV or larger than `limit` bytes, if the heading has a name
-    twice, or if a row has not one field for each name. The error ends with `remedy`, a sentence.
+    twice, or if a row has not one field for each name. The error ends with `remedy`, a sentence, except for
+    a file that is too large, or no regular file.
     """
     try:
         # Spreadsheets begin a file with a byte order mark, which would be a part of the first name.
@@ -121,7 +122,7 @@ def read_rows(
         if name not in heading:
             raise UserError(f"{path}: the column `{name}` is missing. {remedy}")
     for name, occurrences in Counter(heading).items():
-        # Of two columns with the same name, a row could keep one value only.
+        # Of two columns with the same name, a row could have the value of one only.
         if occurrences > 1:
             raise UserError(f"{path}: the column `{name}` is there twice. {remedy}")
     rows = []

@@ -163,9 +163,9 @@ class Shape(NamedTuple):
 
 
 def read_shape(path: Path) -> Shape:
-    """Return the shape of the repository at a path, by its own files.
+    """Return the shape of the FSFS repository at a path, as its files in `db` state it.
 
-    Raise OSError, ValueError or UserError if it cannot be read.
+    Raise OSError, ValueError or UserError if a file cannot be read, or has no number where one must be.
     """
     database = path / "db"
     text = read_bytes(database / "format", SMALL_FILE).decode("ascii")
@@ -179,10 +179,12 @@ def read_shape(path: Path) -> Shape:
         )
     # {"layout": "sharded 1000", "addressing": "logical"}
     options = dict(line.split(" ", 1) for line in lines[1:] if " " in line)
+    # The revisions per shard. Older formats are linear, which means that they have no shards (0).
     shard = 0
     layout, *size = options.get("layout", "linear").split()
     if layout == "sharded" and size:
         shard = parse_number(size[0], LARGEST_REVISION) or 0
+    # The number of packed shards.
     packed = 0
     unpacked_file = database / "min-unpacked-rev"
     if shard and unpacked_file.exists():

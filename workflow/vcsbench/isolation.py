@@ -29,15 +29,17 @@ def isolate_network(recipe: Recipe) -> None:
     """Give this process and its children, for good, the network that a recipe requires.
 
     Call it before the process starts a thread: a network belongs to a thread and its later children. Raise
-    UserError if this process has not the right to make it.
+    UserError if this process has not the right to make a network.
     """
     # A guest has a network of its own already.
     if recipe.get("is_in_guest"):
         return
-    # "own" with root, "user" without; otherwise nothing changes (plan.recipe.Network).
+    # A new network: "own" for root, "user" for other users. With any other value (plan.recipe.Network), the
+    # process keeps its network.
     network = recipe.get("network")
     try:
         if network == "user":
+            # This enters a user namespace first, which gives the right to make a network.
             unshare_user()
         elif network == "own":
             unshare_network()

@@ -115,19 +115,18 @@ def memory() -> Memory:
     limits: list[MemoryLimit] = []
     for group in groups("memory"):
         limits += _memory_limits(group)
-    total = machine_memory_bytes("MemTotal")
-    available = machine_memory_bytes("MemAvailable")
+    machine_total = machine_memory_bytes("MemTotal")
     # All limits hold, so the smallest one decides.
     smallest = min((limit.limit_bytes for limit in limits), default=None)
-    # A limit above the memory of the machine limits nothing.
-    if total is not None and smallest is not None and smallest >= total:
-        smallest = None
-    if smallest is not None:
-        total = smallest
-    for limit in limits:
-        rest = max(0, limit.limit_bytes - limit.used_bytes)
-        available = rest if available is None else min(available, rest)
-    return Memory(total, available, limit=smallest)
+    # A limit that is not below the memory of the machine limits nothing.
+    is_limited = smallest is not None and (machine_total is None or smallest < machine_total)
+    total = smallest if is_limited else machine_total
+    # The memory that each limit and the machine leave to this process.
+    rests = [max(0, limit.limit_bytes - limit.used_bytes) for limit in limits]
+    machine_available = machine_memory_bytes("MemAvailable")
+    if machine_available is not None:
+        rests.append(machine_available)
+    return Memory(total, min(rests, default=None), limit=smallest if is_limited else None)
 
 
 def machine_memory_bytes(name: str = "MemTotal") -> int | None:
@@ -139,14 +138,16 @@ def machine_memory_bytes(name: str = "MemTotal") -> int | None:
 def quota_cores() -> float | None:
     """Return how many processors quotas let this process use, for example 1.5; None without a quota.
 
-    A quota is a time in each period: 150000 of 100000 microseconds are 1.5 processors.
+    A quota is a time in each period: 150000 of 100000 microseconds are 1.5 processors. The quotas of all
+    groups hold, so the smallest one decides.
     """
     quotas = []
     for group in groups("cpu"):
         if group.version == 1:
+            # Two files with a number each: cpu.cfs_quota_us and cpu.cfs_period_us.
             fields = [read(group.folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
         else:
-            # `150000 100000`
+            # One file with the quota and the period: `150000 100000`.
             fields = read(group.folder / "cpu.max").split()
         numbers = [parse_number(field, LARGEST_COUNT) for field in fields]
         if len(numbers) != 2:
@@ -187,13 +188,16 @@ def groups(controller: str) -> tuple[Group, ...]:
     members: list[Group] = []
     memberships = _read_memberships()
     for mount in _read_group_mounts():
+        # A membership is ["4", "cpu,cpuacct", "/docker/0123"]: `path` is that of the process's own group.
         for hierarchy, controllers, path in memberships:
-            # Version 2 has one hierarchy, with the number 0, for all controllers.
+            # Version 2 has one hierarchy, with the number 0, for all controllers. In version 1, each mount
+            # has the hierarchy of some controllers.
             if mount.version == 2:
-                is_member = hierarchy == "0"
+                is_shown = hierarchy == "0"
             else:
-                is_member = controller in mount.controllers and controller in controllers.split(",")
-            if is_member:
+                is_shown = controller in mount.controllers and controller in controllers.split(",")
+            if is_shown:
+                # The group at `path` and its ancestors, as far as the mount shows them.
                 members += _list_upwards(mount.root, mount.point, path, mount.version)
     return tuple(members)
 
@@ -261,21 +265,23 @@ def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
     Memory that the kernel can free, such as pages of files, does not count as used.
     """
     statistics = group.folder / "memory.stat"
-    prefix = ""
+    # In version 1, only numbers with this prefix include the pages of the groups below.
+    prefix = "total_" if group.version == 1 else ""
     if group.version == 1:
-        # In version 1, only numbers with this prefix include the pages of the groups below.
-        prefix = "total_"
         # These two are the least limits of the group and all its ancestors, also of ancestors that a
         # container cannot see. The usage of the ancestors is unknown here, so it counts as 0.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
             limit = number_in(statistics, name)
             if limit is not None and limit < UNLIMITED:
                 yield MemoryLimit(limit, 0)
+    # A file with a limit, and the file with the usage that counts against this limit.
     for limit_file, usage_file in LIMITS[group.version]:
         limit = parse_number(read(group.folder / limit_file), LARGEST_COUNT)
+        # Without a limit, version 1 has a number from UNLIMITED on, and version 2 the word `max`.
         if limit is None or limit >= UNLIMITED:
             continue
         used = parse_number(read(group.folder / usage_file), LARGEST_COUNT) or 0
+        # A number that the kernel does not report counts as 0.
         for name in RECLAIMABLE:
             used -= number_in(statistics, f"{prefix}{name}") or 0
         yield MemoryLimit(limit, max(0, used))

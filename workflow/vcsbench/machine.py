@@ -91,16 +91,21 @@ def can_drop_caches() -> bool:
 def host() -> Host:
     """Return the facts about this machine that contexts and reports have.
 
-    `memory_limit_bytes` and `quota_cores` are the limits of a container, None without limits. `virtualized`
-    is the vendor of the virtual machine ("QEMU"), "yes" if it is unknown, and "" for a physical machine. `id`
-    tells this machine from others with the same host name. A text that the kernel does not show is "".
+    - `id`: distinguishes this machine from others with the same host name.
+    - `cores`: the number of processors that this process may use.
+    - `memory_limit_bytes`, `quota_cores`: the limits of a container; None without limits.
+    - `virtualized`: the vendor of the virtual machine ("QEMU"), "yes" if the vendor is unknown, and "" for a
+      physical machine.
+    - `load`: the average number of running and waiting processes in the last minute.
+
+    A text that the kernel does not show is "".
     """
     name = node_name()
     cpu_info = read("/proc/cpuinfo")
     cpu = _read_field(cpu_info, "model name")
-    virtualized = ""
-    if "hypervisor" in _read_field(cpu_info, "flags").split():
-        virtualized = read("/sys/class/dmi/id/sys_vendor") or "yes"
+    is_virtual = "hypervisor" in _read_field(cpu_info, "flags").split()
+    vendor = read("/sys/class/dmi/id/sys_vendor") if is_virtual else ""
+    # Such as `PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"`.
     system = re.search(r'^PRETTY_NAME="(.*)"$', read("/etc/os-release"), re.MULTILINE)
     return {
         "name": name,
@@ -112,7 +117,7 @@ def host() -> Host:
         "memory_bytes": kernel.machine_memory_bytes(),
         "memory_limit_bytes": kernel.memory().limit,
         "quota_cores": kernel.quota_cores(),
-        "virtualized": virtualized,
+        "virtualized": (vendor or "yes") if is_virtual else "",
         "clock_source": read(CLOCK_SOURCE),
         "governor": read(SCALING_GOVERNOR),
         "load": os.getloadavg()[0],
@@ -143,11 +148,13 @@ def machine_identity(name: str, cpu: str) -> str:
 
 
 def installed_memory_bytes() -> int:
-    """Return the bytes of memory that are installed in this machine, also with another kernel.
+    """Return the bytes of memory that are installed in this machine, the same number with any kernel.
 
-    These are the blocks that the firmware reports, online or not. Without a list of them, it is the memory
-    that the kernel manages, rounded up to whole GiB.
+    They are the blocks that the firmware reports, online or not. Without a list of blocks, the result is the
+    memory that the kernel manages, rounded up to whole GiB.
     """
+    # The folder has the size of a block in hexadecimal, and a folder for each block, such as `memory32`. Some
+    # systems have none of these: an empty size raises ValueError, and a missing folder OSError.
     try:
         block_bytes = int(read(MEMORY_BLOCKS / "block_size_bytes"), 16)
         names = os.listdir(MEMORY_BLOCKS)
@@ -157,7 +164,8 @@ def installed_memory_bytes() -> int:
     blocks = [name for name in names if name.removeprefix("memory").isdigit()]
     if block_bytes and blocks:
         return block_bytes * len(blocks)
-    # A kernel leaves out the memory that it uses itself, which differs by its version.
+    # The kernel does not count the memory that it uses itself, whose size depends on its version. Rounding up
+    # hides the difference.
     kernel_bytes = kernel.machine_memory_bytes() or 0
     return math.ceil(kernel_bytes / GIB) * GIB
 

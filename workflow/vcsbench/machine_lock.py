@@ -65,12 +65,13 @@ def machine_lock() -> Iterator[int]:
     """Hold the machine's lock, and yield its descriptor. Print the holder on standard error while waiting.
 
     The timed programs inherit the descriptor, so a program that outlives its cell still keeps the lock.
-    Raise UserError if the lock file is not a plain file.
+    Raise UserError if the lock file is not a plain file, or cannot be opened.
     """
     fd = _open_lock()
     try:
-        # Somebody may have removed the file while this process waited for its lock. Then others make and lock
-        # a new file, and the lock of the removed one protects nothing. So the new file is opened and locked.
+        # _acquire() waits for the lock. It returns False if somebody has removed the file in the meantime.
+        # Then others make and lock a new file, and the lock of the removed file protects nothing. So this
+        # process opens and locks the new file.
         while not _acquire(fd):
             os.close(fd)
             fd = _open_lock()
@@ -95,20 +96,22 @@ def lock_holder() -> int:
 
 
 def describe_process(pid: int) -> str:
-    """Return a process with its user, command and start, "?" for a part that the kernel does not show.
+    """Return a process with its user, command and start.
 
-    Example: `process 4711 of ann (python -m vcsbench, started at 14:03:00)`.
+    Example: `process 4711 of ann (python -m vcsbench, started at 14:03:00)`. An unknown user or command is
+    "?", and an unknown start is left out.
     """
     user, since = "?", ""
-    # The process may have ended.
+    # os.stat() raises OSError if the process has ended.
     with suppress(OSError):
         uid = os.stat(f"/proc/{pid}").st_uid
-        user = f"user {uid}"
+        try:
+            user = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            # In a container, the user may have no name.
+            user = f"user {uid}"
         start = datetime.fromtimestamp(process_facts.started_at(pid))
         since = f", started at {start:%H:%M:%S}"
-        # In a container, the user may have no name.
-        with suppress(KeyError):
-            user = pwd.getpwuid(uid).pw_name
     # A process chooses its command line itself: control characters are escaped, and the end is cut.
     command = one_line(" ".join(process_facts.command_line(pid)) or "?", COMMAND_LENGTH)
     return f"process {pid} of {user} ({command}{since})"
@@ -136,6 +139,7 @@ def _open_lock() -> int:
     Any user may have created something with its name: a link is not followed, and a pipe does not block.
     Raise UserError if it is not a plain file, or cannot be opened after OPEN_TRIES attempts.
     """
+    # Why the last attempt failed: at first the reason for FileNotFoundError below.
     reason = "another program creates and removes it all the time"
     for _ in range(OPEN_TRIES):
         try:
@@ -145,14 +149,15 @@ def _open_lock() -> int:
                 os.close(os.open(LOCK_PATH, os.O_CREAT | os.O_EXCL, 0o644))
             fd = open_regular(LOCK_PATH, follow_links=False)
         except FileNotFoundError:
-            # Another process removed the file after its creation here.
+            # Another process removed the file between the two calls.
             continue
         except PermissionError as error:
-            # The user who created the file may not have set its mode yet (_share_lock).
+            # Another user may have just created the file, and will give the right to read it (_share_lock).
             reason = os.strerror(error.errno or 0)
             time.sleep(RETRY_S)
             continue
         except UserError:
+            # open_regular() refuses a folder, a pipe or a device.
             raise _lock_error("this is no file") from None
         except OSError as error:
             fault = "this is a link" if error.errno == errno.ELOOP else str(error.strerror)

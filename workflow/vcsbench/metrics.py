@@ -154,9 +154,9 @@ class Metric:
 def _in_mib(
     column: str, name: str, title: str, quantity: str, words: MetricWords, reading: str
 ) -> Metric:
-    """Return a metric that shows a column of bytes in MiB: `device_bytes` as `device_mib`.
+    """Return a metric that shows a column of bytes in MiB: the column `device_bytes`, the name `device_mib`.
 
-    A lower value is better, unless `words` is MORE.
+    The other arguments are fields of Metric. A lower value is better, unless `words` is MORE.
     """
     return Metric(
         name,
@@ -166,7 +166,8 @@ def _in_mib(
         reading,
         words,
         needs=(column,),
-        value=lambda part: part[column] / MIB,
+        # The only part of the metric is the column itself.
+        value=lambda parts: parts[column] / MIB,
         better=HIGH if words is MORE else LOW,
         exact=True,
     )

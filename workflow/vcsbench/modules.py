@@ -40,10 +40,11 @@ _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULT
 def cell_code(recipe: Recipe) -> str:
     """Return a digest of the modules that run for a cell with this recipe, such as "0123456789abcdef".
 
-    An edit of a module that the cell does not use must not measure the cell again.
+    A cell is measured again if its digest changes. So the digest leaves out the modules that the cell does
+    not use.
     """
     kinds = {recipe["input"], recipe["output"]}
-    # The modules that only cells with another program, input, output or system import.
+    # Modules that run.cell imports, directly or not, but only uses for cells of another kind than this one.
     unused = []
     if not recipe.get("program"):
         unused.append("subjects.strategies")
@@ -58,6 +59,7 @@ def cell_code(recipe: Recipe) -> str:
     if "committed_repository" not in kinds:
         unused += ["subjects.committed_repository", "subjects.changed_working_copy"]
         unused += ["subjects.folder_backup", "deployment.hooks"]
+    # A tuple, because a cache needs an argument that cannot change.
     return _cell_code_without(tuple(unused))
 
 
@@ -75,8 +77,8 @@ def script_code(script: str | Path) -> str:
 def code_digest(files: Iterable[str]) -> str:
     """Return a digest of files: of the syntax of Python files, and of the whole content of other files.
 
-    An edit of a comment or docstring does not change it. The digests of files that were parsed before come
-    from a cache.
+    An edit of a comment or docstring in a Python file does not change the digest, but another order of
+    `files` does. The syntax digests of files that were parsed before come from a cache.
     """
     total = hashlib.sha256()
     # The digest of a Python file's syntax, by the digest of its bytes.
@@ -84,13 +86,15 @@ def code_digest(files: Iterable[str]) -> str:
     has_new = False
     for file in files:
         content = _bytes(file)
-        digest = hashlib.sha256(content).hexdigest()
+        content_digest = hashlib.sha256(content).hexdigest()
         if file.endswith(".py"):
-            if digest not in syntax_digests:
-                syntax_digests[digest] = syntax_digest(content)
+            if content_digest not in syntax_digests:
+                syntax_digests[content_digest] = syntax_digest(content)
                 has_new = True
-            digest = syntax_digests[digest]
-        # The names count too: a module may take the place of another one.
+            digest = syntax_digests[content_digest]
+        else:
+            digest = content_digest
+        # The paths count, too, because a renamed file is another module.
         total.update(f"{os.path.relpath(file, PACKAGE)}\0{digest}\0".encode())
     if has_new:
         _store_digests(syntax_digests)
@@ -146,8 +150,8 @@ def imported_files(files: Iterable[str]) -> list[str]:
         candidates.update([f"{stem}.py", f"{stem}.sh", f"{stem}.conf"])
     # Most modules have no file in another language. A script is no file of the package, only its imports are.
     existing = candidates & _package_files()
-    # code_digest() depends on the order, and a set has another one in each process. Another key would change
-    # all digests, and measure all cells again.
+    # code_digest() depends on the order of files, and a set has another order in each process. Another sort
+    # key would change all digests, and measure all cells again.
     return sorted(existing, key=lambda file: file.split("/"))
 
 

@@ -68,9 +68,9 @@ def read_of(pid: int, name: str, errors: str = "replace") -> str:
 
 
 def listening_files(pid: int, port: int) -> set[str]:
-    """Return the links of /proc/PID/fd to the sockets that listen on a port in the network of a process.
+    """Return the links of /proc/PID/fd to the IPv4 sockets that listen on a port in the network of a process.
 
-    For example {"socket:[4711]"}.
+    For example {"socket:[4711]"}. The sockets may be those of any process in this network namespace.
     """
     sockets = set()
     # A line is `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 ...`.

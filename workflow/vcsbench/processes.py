@@ -57,9 +57,9 @@ def run_program(
 ) -> Completed:
     """Run a program to its end, and return its exit code, output and errors.
 
-    Without `env`, it has the fixed environment of all programs (program_environment). Raise ProgramError if
-    it fails or takes longer than `limit_s` (None: no limit), and OSError if it cannot be run. With
-    `may_fail`, nothing is raised: the exit code is the program's, CANNOT_RUN or TOO_LONG.
+    Without `env`, the program has the fixed environment of all programs (program_environment). Raise
+    ProgramError if it fails or takes longer than `limit_s` (None: no limit), and OSError if it cannot be run.
+    With `may_fail`, nothing is raised: the exit code is the program's, CANNOT_RUN or TOO_LONG.
     """
     words = [str(word) for word in argv]
     command = " ".join(words[:3])
@@ -71,7 +71,7 @@ def run_program(
             stderr=subprocess.PIPE,
             env=program_environment() if env is None else env,
             cwd=cwd,
-            # A wrapper may leave its program behind, with the pipes open: both are ended together.
+            # A group of its own: a wrapper may leave its program behind, and both are ended together.
             process_group=0,
         )
     except OSError as error:
@@ -144,9 +144,9 @@ class Program:
     ) -> None:
         """Start a program. Raise UserError if it cannot be run.
 
-        `failure` begins the error, for example "/srv/x: svnadmin dump failed". Without `env`, it prints
-        paths unchanged and English messages. `limit_s` is the longest time without output. A `umask` of -1
-        means the umask of this process.
+        `failure` begins later errors about the program, for example "/srv/x: svnadmin dump failed". Without
+        `env`, the program has the fixed environment of all programs. `limit_s` is the longest time without
+        output (None: no limit). A `umask` of -1 means the umask of this process.
         """
         self.failure = failure
         # The errors of the program go to a file in memory, because the disk may be full.
@@ -160,17 +160,18 @@ class Program:
                 env=program_environment() if env is None else env,
                 umask=umask,
             )
-        # ValueError: an argument has a NUL, or half of a character.
+        # Popen raises ValueError if an argument has a NUL, or half of a character.
         except (OSError, ValueError) as error:
             self._errors.close()
             raise UserError(f"{failure}: {argv[0]} cannot be run: {_explain(error)}") from error
         self._pipe = cast(io.BufferedReader, self.process.stdout)
         self.stdout = self._pipe
         if limit_s:
-            # Reading from it raises UserError if no byte comes within the limit.
+            # This replaces the plain pipe: reading raises UserError if no byte comes within the limit.
             self.stdout = io.BufferedReader(_Output(self._pipe, limit_s, failure))
         if stdin == subprocess.PIPE and self.process.stdin:
-            # With the default pipe of 64 KiB, two loads at a time take 62 s. With this one, they take 48 s.
+            # With the default pipe of 64 KiB, two loads at a time take 62 s. With this larger one, they take
+            # 48 s. The kernel may refuse the size, and the pipe then stays as it is.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self.process.stdin.fileno(), fcntl.F_SETPIPE_SZ, INPUT_BYTES)
 
@@ -252,21 +253,21 @@ def start_process(
 ) -> Process:
     """Start a program in a process group of its own, and return its process. The caller has to end it.
 
-    - env: without it, the program has the environment of all programs.
+    - env: without it, the program has the fixed environment of all programs (program_environment).
     - signal: the kernel sends it to the program when this process ends, so the program is never left behind.
-    - unprivileged: the program runs as the user of root's servers.
-    - has_session: the program gets no Ctrl-C of the terminal.
-    - adopts_orphans: the program becomes the parent of descendants whose parent has ended, so that its counts
-      include them.
-    - options: as in subprocess.Popen.
+    - unprivileged: if this process is root's, the program runs as the user of root's servers.
+    - has_session: the program has a session of its own, so it gets no Ctrl-C of the terminal.
+    - adopts_orphans: the program becomes the parent of descendants whose parent has ended, so that the
+      kernel's counts for the program include them.
+    - stdin, options: as in subprocess.Popen. By default, the input is empty.
     """
     if adopts_orphans:
-        # There is no command that sets this, so Python does it in the new process. setpriv and the program
-        # then take the place of this process, which keeps the setting.
+        # No command can set this, so Python sets it in the new process. setpriv and then the program take the
+        # place of Python in that process, and the setting stays.
         options["preexec_fn"] = _adopt_orphans
     return subprocess.Popen(
         with_pdeathsig([str(word) for word in argv], signal, unprivileged),
-        # The leader of a new session has a new group, too.
+        # A new session has a new group, too. For a program without one, 0 makes a group.
         process_group=None if has_session else 0,
         start_new_session=has_session,
         env=program_environment() if env is None else env,
@@ -339,11 +340,12 @@ def check_setpriv() -> None:
 def end(process: Process) -> None:
     """End a server with SIGTERM, and with SIGKILL if it has not ended after END_GRACE_S seconds.
 
-    Its descendants get SIGKILL first. Otherwise httpd would wait for its children, and it checks less and
-    less often whether they have ended. Do nothing if the server has ended.
+    The server's descendants get SIGKILL first. Otherwise httpd would wait for its children, and it checks
+    less and less often whether they have ended. Do nothing if the server has ended.
     """
     if process.poll() is not None:
         return
+    # The first process of the family is the server itself.
     descendants = process_facts.family(process.pid)[1:]
     send(descendants, signals.SIGKILL)
     deadline = time.monotonic() + END_GRACE_S

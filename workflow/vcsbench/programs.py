@@ -207,19 +207,22 @@ class Programs(_Places):
         """Return a digest of the Subversion libraries of this build; "" without any.
 
         They are looked for in lib, lib64 and the folders of `library_path`, and in their subfolders for an
-        architecture. A search of all subfolders would take longer than all other checks.
+        architecture, such as x86_64-linux-gnu. A search of all subfolders would take longer than all other
+        checks.
         """
-        # Programs on the PATH have no prefix. It is taken from the place of svn: /usr for /usr/bin/svn.
+        # Programs on the PATH have no prefix, so the path of svn gives it: /usr for /usr/bin/svn.
         prefix = self.prefix or str(Path(self.find("svn")).resolve().parent.parent)
         folders = [os.path.join(prefix, "lib"), os.path.join(prefix, "lib64")]
         folders += [folder for folder in self.library_path.split(":") if folder]
         libraries = set()
         for folder in folders:
+            # The patterns are libsvn_*.so* in the folder itself, and in its subfolders *-linux-*.
             for pattern in LIBRARIES:
                 for path in Path(folder).glob(pattern):
                     # A library has several names, and all but one are links.
                     if not path.is_symlink():
                         libraries.add(str(path))
+        # joined_digest() sorts the libraries, so the order of the set has no effect.
         return joined_digest(libraries)
 
 
@@ -315,18 +318,21 @@ def programs_in(argv: str) -> tuple[str, ...]:
 def binaries(
     client: Programs, clients: tuple[str, ...], server: Programs, kind: str
 ) -> Mapping[str, str]:
-    """Return the digests of all programs and libraries of a cell, for example {"client svn": "0123..."}.
+    """Return the digests of the programs of a cell, and of Subversion's libraries if it uses them.
 
-    `clients` are the names of the programs that the client runs, such as ("tar", "svn"). `kind` is a key of
-    SERVER_PROGRAMS, and "" for a cell without a server.
+    `client` and `server` find the programs of each side. `clients` are the names of the programs that the
+    client runs, such as ("tar", "svn"). `kind` is the kind of the server, such as "svnserve", and "" for a
+    cell without a server. Example: {"client svn": "0123...", "client libraries": "4567...", "server
+    svnserve": "89ab..."}.
     """
     digests = {}
     for name in clients:
         digests[f"client {name}"] = client.digest_of(name)
-    # Only Subversion has libraries of its own. Another system's programs have none of them.
+    # Only the libraries of Subversion count here. A client such as tar loads none of them.
     if any(name in SUBVERSION_PROGRAMS for name in clients):
         digests["client libraries"] = client.digest_of("libraries")
     if kind:
+        # Such as httpd and its module mod_dav_svn.
         for name in SERVER_PROGRAMS[kind]:
             digests[f"server {name}"] = server.digest_of(name)
     if kind in SUBVERSION_SERVERS:
@@ -390,7 +396,10 @@ def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
 
 
 def _list_loaded_libraries(programs: Programs, name: str, path: str) -> set[str]:
-    """Return the libraries that the loader would load for a program, and for the program that it wraps."""
+    """Return the libraries that the loader would load for a program, by its name and path.
+
+    If the file is a wrapper (a script), the libraries of the program that it runs are in the result, too.
+    """
     # With this variable, the loader lists the libraries, and does not start the program.
     variables = {**programs.environment(), "LD_TRACE_LOADED_OBJECTS": "1"}
     # A static program does not use the loader, so it really runs, and prints its version.
@@ -460,16 +469,16 @@ def missing_server_file(path: Path) -> UserError:
 
 
 def _list_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    """Return the files with some names in a folder, by their path in it. A missing name is left out.
+    """Return files in `folder`, by their path relative to it. A missing file or folder is left out.
 
-    A name may also be a folder's, and then stands for all files below it. Raise UserError for a link to
-    nothing, or for a device.
+    A name is that of a file, or that of a subfolder, which stands for all files below it. Raise UserError for
+    a name that is a link to nothing, or a device.
     """
     files = {}
     for name in names:
         path = folder / name
         is_file_or_folder = path.is_file() or path.is_dir()
-        # It may be a link to nothing, or to a device such as /dev/zero.
+        # The name may be a link to nothing, or to a device such as /dev/zero.
         if os.path.lexists(path) and not is_file_or_folder:
             raise UserError(f"{path}: this is not a regular file. Replace it, or remove it.")
         paths = path.rglob("*") if path.is_dir() else [path]

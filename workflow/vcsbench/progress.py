@@ -132,9 +132,10 @@ def read_stages(log: str | Path) -> list[Stage]:
     """Return the stages of a job from the file next to its log; [] without a readable file.
 
     Stages with the same name and unit are added up. If two threads verify repositories, for example, the
-    file has two stages "verifying", with 200 of 1,000 and 100 of 500 revisions. One with 300 of 1,500 is
-    returned.
+    file has two stages "verifying", with 200 of 1,000 and 100 of 500 revisions. One stage with 300 of 1,500
+    is returned.
     """
+    # The file is missing before the job has written it, and may be damaged, or be of another version.
     try:
         content = read_bytes(progress_file(log), SMALL_FILE)
         stages = [Stage(**fields) for fields in json.loads(content)]

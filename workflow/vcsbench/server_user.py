@@ -115,16 +115,17 @@ def _can_enter(status: os.stat_result, ids: ServerIds) -> bool:
 
 @contextlib.contextmanager
 def as_server_user() -> Iterator[None]:
-    """Read /proc in this thread as the user of root's servers. Nothing changes if this process is not root's.
+    """Read /proc in the `with` block as the user of root's servers, if this process is root's.
 
     Without CAP_SYS_PTRACE, as in a container, root may not read the open files, I/O counts and maps of
-    another user's process. The user of the process may, and the kernel compares the file-system ids.
+    another user's process. The user of the process may. The kernel decides by the file-system ids of the
+    thread, and only these ids are set.
     """
     ids = server_ids()
+    # This process is not root's, so its servers run as its own user.
     if not ids:
         yield
         return
-    # The group first, because the thread may not change it any more as the other user.
     libc.setfsgid(ids.gid)
     libc.setfsuid(ids.uid)
     try:

@@ -52,14 +52,15 @@ def is_newer(version: str, other: str) -> bool:
 def decimals(values: Iterable[object], unit: str = "") -> int:
     """Return how many decimals the numbers of a column get, from 0 to 3.
 
-    The smallest value gets three significant digits: 0.423 and 422 give 3. But no column gets more decimals
-    than one of its values has: 13.4 and 5.0 give 1. Percentages get 0. Values that are no number are ignored.
+    The smallest value gets three significant digits: 0.423 and 422 give 3. But decimals that would be 0 in
+    all values are left out: 13.4 and 5.0 give 1. Percentages get 0. Values that are no number are ignored.
     """
     numbers = [value for value in values if is_number(value)]
+    # 0 has no significant digit.
     sizes = [abs(number) for number in numbers if number]
     if not sizes or unit == "%":
         return 0
-    # The most decimals that one of the values has: 2 for 1.25 and 13.40.
+    # The most decimals of one of the values, without zeros at its end: 2 for 1.25 and 13.40.
     most = 0
     for number in numbers:
         _, _, digits = f"{number:.3f}".rstrip("0").partition(".")

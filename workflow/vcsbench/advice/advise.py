@@ -72,13 +72,14 @@ def advise(
     # A row for each cell, host and round, with the mean time of its runs.
     rounds = by_round(results.frame, axes, MEAN)
     noise_of_metric = noise_by_metric(results.frame, axes, settings.block, rounds)
+    # The errors of ratios of these times.
     noise = noise_of_metric(DEFAULT_METRIC)
-    situations: list[Situation] = []
-    # A question with `aggregate`, such as that for builds, has one answer over all cells. If a study has only
-    # such questions, a reader chooses nothing for a single situation.
-    has_only_aggregates = all(question.aggregate for question in settings.questions)
-    if not settings.questions or not has_only_aggregates:
-        situations = _situations(settings, rounds, noise)
+    # A question with `aggregate`, such as the question about builds, has one answer over all cells. In a
+    # study with only such questions, a reader chooses nothing for a single situation.
+    has_only_aggregates = bool(settings.questions) and all(
+        question.aggregate for question in settings.questions
+    )
+    situations = [] if has_only_aggregates else _situations(settings, rounds, noise)
     min_effect_pct = settings.limits.min_effect_pct
     return Advice(
         cards=_cards(settings, results, rounds, noise),
@@ -92,21 +93,24 @@ def advise(
 def _cards(
     settings: AdviceSettings, results: _Results, rounds: pd.DataFrame, noise: Noise
 ) -> list[Card]:
-    """Return the cards of a study's questions that have anything to show, in the study's order.
+    """Return a card for each question of a study that has anything to show, in the study's order.
 
-    `rounds` has a row for each cell, host and round (by_round), `noise` the errors of ratios of their times.
+    `rounds` has a row for each cell, host and round (by_round). `noise` has the errors of ratios of the times
+    in these rows.
     """
     axes = list(settings.order)
     cards = []
     for question in settings.questions:
-        # `doubles` is a latency. The question is how many clients a server carries until it has doubled.
+        # `doubles` is the name of a latency, or "". The question is then how many clients a server carries
+        # until this latency has doubled.
         if question.doubles:
             card = _capacity_card(question, axes, results)
             has_content = bool(card.candidates or card.lines)
         else:
             card = _value_card(question, settings, results)
-            # A question with one measured value has nothing to choose.
+            # A question with one measured value has no cases: there is nothing to choose.
             has_content = bool(card.cases or card.withheld or card.missing)
+            # This adds an answer over all cells for each candidate, such as a build.
             if question.aggregate:
                 averages = CaseAverages(rounds, question.axis, axes, settings.block, noise)
                 card = with_candidates(card, averages.mean)
@@ -116,18 +120,20 @@ def _cards(
 
 
 def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Results) -> Card:
-    """Return the card of a question about the values of an axis, from the tables that compare their times.
+    """Return the card of a question about the values of an axis.
 
-    Without such a table, the first measured value is compared with the others here. Only the cells of the
-    question's cases and values count.
+    It uses the study's tables that compare the elapsed times of these values. Without such a table, the first
+    measured value is compared with the others here. Only cells that the question asks about count.
     """
     axis, axes = question.axis, list(settings.order)
-    tables = _comparing_tables(results.tables, axis)
-    if not tables:
-        tables = _make_comparison(axis, settings, results.frame)
+    # If the study has no such table, one is made here.
+    tables = _comparing_tables(results.tables, axis) or _make_comparison(
+        axis, settings, results.frame
+    )
     rows = _rows_of_question(question, tables)
+    # `question.values` are the values to choose from, () for all.
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
-    # A row of the grid has one value of the axis. A comparison has two, which find_cases() checks.
+    # What selects the cells of the question, such as {"access": "http", "format": ["f6", "f7"]}.
     where = dict(question.where)
     if question.values:
         where[axis] = list(question.values)
@@ -175,17 +181,18 @@ def _choose_reference(question: CardQuestion, tables: Sequence[Table]) -> str:
 def _role_answers(
     question: CardQuestion, settings: AdviceSettings, tables: Sequence[Table]
 ) -> list[RoleAnswer]:
-    """Return the answers to a question by its other metrics, in the order of the study.
+    """Return the answers to a question by other metrics than the elapsed time, in the study's order.
 
-    One client waits for the elapsed time. A server with many clients pays its processor, a slow network the
-    bytes. A metric that no table compares is left out.
+    The elapsed time is what one client waits for. On a busy server, the server's CPU time counts more, and
+    over a slow network, the bytes. A metric that no table compares is left out.
     """
     axes = list(settings.order)
     roles = []
-    # By metric, those for whom it counts: {"server_cpu_s": "a busy server"}.
+    # `next_to` has, by metric, the reader for whom this metric counts: {"server_cpu_s": "a busy server"}.
     for metric, reader in question.next_to.items():
         tables_of_metric = _comparing_tables(tables, question.axis, metric)
         rows = _rows_of_question(question, tables_of_metric)
+        # The second result, the comparisons without a ratio, is for the card of the elapsed time only.
         cases, _ = decision.find_cases(question.axis, rows, axes, question.values)
         if cases:
             card = make_card(
@@ -215,7 +222,8 @@ def _capacity_card(question: CardQuestion, axes: Sequence[str], results: _Result
 def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
     """Return a list of one table, which compares the first measured value of an axis with the others.
 
-    The study's order decides which value is the first. Return [] with fewer than two measured values.
+    The study's order decides which value is the first. Return [] with fewer than two measured values. A table
+    is a pair of its definition and its rows.
     """
     measured = set(frame[axis])
     values = [value for value in settings.order[axis] if value in measured]
@@ -244,24 +252,25 @@ def _situations(settings: AdviceSettings, rounds: pd.DataFrame, noise: Noise) ->
 
 
 def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
-    """Return a sentence per exact metric and candidate with less or more work than the baseline.
+    """Return sentences on the tables of exact metrics: which side of a comparison does less work.
 
     Exact metrics are counts of work, such as reads: they do not depend on the speed of the machine. Example:
-    `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.` If the candidate has more work, the
-    sentence begins with the baseline.
+    `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.` A candidate that does less work than
+    the baseline in some cases and more in others gives two sentences.
     """
-    # A candidate may have less work in some cases and more in others. Smaller factors count for neither.
-    smallest = 1 + min_effect_pct / 100
+    # A case with a smaller factor counts for neither side.
+    smallest_factor = 1 + min_effect_pct / 100
     sentences = []
     for definition, rows in tables:
         metric, compare = metric_in(definition), definition["compare"]
         if not metric.exact:
             continue
         baseline = labels.value_label(compare["axis"], compare["baseline"])
+        # By candidate: the ratio baseline / candidate in each case.
         for value, ratios in _decided_ratios(rows).items():
             candidate = labels.value_label(compare["axis"], value)
-            less = [ratio for ratio in ratios if ratio >= smallest]
-            more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest]
+            less = [ratio for ratio in ratios if ratio >= smallest_factor]
+            more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest_factor]
             # The side with less work begins the sentence.
             for subject, other, factors in (
                 (candidate, baseline, less),

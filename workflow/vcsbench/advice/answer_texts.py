@@ -104,13 +104,15 @@ def answer_without_choice(
     if kind in NO_DECISION:
         text = NO_DECISION[kind]
     elif kind == AnswerKind.EQUAL:
-        number = sum(case.decides(context.current) for case in cases)
-        text = f"within {context.min_effect_pct:g} %{in_cases(number, len(cases))}"
+        # A case may also be undecided.
+        equal_cases = [case for case in cases if case.decides(context.current)]
+        text = f"within {context.min_effect_pct:g} %{in_cases(len(equal_cases), len(cases))}"
     else:
-        # UNDECIDED: the most frequent reason of the cases. Each has a comparison (pair) of the value that the
-        # reader has, `context.current` ("": of any value), see cards.Card.answer_for.
+        # UNDECIDED: the most frequent reason of the cases. A case has the reason of its first comparison
+        # (pair) of the value that the reader has. Every case has such a pair (cards.Card.answer_for).
         reasons: Counter[str] = Counter()
         for case in cases:
+            # compares("") is True: without a value of the reader, the first of all pairs counts.
             pair = next(pair for pair in case.pairs if pair.compares(context.current))
             reasons[undecided_text(pair)] += 1
         reason, number = reasons.most_common(1)[0]
@@ -121,29 +123,32 @@ def answer_without_choice(
 def answer_with_choice(
     kind: AnswerKind, value: str, cases: Sequence[Case], context: AnswerContext
 ) -> Answer:
-    """Return the answer that recommends `value`, or the reader's current value if that is slower nowhere.
+    """Return the answer that recommends `value`, or the reader's current value if `value` is never faster.
 
     `kind` is VALUE or DEPENDS. Examples of sentences: `Choose f7: cold log 2.0x faster (of 4 cases ...).`,
     `Choose f7 for cold log, f6 for export; f7 if you must choose one: ...`, and for a reader who has f7 `You
     have f7: keep it if you change only this.`
     """
+    # "" if the reader's value is unknown.
     current = context.current
-    # If the reader's value is unknown (""), or recommended itself, the gain is over the value to start from.
+    # The gain is over the reader's value if a change from it is recommended, otherwise over the value to
+    # start from.
     against = context.start if current in ("", value) else current
     effect = combine_effects(value, cases, against)
     if current and not effect.gains:
-        # The recommended value is faster than the current one in no case. So the answer is the current one.
+        # `value` is faster than the reader's value in no case. So the reader's value replaces it.
         value = current
         against = context.start
         effect = combine_effects(value, cases, against)
-    compared = context.label(against) if against != value else _name_others(value, cases, context)
+    # combine_effects() compares a value with the slowest other one, instead of with itself.
+    compared = _name_others(value, cases, context) if against == value else context.label(against)
     if kind == AnswerKind.DEPENDS:
         text = _choice_that_depends(value, cases, effect, context)
         sentence = f"Choose {text}."
         return Answer(kind, value, str(kind), sentence, effect=text, against=compared)
 
-    # Not all cases compare a start that is not the reference. Those have a clause of their own.
     if against == context.start and context.start != context.reference:
+        # Some cases may not compare this start. They get a clause of their own.
         text = _text_from_start(value, cases, context)
     else:
         text = _effect_text(effect, context)
@@ -154,15 +159,16 @@ def answer_with_choice(
         sentence = f"For your workload choose {label}: {text}."
     else:
         sentence = f"Choose {label}: {text}."
-    short = label
-    # A question such as "Pack the repository?" has the answer yes or no.
     if context.question.yes_value:
+        # A question such as "Pack the repository?" has the answer yes or no.
         short = "yes" if value == context.question.yes_value else "no"
+    else:
+        short = label
     return Answer(kind, value, short, sentence, effect=text, against=compared)
 
 
 def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
-    """Return the effect of a value over the value that a question starts from, such as many packs.
+    """Return the effect of a value over `context.start`, the value to start from, such as many packs.
 
     Cases that do not compare the start have a clause on the effect over the reference: `clone 2.5x faster;
     against one pack: log 8.6x faster`.
@@ -175,6 +181,7 @@ def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) 
         clauses.append(_effect_text(effect, context))
     if without_start:
         effect = combine_effects(value, without_start, context.reference)
+        # combine_effects() compares a value with the slowest other one, instead of with itself.
         other = SLOWEST if value == context.reference else context.label(context.reference)
         clauses.append(f"against {other}: {_effect_text(effect, context)}")
     return "; ".join(clauses)
@@ -189,14 +196,16 @@ def _name_others(value: str, cases: Sequence[Case], context: AnswerContext) -> s
 def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     """Return the answer that names the cost of each value against the reference, and recommends none.
 
-    Example: `https: warm export 1.3x slower, warm log equal.`, in short `up to 1.3x slower`. At least one
-    case must decide the reference.
+    Example: `https: warm export 1.3x slower, warm log equal.`, in short `up to 1.3x slower`. Only cases count
+    in which a comparison of the reference is decided (Case.decides). There must be one.
     """
     margin = 1 + context.min_effect_pct / 100
     clauses = []
+    # The times of all values as multiples of the reference's. Its own multiple is 1.
     all_factors = [1.0]
     for value, groups in _cost_factors(cases, context.reference).items():
         parts = []
+        # A member of a group, such as `warm export`, is a case with the factor of the value in it.
         for group, members in groups.items():
             parts.append(f"{group} {_cost_text(members, margin)}".strip())
             all_factors += [factor for _, factor in members]
@@ -214,8 +223,8 @@ def _cost_factors(
 ) -> dict[str, dict[str, list[labels.CaseFactor]]]:
     """Return how many times as long as the reference each other value takes, by value and kind of case.
 
-    Example: `{"https": {"warm export": [({"format": "f7", ...}, 1.3)], "warm log": [...]}}`. A case that does
-    not decide the reference is left out.
+    Example: `{"https": {"warm export": [({"format": "f7", ...}, 1.3)], "warm log": [...]}}`. A case without a
+    decided comparison of the reference is left out.
     """
     factors: dict[str, dict[str, list[labels.CaseFactor]]] = defaultdict(lambda: defaultdict(list))
     for case in cases:
@@ -232,9 +241,11 @@ def _cost_factors(
 def _cost_text(members: Sequence[labels.CaseFactor], margin: float) -> str:
     """Return the times of a value against the reference: `1.2x to 1.3x slower`, `equal`, `1.1x faster`.
 
-    If an axis explains a range, its values have brackets: `(no access rules 2.0x, 10 access rules 9x)
-    slower`. A factor of `members` is the value's time as a multiple of the reference's.
+    If an axis explains a range (by `margin`, such as 1.1), the ranges of its values have brackets: `(no
+    access rules 2.0x, 10 access rules 9x) slower`. A factor of `members` is the value's time as a multiple of
+    the reference's.
     """
+    # Both have factors above 1: of the time, or of the speed.
     slower = [(where, factor) for where, factor in members if factor > 1 + ROUNDING]
     faster = [(where, 1 / factor) for where, factor in members if factor < 1 - ROUNDING]
     parts = []
@@ -250,12 +261,13 @@ def _cost_text(members: Sequence[labels.CaseFactor], margin: float) -> str:
 
 
 def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
-    """Return `cold log 2.0x faster, at most 5.0 % slower (sure but small; of 4 cases 3 faster, 1 slower)`.
+    """Return `cold log 2.0x faster, export 1.3x slower (of 4 cases 3 faster, 1 slower)`.
 
-    A single case needs no numbers of cases in brackets.
+    A single case needs no numbers of cases in brackets. Without a gain, and without a loss from the margin
+    on, return only the numbers: `of 4 cases 0 faster, 0 slower, 4 undecided`.
     """
     margin = 1 + context.min_effect_pct / 100
-    # Gains below the margin are named if there are no others. Such losses are only counted.
+    # Gains below the margin are named if there are no larger ones. Losses below the margin are only counted.
     gains = _from_margin(effect.gains, margin) or effect.gains
     losses = _from_margin(effect.losses, margin)
     parts = []
@@ -269,7 +281,7 @@ def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
         return counts_text
     if effect.counts.total() == 1:
         return text
-    # Two brackets in a row become one.
+    # Two brackets in a row become one: `(sure but small; of 4 cases 3 faster, 1 slower)`.
     if text.endswith(")"):
         return f"{text.removesuffix(')')}; {counts_text})"
     return f"{text} ({counts_text})"
@@ -286,13 +298,14 @@ def _from_margin(factors: Mapping[str, Sequence[float]], margin: float) -> dict[
 
 
 def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
-    """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`.
+    """Return `cold log 2.4x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster` for several groups.
 
-    `gains` has factors by group (kind of case): {"cold log": [2.4], "export": [1.2, 1.9]}. The first group,
-    with the largest gain, is named. Further groups share one range. Small gains are `(sure but small)`.
+    `gains` has factors by group (kind of case), in the order of CombinedEffect: {"cold log": [2.4], "export":
+    [1.2], "update": [1.9]}. The first group is named, and all other groups share one range. The note `(sure
+    but small)` is on the range at the end.
     """
     better, min_effect_pct = context.comparative.better, context.min_effect_pct
-    first_group, *other_groups = gains
+    first_group, *other_groups = gains.keys()
     first_range = labels.range_of_factors(gains[first_group])
     first_text = f"{first_group} {first_range}".strip()
     if not other_groups:
@@ -303,23 +316,24 @@ def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) ->
     # Groups with the same range need no names: `1.2x to 1.9x faster`.
     if other_range == first_range:
         return f"{first_range} {better}{slight}"
+    # A single further group is named, too.
     others = other_groups[0] if len(other_groups) == 1 else "others"
     return f"{first_text}, {others} {other_range} {better}{slight}"
 
 
 def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
-    """Return `cold log 5.0 to 8.0 % slower`, or `at most 5.0 % slower` for losses in several groups.
+    """Return `cold log 1.2x to 1.5x slower`, or `at most 1.5x slower` for losses in several groups.
 
-    `losses` has factors by group (kind of case): {"cold log": [1.05, 1.08]}. Return `slower in no case
-    measured` without a loss.
+    `losses` has factors by group (kind of case): {"cold log": [1.2, 1.5]}. Small losses have the note `(sure
+    but small)`. Return `slower in no case measured` without a loss.
     """
     worse = context.comparative.worse
     if not losses:
         return f"{worse} in no case measured"
-    factors = [loss for group in losses.values() for loss in group]
+    factors = [loss for losses_of_group in losses.values() for loss in losses_of_group]
     slight = labels.slight_note(factors, context.min_effect_pct)
-    group, *other_groups = losses
-    # Cells without a command and a state of caches are in the group "".
+    group, *other_groups = losses.keys()
+    # Cells without a command and a state of caches are in the group "", which has no name to print.
     if group and not other_groups:
         return f"{group} {labels.range_of_factors(factors)} {worse}{slight}"
     return f"at most {labels.factor(max(factors))} {worse}{slight}"
@@ -344,11 +358,13 @@ def _choice_that_depends(
 ) -> str:
     """Return the text of an answer that depends: the rule by kind of case, and one value for all cases.
 
-    Example: `f7 for cold log, f6 for export; f7 if you must choose one: at most 1.3x slower, up to 1.9x
-    faster. Decided: 2 of 3 cases`. The rule is left out if there is none, or if it would be too long.
+    Example: `f7 for cold log, f6 for export; f7 if you must choose one: export 1.3x slower, up to 1.9x
+    faster. Decided: 2 of 3 cases`. `value` is the one value, and `effect` has its gains and losses. The rule
+    is left out if there is none, or if it would be too long.
     """
     losses = _losses_text(effect.losses, context)
-    # The groups are sorted: the largest gain that matters to most users is in the first one.
+    # The groups are sorted (CombinedEffect): the largest gain that matters to most users is in the first one.
+    # Without a gain, the factor is 1.
     first_gains = next(iter(effect.gains.values()), [1.0])
     gain = labels.factor(max(first_gains))
     better = context.comparative.better
@@ -358,8 +374,8 @@ def _choice_that_depends(
     rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))
     rule_text = _rule_text(rule, value, context, later_text=single_choice)
     text = f"{rule_text}; {single_choice}" if rule_text else single_choice
-    # A case that does not decide the reader's current value shows nothing about a change from it. Without a
-    # current value (""), any decided case counts.
+    # Only a decided comparison of the reader's current value shows the effect of a change from this value.
+    # Without a current value (""), a case with any decided comparison counts.
     decided = [case for case in cases if case.decides(context.current)]
     if len(decided) < len(cases):
         text += f". Decided: {len(decided)} of {len(cases)} cases"
@@ -369,18 +385,18 @@ def _choice_that_depends(
 def _rule_text(rule: Rule, value: str, context: AnswerContext, later_text: str) -> str:
     """Return the text of a rule: `f7 for cold log, f6 for export`, or `f6 for export, otherwise f7`.
 
-    `rule` has the groups of cases of each value: {"f7": ["cold log"], "f6": ["export"]}. The second
-    text names only the exceptions from `value`, the choice for all cases (here f7). It is used if the first
-    text makes the sentence longer than MAX_WORDS words. `later_text` follows in the same sentence. Return ""
-    without a rule, or if the second text is too long, too.
+    `rule` has the groups of cases of each value: {"f7": ["cold log"], "f6": ["export"]}. The second text
+    names only the exceptions from `value`, the choice for all cases (here f7). It is used if the first text
+    and `later_text`, which follows it, have more than MAX_WORDS words. Return "" without a rule, or if the
+    second text is too long, too.
     """
     if not rule:
         return ""
     parts = {choice: _part_of_rule(context.label(choice), names) for choice, names in rule.items()}
     exceptions = [text for choice, text in parts.items() if choice != value]
-    whole = ", ".join(parts.values())
+    complete = ", ".join(parts.values())
     shorter = f"{', '.join(exceptions)}, otherwise {context.label(value)}"
-    for text in (whole, shorter):
+    for text in (complete, shorter):
         if len(f"Choose {text} {later_text}".split()) <= MAX_WORDS:
             return text
     return ""
@@ -403,8 +419,9 @@ def undecided_text(pair: Pair) -> str:
 def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool = False) -> str:
     """Return the outcome of a pair from its faster side: `f6 1.3x faster`, or `equal`.
 
-    With `of_candidate` it is always the candidate's: `f7 1.3x slower`, or `wide interval (f7 2.0 % slower)`.
-    If start-up hides a part of the difference: `f6 at least 1.2x faster`.
+    With `of_candidate`, it is the outcome of the candidate: `f7 1.3x slower`, or `wide interval (f7 2.0 %
+    slower)`. If start-up hides a part of the difference: `f6 at least 1.2x faster`. `axis` is the compared
+    axis, whose labels name the values. A difference below `min_effect_pct` has a note.
     """
     candidate = labels.value_label(axis, pair.candidate)
     if pair.call not in DIFFERENCES:
@@ -413,8 +430,8 @@ def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool =
             return outcome
         return f"{outcome} ({candidate} {labels.change(pair.ratio)})"
     note = labels.slight_note([pair.ratio], min_effect_pct)
-    # Start-up takes the same time on both sides, so the ratio without it is larger. The end of the interval
-    # that is nearer to 1 is certain.
+    # baseline / candidate: above 1, the candidate is faster. Start-up is part of both times, so the times
+    # without it differ by a larger factor (is_at_least). The end of the interval nearer to 1 is certain.
     ratio = pair.near_end if pair.is_at_least else pair.ratio
     at_least = "at least " if pair.is_at_least else ""
     if of_candidate:

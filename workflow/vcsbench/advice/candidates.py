@@ -49,7 +49,7 @@ class Candidate:
 def with_candidates(card: Card, mean: Mean) -> Card:
     """Return the card with an answer for each candidate. The first of these is also the answer of the card.
 
-    Its `lines` are sentences on noise checks and on values without measurements, and the card's notes.
+    The new `lines` are sentences on noise checks and on values without measurements, and the card's `notes`.
     Without a candidate, the answer is a sentence: `No other build was compared.`
     """
     candidates = _group_by_candidate(card.cases, mean)
@@ -59,7 +59,7 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     for check in checks:
         lines += _describe_noise_check(check, others)
     lines += [missing.sentence(missing.value) for missing in card.missing]
-    # Pages print `lines` and then `notes`, so each sentence must be in one of them.
+    # Pages print `lines` and then `notes`. The notes move to `lines`, so that they are printed once.
     lines += card.notes
     answers = [_answer(candidate, card.min_effect_pct) for candidate in others]
     if answers:
@@ -67,8 +67,8 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     else:
         short = "no other build" if checks else "no result"
         sentence = f"{short.capitalize()} was compared."
-        # With NOT_MEASURED, the terminal would print only the question, and a page would list the card last.
-        # But a noise check is a result.
+        # Nothing was found equal. But with NOT_MEASURED, the terminal would print only the question, and a
+        # page would list the card last, although it may have the result of a noise check.
         answer = Answer(AnswerKind.EQUAL, short=short, sentence=sentence, effect=sentence)
     return replace(card, notes=[], lines=lines, candidates=answers, answer=answer)
 
@@ -96,11 +96,12 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     """
     pairs, total = candidate.pairs, len(candidate.pairs)
     ratios = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT]
-    # How many of the other pairs have each outcome in words: {"equal": 2, "wide interval": 1}. What the head
-    # of the answer names is taken out, and the remarks name the rest.
+    # The outcomes of the other pairs, with their numbers: {"equal": 2, "wide interval": 1}. An outcome that
+    # `head` names is removed, so that the remarks below do not repeat it.
     outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
     of_all = f" of {total}" if total > 1 else ""
     if ratios:
+        # A ratio is baseline / candidate: below 1, the candidate is slower.
         kind = AnswerKind.DEPENDS if min(ratios) < 1 else AnswerKind.VALUE
         head = f"{_describe_differences(ratios, total)}{of_all}"
     elif EQUAL_TEXT in outcomes:
@@ -112,8 +113,8 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
         kind = AnswerKind.UNDECIDED
         head = f"undecided ({_describe_outcomes(outcomes, total)}{of_all})"
         outcomes.clear()
-    others = _describe_outcomes(outcomes, total)
-    remarks = "; ".join(filter(None, [others, _average_text(candidate.average)]))
+    remaining_outcomes = _describe_outcomes(outcomes, total)
+    remarks = "; ".join(filter(None, [remaining_outcomes, _average_text(candidate.average)]))
     short = f"{candidate.name}: {head}"
     return Answer(
         kind=kind,
@@ -161,12 +162,13 @@ def _is_shown(average: Estimate) -> bool:
 
 
 def _describe_noise_check(check: Candidate, others: Sequence[Candidate]) -> list[str]:
-    """Return sentences on a noise check, and on each other candidate in comparison with it.
+    """Return sentences on a noise check, and on each of the `others`, the candidates in comparison with it.
 
-    Example of the first: `Noise check: copy, the same build: 0 of 8 differ; on average ...`.
+    Example of the first sentence: `Noise check: copy, the same build: 0 of 8 differ; on average ...`.
     """
     results = Counter(pair.result for pair in check.pairs)
     differ = results[Result.DIFFERENT]
+    # All results without an answer count as undecided, such as `too small`.
     undecided = len(check.pairs) - differ - results[Result.EQUAL]
     summary = f"{differ} of {len(check.pairs)} differ"
     if undecided:
@@ -175,6 +177,7 @@ def _describe_noise_check(check: Candidate, others: Sequence[Candidate]) -> list
     if average_text:
         summary += f"; {average_text}"
     lines = [f"Noise check: {check.name}, the same build: {summary}."]
+    # A comparison is "" if a mean is unknown.
     lines += [_compare_with_noise(candidate, check.average) for candidate in others]
     if differ:
         lines.append("Measure again: if it differs again, the machine is too noisy.")
@@ -184,17 +187,18 @@ def _describe_noise_check(check: Candidate, others: Sequence[Candidate]) -> list
 def _compare_with_noise(candidate: Candidate, noise: Estimate) -> str:
     """Return a sentence on whether a candidate's average difference is more than noise, "" if unknown.
 
-    `noise` is the mean ratio of the same build. Example: `The average difference of new (1.2x) exceeds that
-    of the same build (at most 2.0 %).`
+    `noise` is the mean ratio of a noise check, which compares the same build. Example: `The average
+    difference of new (1.2x) exceeds that of the same build (at most 2.0 %).`
     """
-    # The end of the interval that is farther from 1, as a factor: 1.02 for 0.99 to 1.02.
+    # The end of the interval that is farther from 1, as a factor of at least 1: 1.02 for 0.99 to 1.02.
     largest_noise = max(noise.high, 1 / noise.low)
     size = labels.at_least_1(candidate.average.value)
-    # An average is NaN after too few rounds.
+    # A mean ratio is NaN after too few rounds.
     if not (math.isfinite(largest_noise) and math.isfinite(size)):
         return ""
     subject = f"The average difference of {candidate.name} ({labels.factor(size)})"
     same_build = f"that of the same build (at most {labels.factor(largest_noise)})"
+    # The interval of the candidate must also show a difference, and not only the mean.
     if size > largest_noise and _is_shown(candidate.average):
         return f"{subject} exceeds {same_build}."
     return f"{subject} does not exceed {same_build}: it can be noise."
@@ -219,14 +223,14 @@ class CaseAverages:
 
         `sides` are the baseline and the candidate. `wheres` has the values of the other axes of each case.
         Return NO_ESTIMATE (NaN) if no round has both sides, if there are several hosts, or if a block has
-        fewer than three rounds.
+        fewer than three rounds with all its cases. The cells of a block run next to each other in a round.
         """
         ratios = self._ratios_by_round(wheres, sides)
         # Hosts differ in speed, so an average over several of them would describe none of them.
         if ratios.empty or self.rounds["host"].nunique() != 1:
             return NO_ESTIMATE
         blocks = [self._block_mean(rows, sides) for _, rows in group_rows(ratios, self.block)]
-        # One block with few rounds would make the interval of the whole too narrow.
+        # With few rounds in a block, the interval of the mean over all blocks would be too narrow.
         if any(block.n < MIN_AVERAGE_ROUNDS for block in blocks):
             return NO_ESTIMATE
         return _mean_of_blocks(blocks)
@@ -247,29 +251,30 @@ class CaseAverages:
         return ratios[ratios["key"].isin(included)]
 
     def _block_mean(self, ratios: pd.DataFrame, sides: Sides) -> Estimate:
-        """Return the mean ratio in a block, over the rounds in which all its cases were measured.
+        """Return the geometric mean ratio in a block, over the rounds in which all its cases were measured.
 
-        `ratios` has the block's rows of _ratios_by_round(), with the columns `key`, `round` and `log`.
+        `ratios` has the block's rows of _ratios_by_round(): a case (`key`) in a `round`, and the logarithm of
+        baseline / candidate (`log`).
         """
         # A row for each round, a column for each case. A round that lacks a case is dropped: the mean of
         # fewer cases is not comparable with the means of other rounds.
         logs = ratios.pivot(index="round", columns="key", values="log").dropna().sort_index()
-        # The two cells of each case, the candidate first, each as its values of all axes. The noise of the
-        # ratio is looked up by these.
+        # The two cells of each case, the candidate first, each as its values of all axes: self.noise finds
+        # the scatter of a cell by these. A key lacks the value of the compared axis, which is put in at the
+        # position of that axis.
         baseline, candidate = sides
-        # A key lacks the value of the compared axis, which is put in at the position of the axis.
         position = self.order.index(self.axis)
-        cells = []
+        cell_pairs = []
         for key in logs.columns.to_list():
             before, after = key[:position], key[position:]
-            cells.append(((*before, candidate, *after), (*before, baseline, *after)))
+            cell_pairs.append(((*before, candidate, *after), (*before, baseline, *after)))
         # One mean for each round. fsum() does not depend on the order of the cases.
-        means = logs.apply(math.fsum, axis=1) / len(cells)
-        return self.noise.with_error(ratio_interval(means, len(cells)), cells)
+        means = logs.apply(math.fsum, axis=1) / len(cell_pairs)
+        return self.noise.with_error(ratio_interval(means, len(cell_pairs)), cell_pairs)
 
 
 def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:
-    """Return the mean of the mean ratios of blocks. Each block counts by its number of cases (`averaged`)."""
+    """Return the geometric mean of blocks' mean ratios, each weighted by its number of cases (`averaged`)."""
     case_count = math.fsum(block.averaged for block in blocks)
     log_sum = math.fsum(block.averaged * math.log(block.value) for block in blocks)
     # Blocks run at different times, so their errors are independent. The variance of the mean is then the sum
@@ -278,9 +283,11 @@ def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:
     for block in blocks:
         share = block.averaged / case_count
         variances.append(Variance(block.error**2, block.degrees).scaled(share**2))
-    error = sum_variances(variances)
-    # An error without any scatter has no degrees of freedom, and the interval is a point.
-    degrees = error.degrees if error.variance else 1.0
+    mean_variance = sum_variances(variances)
+    # Without any scatter, sum_variances() gives infinite degrees. The interval is then a point with any
+    # number of degrees, so 1 stands for them.
+    degrees = mean_variance.degrees if mean_variance.variance else 1.0
     fewest_rounds = min(block.n for block in blocks)
     mean_log = log_sum / case_count
-    return interval(mean_log, math.sqrt(error.variance), degrees, fewest_rounds, case_count)
+    error = math.sqrt(mean_variance.variance)
+    return interval(mean_log, error, degrees, fewest_rounds, case_count)

@@ -22,31 +22,35 @@ def make_capacity_card(
 ) -> Card:
     """Return the card with an answer for each case, such as http and svn.
 
-    `rows` are of the tables that compare the latency `question.doubles` of numbers of clients. `axes` are the
-    study's. `grid` and `failures` have the reasons of numbers that were not measured. Example of an answer:
-    `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`: the latency doubled at 8 clients.
+    `rows` compare numbers of clients (the axis `question.axis`) by the metric `question.doubles`, a latency.
+    `axes` are the study's. `grid` and `failures` have the reasons why numbers were not measured. Example of
+    an answer: `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`. Of the measured numbers,
+    8 is the smallest one with at least twice the latency of 1 client.
     """
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
     if not capacities:
-        # The lines have the reasons why no number of clients was measured.
+        # The lines have the reasons why no number of clients was compared. []: there are no compared cases.
         lines = []
         for missing in decision.missing_values(question.axis, [], grid, failures):
             lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
         answer = Answer(AnswerKind.NOT_MEASURED, short=str(AnswerKind.NOT_MEASURED))
         return Card(question, reference="", shown=shown, cases=[], answer=answer, lines=lines)
     answers = [_answer(capacity, shown) for capacity in capacities]
-    # The smallest number of clients, mostly 1. The latency of the others is a multiple of its latency.
+    # The number of clients, mostly 1, with which all other numbers are compared.
     reference = str(capacities[0].fewest)
+    # `candidates` has an answer for each case, and `answer` is the first of them.
     return Card(question, reference, shown, cases=[], answer=answers[0], candidates=answers)
 
 
 def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
-    """Return the answer of a case: the number of clients, and the latency there as a factor.
+    """Return the answer of a case: the number of clients at which the latency has doubled.
 
-    `shown` are the axes that distinguish the cases. An end of the 95 % interval that no measured number
-    reached is `over 8`, with 8 as the largest measured number.
+    The text has the latency there as a multiple of the latency of the fewest clients, such as `2.4x`. `shown`
+    are the axes that distinguish the cases. An end of the 95 % interval that no measured number reached is
+    `over 8`, with 8 as the largest measured number.
     """
+    # Such as `1 client`.
     fewest = count_of(capacity.fewest, "client")
     if capacity.number is None:
         # Even the largest measured number of clients (`most`) has less than twice the latency.
@@ -61,6 +65,7 @@ def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
     low, high = str(capacity.low or beyond), str(capacity.high or beyond)
     interval = low if low == high else f"{low} to {high}"
     head = labels.case_label(capacity.where, shown)
+    # A capacity recommends no value, so its kind is that of a question about costs.
     return Answer(
         AnswerKind.COST,
         short=f"{head}: twice the latency at {short}",

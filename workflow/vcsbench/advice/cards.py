@@ -110,14 +110,14 @@ class Card:
 
         With `{"format": "f6", "access": "http"}`, the question about the format is answered for a reader who
         has f6 and uses http. {} is the answer over all cases. Only cases that fit the picks and compare the
-        reader's value count.
+        reader's value of the question's axis count.
         """
-        # "" if the reader has picked no value on this axis.
+        # The value that the reader has on the question's axis; "" if none is picked.
         current = picks.get(self.question.axis, "")
         cases = self._answering_cases(picks, current)
         kind, value = self._recommend(cases, current)
-        # No case decides the current value (or its cost). But it may have been measured.
         if kind == AnswerKind.NOT_MEASURED:
+            # No case decides. A more exact kind replaces this one if there are comparisons of the value.
             if cases:
                 kind = AnswerKind.UNDECIDED
             elif self.is_withheld(picks):
@@ -148,8 +148,9 @@ class Card:
     def _recommend(self, cases: Sequence[Case], current: str) -> tuple[AnswerKind, str]:
         """Return the kind of the answer and the value to choose.
 
-        A case decides a value if a comparison shows that it differs from another value, or is equal. The kind
-        is NOT_MEASURED if no case decides the value `current` ("": any value).
+        A case decides a value if a comparison shows that the value differs from another one, or is equal to
+        it. The kind is NOT_MEASURED if no case decides the value `current`. With `current` "", all cases
+        count. For a cost, a case must also decide the reference.
         """
         # Only a case that decides the current value shows how much slower that value is.
         deciding = [case for case in cases if not current or case.decides(current)]
@@ -158,17 +159,19 @@ class Card:
             deciding = [case for case in deciding if case.decides(self.reference)]
         limits = Limits(self.min_effect_pct)
         kind, value = decision.recommend(deciding, self.reference, limits)
-        # Another value wins in single cases only, and for no kind of case (no rule). No reader can choose by
-        # single cases, and the next session may decide other ones. The text of the answer names them.
+        # DEPENDS without a rule, such as "f7 for cold logs": other values win in single cases only. No reader
+        # can choose by single cases, and the next session may decide other ones. So one value is recommended,
+        # and the text of the answer names these cases.
         if kind == AnswerKind.DEPENDS and not find_rule(cases, value, self.reference, limits):
             return AnswerKind.VALUE, value
         return kind, value
 
     def _answering_cases(self, picks: AxisValues, current: str) -> list[Case]:
-        """Return the cases that fit the picks and compare the current value, or any value if that is "".
+        """Return the cases that fit the picks and compare the current value (any value if it is "").
 
-        Commands of svnbench, such as null-log, do no work for a user. Their cases count only if a case of
-        another command decides the current value, or if there is no other command.
+        Commands of svnbench, such as null-log, do no work for a user. Their cases are left out in two
+        situations: the question is about the access, or there are cases of other commands, but none of these
+        cases decides the current value.
         """
         fitting = [
             case for case in self.cases if fits(case.where, picks) and case.compares(current)
@@ -178,6 +181,7 @@ class Card:
         # is faster.
         if self.question.axis == ACCESS_AXIS:
             return for_work
+        # Without a decision for work, a decision for svnbench alone would be no advice.
         if for_work and not any(case.decides(current) for case in for_work):
             return for_work
         return fitting
@@ -267,7 +271,14 @@ def make_card(
     roles: Sequence[RoleAnswer] = (),
     comparative: Comparative = OF_TIMES,
 ) -> Card:
-    """Return a card with its answer over all cases. `axes` are the study's. For the others see Card."""
+    """Return a card with its answer over all cases.
+
+    `reference` is the value that stays if nothing is changed. `axes` are the study's. Differences below
+    `min_effect_pct` per cent are no reason to change. The operations of `workload` have weights, by which
+    `cases` count. `missing` are values without measurements, `withheld` comparisons without a result.
+    `roles` are the answers by other metrics than the elapsed time. `comparative` has the words for a better
+    and a worse value, such as faster and slower.
+    """
     card = Card(
         question=question,
         reference=reference,

@@ -72,11 +72,13 @@ class Pair:
 
     @classmethod
     def of_row(cls, row: ComparisonRow) -> "Pair":
-        """Return the comparison of a row. Without a call, it has too few rounds for one: it is undecided."""
+        """Return the comparison of a row with a ratio. Without a call (after one round), it is undecided."""
         return cls(
             baseline=row.baseline,
             candidate=row.candidate,
+            # A row with a ratio also has the means, of which it is the quotient. Other numbers may be NaN.
             ratio=row.ratio,
+            times=(row.baseline_mean, row.candidate_mean),
             low=_known_or_0(row.low),
             high=_known_or_0(row.high),
             rounds=row.n,
@@ -87,7 +89,6 @@ class Pair:
             fixed_share=_known_or_0(row.fixed_share),
             detectable=_known_or_0(row.detectable),
             flags=row.flags,
-            times=(row.baseline_mean, row.candidate_mean),
         )
 
     @property
@@ -172,7 +173,7 @@ class Case:
         # adds at least one value, as long as one can be added. So as many passes as comparisons suffice.
         for _ in decided:
             for pair in decided:
-                # The logarithm of baseline / candidate.
+                # The logarithm of the baseline's time / the candidate's time: 0 if the two are equal.
                 log_ratio = math.log(pair.proven_ratio)
                 if pair.baseline in logs and pair.candidate not in logs:
                     logs[pair.candidate] = logs[pair.baseline] - log_ratio
@@ -209,12 +210,13 @@ class Case:
         # A time that is mostly start-up counts neither for nor against a value.
         if value in self.mostly_start_up:
             return 1.0
-        # A bounded comparison shows that any difference is below 1.5 margins. The worst is assumed.
+        # A bounded comparison shows how large a difference can be, such as 14 %. The worst is assumed.
         bounded = [pair for pair in self.pairs if pair.result == Result.BOUNDED]
         bounds = [pair.largest_loss(value) for pair in bounded if value in pair.sides]
         if bounds:
             return max(bounds)
-        # Without any comparison a value counts as the reference.
+        # A value without a comparison here, or with undecided ones only, counts as the reference. Without a
+        # loss of the reference, it counts as the best.
         return self.losses.get(reference, 1.0)
 
 
@@ -282,7 +284,7 @@ def find_cases(
     Only rows with both sides in `values` count; () means all values. Rows with the same values of the other
     axes become one case: the cold log of f6 against f7, and of f6 against f8, has two pairs.
     """
-    # By the values of the other axes as items, then by both sides:
+    # For each case, by the values of the other axes as items: its comparisons, by both sides. Example:
     # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}.
     pairs_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Pair]] = defaultdict(dict)
     withheld: list[Withheld] = []
@@ -319,7 +321,7 @@ def _first_times(pairs: Iterable[Pair]) -> dict[str, float]:
 def missing_values(
     axis: str, cases: Sequence[Case], grid: Sequence[Row], failures: Sequence[Row]
 ) -> list[Missing]:
-    """Return the values of an axis without any comparison, of which a cell was skipped or failed.
+    """Return the values of an axis without any comparison, if one of their cells was skipped or failed.
 
     `grid` has a row for each cell: its path (`cell`), its value of each axis, and the reason why it is not to
     be measured (`skip`, "" if it is). `failures` has a row for each failed round, with `cell` and `reason`.
@@ -344,7 +346,8 @@ def missing_values(
 def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
     """Return the kind of the answer to a question, and the value to choose, "" if nothing is decided.
 
-    `reference` is the value that stays if the user changes nothing. With DEPENDS, the value is for users who
+    `reference` is the value that stays if the user changes nothing. The answer is DEPENDS if the value is
+    shown to lose more than the margin of `limits` (such as 1.1) in some case. The value is then for users who
     must choose one for all cases.
     """
     if not cases:
@@ -356,14 +359,16 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
     if all(loss <= 1 + ROUNDING for case in decided for loss in case.losses.values()):
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]
-    # A workload states how much each case matters, so that gains can make up for losses.
+    # A workload states how much each case matters, so that gains can make up for losses. The best value then
+    # has the smallest mean loss.
     if any(case.weight for case in cases):
         means = {
             value: _mean_log_loss(value, cases, reference) for value in decided_values(decided)
         }
         return AnswerKind.VALUE, min(means, key=lambda value: means[value])
     best = best_value(cases, reference, limits)
-    # Only a loss that was shown is a reason to choose another value in that case. An assumed loss is none.
+    # `losses` has only losses that were shown. An assumed loss in a case is no reason to choose another value
+    # there.
     shown_losses = [case.losses[best] for case in decided if best in case.losses]
     if max(shown_losses, default=1.0) <= limits.margin + ROUNDING:
         return AnswerKind.VALUE, best
@@ -376,11 +381,12 @@ def decided_values(cases: Iterable[Case]) -> list[str]:
 
 
 def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
-    """Return the value with the smallest worst loss. At least one case must be decided.
+    """Return the value with the smallest worst loss in a case. At least one case must be decided.
 
-    Worst losses within the margin of the smallest one are a tie. Then the reference stays, unless another
-    value gains more than the margin on average. Example: the worst losses are 1.5 (f6), 1.05 (f7) and 1.02
-    (f8). With the margin 1.1, f7 and f8 tie, and the one with the smaller mean loss is best.
+    Worst losses within the margin of the smallest one are a tie. Of tied values, the reference is best,
+    unless another one gains more than the margin on average. If the reference is not among them, the value
+    with the smallest mean loss is best. Example: the worst losses are 1.5 (f6), 1.05 (f7) and 1.02 (f8). With
+    the margin 1.1, f7 and f8 tie.
     """
     worst_losses = {}
     for value in decided_values(cases):
@@ -388,7 +394,7 @@ def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     smallest = min(worst_losses.values())
     tied = [value for value, loss in worst_losses.items() if loss < smallest * limits.margin]
     means = {value: _mean_log_loss(value, cases, reference) for value in tied}
-    # In logarithms: the mean loss of the reference is at most the smallest one times the margin.
+    # In logarithms: the mean loss of the reference is at most the smallest mean loss times the margin.
     if reference in tied and means[reference] <= min(means.values()) + math.log(limits.margin):
         return reference
     return min(tied, key=lambda value: means[value])

@@ -28,7 +28,7 @@ class ChangeEffect(StrEnum):
     BOUNDED = "bounded"
     TOO_SMALL = "too small"
     UNDECIDED = "undecided"
-    # The case compares other values only.
+    # The case decides other values only.
     NOT_COMPARED = "not compared"
 
 
@@ -46,22 +46,26 @@ class CaseEffect:
 
 
 def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
-    """Return the effect of a value in a case: its gain over the value `against`, and its loss to the best.
+    """Return the effect of a value in a case: its gain over the value `against`, its loss to the best one.
 
-    If both are the same value, it is compared with the slowest other value. Example with the times f6 3 s,
-    f7 1.5 s and f8 1 s: f7 against f6 is FASTER, with the gain 2.0 and the loss 1.5.
+    Gain and loss are factors above 1, or None. If `against` is the value itself, the gain is that over the
+    slowest other value. Example with the times f6 3 s, f7 1.5 s and f8 1 s: f7 against f6 is FASTER, with the
+    gain 2.0 and the loss 1.5.
     """
     # `losses` has the time of each decided value as a multiple of the best one: {"f6": 3, "f7": 1.5, ...}.
     if value not in case.losses:
+        # A case that is decided decides other values only.
         effect = ChangeEffect.NOT_COMPARED if case.is_decided else _why_undecided(case)
         return CaseEffect(effect)
     loss = case.losses[value] if case.losses[value] > 1 + ROUNDING else None
+    # At most 1 if the value is not faster than `against`; None if the case does not decide `against`.
     gain = _gain_over(against, value, case)
     if gain is not None and gain > 1 + ROUNDING:
         return CaseEffect(ChangeEffect.FASTER, gain, loss)
     # Whoever chooses this value loses time against the best one, even if the case does not decide `against`.
     if loss is not None:
         return CaseEffect(ChangeEffect.SLOWER, loss=loss)
+    # The value is the best one, and no faster than `against`.
     if gain is None:
         return CaseEffect(_why_undecided(case))
     return CaseEffect(ChangeEffect.EQUAL)
@@ -100,14 +104,21 @@ class CombinedEffect:
 
 
 def combine_effects(value: str, cases: Sequence[Case], against: str) -> CombinedEffect:
-    """Return the effect of a value over cases, compared with the value `against` (effect_in_case)."""
+    """Return the effect of a value over cases, compared with the value `against` (effect_in_case).
+
+    The gains and losses in cases are collected by group, such as `cold log`: {"cold log": [2.4, 6.9]}. Groups
+    are in the order of their places (below), and of their largest factors for equal places.
+    """
     gains: defaultdict[str, list[float]] = defaultdict(list)
     losses: defaultdict[str, list[float]] = defaultdict(list)
+    # The number of cases with each effect.
     counts: Counter[ChangeEffect] = Counter()
-    # By group: 0 for a group that comes first in texts, 1 for a later one, and 2 for the last ones.
+    # By group: 0 for a group that comes first in texts, 1 for a later one, and 2 for the last ones. All users
+    # wait for a server, few of them run commands in its repository, and none runs svnbench.
     places: dict[str, int] = {}
     has_servers = any(case.where.get(ACCESS_AXIS) for case in cases)
     for case in cases:
+        # The name that cases with the same command and temperature share.
         group = labels.group_label(case.where)
         in_case = effect_in_case(value, case, against)
         counts[in_case.effect] += 1
@@ -115,12 +126,13 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
             gains[group].append(in_case.gain)
         if in_case.loss is not None:
             losses[group].append(in_case.loss)
-        # All users wait for a server, few of them run commands in its repository, and none runs svnbench.
-        places[group] = 0
+        # If the cases of a group differ, the last one decides the place.
         if is_benchmark(case.where):
             places[group] = 2
         elif has_servers and not case.where.get(ACCESS_AXIS):
             places[group] = 1
+        else:
+            places[group] = 0
     return CombinedEffect(_largest_first(gains, places), _largest_first(losses, places), counts)
 
 

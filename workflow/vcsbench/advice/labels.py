@@ -34,7 +34,7 @@ def axis_label(axis: str) -> str:
 def value_label(axis: str, value: str) -> str:
     """Return the label of a value of an axis: `not packed`, `f6 upgraded to f8`, `4 clients`.
 
-    It is the label in words.yaml, or one made by rule. Otherwise it is the value itself: the name of a build.
+    It is the label in words.yaml, one by the rules below, or the value itself, such as the name of a build.
     """
     label = load_vocabulary().value(axis, value).label
     if label:
@@ -55,19 +55,22 @@ def case_label(where: AxisValues, shown: Sequence[str]) -> str:
     Examples: `export over svn, OS cache warm (f7, packed)`, `cold log`, and `all cases` without any value.
     """
     cache, access = where.get(CACHE_AXIS, ""), where.get(ACCESS_AXIS, "")
-    words = []
+    # The words of the command, such as `cold log over svn`.
+    command_words = []
     if cache_state(cache).is_cold:
-        words.append("cold")
+        command_words.append("cold")
     if where.get(COMMAND_AXIS):
-        words.append(value_label(COMMAND_AXIS, where[COMMAND_AXIS]))
+        command_words.append(value_label(COMMAND_AXIS, where[COMMAND_AXIS]))
     if access and ACCESS_AXIS in shown:
-        words.append(f"over {access}")
-    head = ", ".join(filter(None, [" ".join(words), _warmth(cache, access)]))
+        command_words.append(f"over {access}")
+    head_parts = [" ".join(command_words), _warmth(cache, access)]
+    head = ", ".join(part for part in head_parts if part)
     details = []
     for axis in shown:
         value = where.get(axis, "")
-        # A silent value goes without saying, such as no password.
+        # Readers expect a silent value, such as no password, so no label has it.
         is_silent = load_vocabulary().value(axis, value).silent
+        # The head has the command, the cache and the access already.
         if value and axis not in HEAD_AXES and not is_silent:
             details.append(value_label(axis, value))
     in_brackets = ", ".join(details)
@@ -144,22 +147,24 @@ def range_of_factors(ratios: Sequence[float]) -> str:
 def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
     """Return the range of the factors of cases: `["1.4x to 1.6x"]`.
 
-    If the values of an axis explain the range, each value has its own: `["f6 1.4x", "f7 3.2x to 3.5x"]`. A
-    member is the values of a case, and a factor of at least 1. Factors within `margin` are about equal.
+    An axis explains the range if its values have ranges that are far apart (_are_apart, by `margin`, such as
+    1.1). Then each value has its own range: `["f6 1.4x", "f7 3.2x to 3.5x"]`. A member is the values of a
+    case, and a factor of at least 1.
     """
-    # All cases have the same axes. The first one that explains the range is used.
+    # All cases have the same axes. The first axis that explains the range is used.
     first_where, _ = members[0]
     for axis in first_where:
         # Readers see command and cache in front of the range.
         if axis in (COMMAND_AXIS, CACHE_AXIS):
             continue
-        ranges: defaultdict[str, list[float]] = defaultdict(list)
+        factors_by_value: defaultdict[str, list[float]] = defaultdict(list)
         for where, ratio in members:
-            ranges[where.get(axis, "")].append(ratio)
-        if 1 < len(ranges) <= MAX_PARTS and _are_apart(ranges, margin):
+            factors_by_value[where.get(axis, "")].append(ratio)
+        has_few_values = 1 < len(factors_by_value) <= MAX_PARTS
+        if has_few_values and _are_apart(factors_by_value, margin):
             return [
                 f"{value_label(axis, value)} {range_of_factors(factors)}"
-                for value, factors in ranges.items()
+                for value, factors in factors_by_value.items()
             ]
     return [range_of_factors([ratio for _, ratio in members])]
 

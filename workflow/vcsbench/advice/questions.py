@@ -82,13 +82,14 @@ def read_questions(
         axis = definition.get("axis", name)
         is_cost = definition.get("cost", False)
         actions: dict[str, CardAction] = {}
-        # Nobody is advised to do without a requirement, such as https.
+        # A question about a cost recommends no value: nobody is advised to do without https. So it has no
+        # actions.
         if not is_cost:
-            # An action in words.yaml (in the entry `words`, by default that of the axis) has precedence.
-            # Configurations of the user are not in words.yaml.
             actions = _actions_of_settings(settings.get(axis, {}))
+            # An action in words.yaml replaces one of the settings. Its entry there has the name `words`, by
+            # default that of the axis. Configurations of the user have no entry.
             actions |= _actions_of_words(definition.get("words", axis))
-        # The command to type if the grid compares no two values of the axis.
+        # The command that measures more values than the grid has.
         measuring = definition.get("how_to_measure")
         how_to_measure = None
         if measuring:
@@ -100,7 +101,7 @@ def read_questions(
                 values=list(definition.get("values", ())),
                 yes_value=definition.get("yes_value", ""),
                 actions=actions,
-                # A question about capacity has no answer for picks, but one for each case.
+                # A question with `doubles` is about capacity. Its answers do not depend on a reader's picks.
                 aggregate=definition.get("aggregate", "doubles" in definition),
                 next_to=definition.get("next_to", {}),
                 how_to_measure=how_to_measure,
@@ -115,12 +116,15 @@ def read_questions(
 
 
 def _actions_of_settings(settings: Mapping[str, ServerSettings]) -> dict[str, CardAction]:
-    """Return the actions that apply server configurations, by value. Those without settings are left out."""
+    """Return the actions that apply server configurations, by value. Those without settings are left out.
+
+    `settings` is `{"fast": {"svnserve": "svnserve -d", "httpd": ""}}`.
+    """
     actions = {}
     for value, settings_by_server in settings.items():
         steps = []
-        # A configuration may concern one of the servers only. The other server has "".
         for server, text in settings_by_server.items():
+            # "": the configuration has no settings for this server.
             if text:
                 steps += server_actions.setting_steps(server, text)
         if steps:

@@ -22,17 +22,18 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
     """Return groups of cases by the value to choose in them: `{"f7": ["cold log"], "f6": ["export"]}`.
 
     `best` is the value to choose if it must be one for all cases, here f7. `reference` is the value that
-    stays if the user changes nothing. Return {} if `best` has no alternative for a kind of case. At least
-    one case must be decided.
+    stays if the user changes nothing. A value must win by more than the margin in `limits`. Return {} if no
+    way to group the cases gives a rule (_rule_of_groups).
     """
-    # `group_of` returns the name of a group, `cold log`, from the values of a case. The simplest one that
-    # gives a rule is taken.
+    # `group_of` returns the name of a case's group, such as `cold log`, from the values of the case. The
+    # first function that gives a rule is used, because it is the simplest.
     for group_of in _groupings(cases):
         groups: dict[str, list[Case]] = {}
         for case in cases:
             groups.setdefault(group_of(case.where), []).append(case)
         rule = _rule_of_groups(groups, best, reference, limits)
         if rule:
+            # `cold log` and `warm log` with the same value become `log`.
             return _without_temperature(rule)
     return {}
 
@@ -64,8 +65,9 @@ def _rule_of_groups(
 ) -> Rule:
     """Return the names of groups by the value to choose in them, `best` first.
 
-    `groups` has the cases of each group by its name, such as `cold log`. Return {} if `best` is chosen in all
-    groups, or in none, or if another value would do for all cases.
+    Example: `{"f7": ["cold log"], "f6": ["export"]}`, for the best value f7. `groups` has the cases of each
+    group by its name. Return {} if `best` is chosen in all groups, or in none, or if another value would do
+    for all cases.
     """
     rule: dict[str, list[str]] = {best: []}
     for name, cases in groups.items():
@@ -75,9 +77,12 @@ def _rule_of_groups(
     if not others or not rule[best]:
         return {}
     # Suppose that f6 wins for export, and is as fast as the best value f7 for log. Then f6 would do for all
-    # cases, and no rule is needed. So each other value must lose in the groups that `best` keeps.
-    remaining = [case for name in rule[best] for case in groups[name]]
-    wins = [_mean_win(best, over=value, cases=remaining, reference=reference) for value in others]
+    # cases, and no rule is needed. So in the groups of `best`, each other value must be slower on average by
+    # more than the margin, such as 1.1.
+    cases_of_best = [case for name in rule[best] for case in groups[name]]
+    wins = []
+    for value in others:
+        wins.append(_mean_win(best, over=value, cases=cases_of_best, reference=reference))
     return rule if min(wins) > limits.margin else {}
 
 

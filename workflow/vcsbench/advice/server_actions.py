@@ -57,7 +57,7 @@ def setting_steps(server: str, settings: str) -> list[ActionStep]:
     `--compression 0`, which only a fast network needs. The last step of httpd is a restart.
     """
     # By optional setting, why not everybody needs it: {"--compression 0": "Optional, for a fast ..."}.
-    # Each has a step of its own, so that a reader can leave it out.
+    # An optional setting has a step of its own, so that a reader can leave it out.
     reasons = {}
     needed = settings
     for pattern, reason in OPTIONAL.items():
@@ -89,28 +89,32 @@ def _httpd_place(directive: str) -> str:
 def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     """Return the memory that a server configuration can take, and the restart that applies it.
 
-    `settings_by_server` has the text of each server (setting_steps), "" for a server with its defaults.
-    Settings without a cache need no memory. Example: `Memory, at most: httpd 16 processes (MaxRequestWorkers
-    400 / ThreadsPerChild 25) x 1 GiB = 16 GiB; svnserve 1 GiB. With a cache of 256 MiB in each process: httpd
-    4 GiB; svnserve 256 MiB. One restart.`
+    `settings_by_server` has the text of each server (setting_steps), "" for a server with its defaults. If no
+    text sets a cache, the cost is the restart alone. Example: `Memory, at most: httpd 16 processes
+    (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16 GiB; svnserve 1 GiB. With a cache of 256 MiB in
+    each process: httpd 4 GiB; svnserve 256 MiB. One restart (httpd: graceful; ...).`
     """
     if not any(cache_bytes(server, text) for server, text in settings_by_server.items()):
         return RESTART_COST
-    sizes, parts, smaller = [], [], []
-    # httpd first, because it takes most.
+    # The cache of each server, and the texts about its memory: as configured, and with a smaller cache.
+    sizes, parts, smaller_parts = [], [], []
+    # In alphabetical order, httpd comes first, which takes most.
     for server, text in sorted(settings_by_server.items()):
         size = max(cache_bytes(server, text), default=DEFAULT_CACHE)
         sizes.append(size)
         # httpd has several processes, each with a cache of its own. svnserve is one process.
-        processes = HTTPD_PROCESSES if server == "httpd" else 1
-        total = _format_memory(processes * size)
         if server == "httpd":
-            total = f"{PROCESSES} x {_format_memory(size)} = {total}"
+            processes = HTTPD_PROCESSES
+            total = f"{PROCESSES} x {_format_memory(size)} = {_format_memory(processes * size)}"
+        else:
+            processes = 1
+            total = _format_memory(size)
         parts.append(f"{server} {total}")
-        smaller.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}")
+        smaller_parts.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}")
     cost = f"Memory, at most: {'; '.join(parts)}."
     if min(sizes) > SMALLER_CACHE:
-        cost += f" With a cache of {_format_memory(SMALLER_CACHE)} in each process: {'; '.join(smaller)}."
+        smaller_text = "; ".join(smaller_parts)
+        cost += f" With a cache of {_format_memory(SMALLER_CACHE)} in each process: {smaller_text}."
     return f"{cost} {RESTART_COST}"
 
 

@@ -30,7 +30,7 @@ def compare_choices(
 
     `where` has the values that a reader cannot choose: `{"command": "log", "cache": "cold"}`. `rows` has a
     row for each cell, host and round in this situation (by_round). The values of `axes` identify a cell.
-    `noise` has the errors of ratios, `limits` the margin.
+    `noise` has the errors of ratios. `limits` has the smallest ratio worth noting, such as 1.1.
     """
     # A command with `work: unchecked` does other work by design. Its time shows nothing about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
@@ -39,7 +39,8 @@ def compare_choices(
     values_by_cell = {cell: _values_of_choice(cell, axes, where) for cell in cells}
     # All rows of a cell have the same text in `work`: the different works of all its rounds.
     works = {cell: rounds["work"].iloc[0] for cell, rounds in cells.items()}
-    # Only cells with the most frequent work are compared: one that exported less was faster for that reason.
+    # Only cells with the most frequent work are compared: a cell that exported less was faster for that
+    # reason. `alike` is empty if no work is the most frequent one.
     alike = same_work.majority(works)
     other_work = []
     for cell, values in values_by_cell.items():
@@ -47,10 +48,11 @@ def compare_choices(
             other_work.append((values, _difference(cell, works, alike)))
     logs = _logs_by_round({cell: rounds for cell, rounds in cells.items() if cell in alike})
 
-    why = _why_no_best(rows, works, alike, logs)
+    why = _why_no_best(rows, cells, alike, logs)
     if why:
         return Situation(where, why=why, other_work=other_work)
-    # The share of start-up in a cell's time. All rounds of a cell have the same one.
+    # The share of start-up in a cell's time, by its last round. Its other rounds have the same share, unless
+    # each round is a series of cold and warm runs, and those of one state are invalid in some round.
     shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in logs}
     choices = _rank_choices(logs, shares, values_by_cell, noise, limits)
     # choices[0] is the fastest. If start-up alone can explain why all others are slower, none is best.
@@ -64,10 +66,10 @@ def _why_no_best(
 ) -> WhyNoBest | None:
     """Return why the cells of a situation cannot be compared, None if two or more can.
 
-    `alike` are the cells with the most frequent work, `logs` has those of them with two or more rounds.
+    `rows` has the rounds of all `cells`, with their hosts. `alike` are the cells with the most frequent work,
+    and `logs` has the cells of `alike` with two or more rounds.
     """
-    # The order matters, because one reason can cause a later one. After cells with other work are left out,
-    # for example, there may be only one choice.
+    # The order matters: cells with other work may leave only one choice. Then the other work is the reason.
     if rows["host"].nunique() > 1:
         return WhyNoBest.SEVERAL_HOSTS
     if len(cells) > 1 and not alike:
@@ -75,7 +77,8 @@ def _why_no_best(
     if alike and not logs:
         return WhyNoBest.FEW_ROUNDS
     if len(logs) < 2:
-        return WhyNoBest.OTHER_WORK if len(alike) < len(cells) else WhyNoBest.ONE_CHOICE
+        has_other_work = len(alike) < len(cells)
+        return WhyNoBest.OTHER_WORK if has_other_work else WhyNoBest.ONE_CHOICE
     return None
 
 
@@ -92,11 +95,11 @@ def _rank_choices(
     noise: Noise,
     limits: Limits,
 ) -> list[Choice]:
-    """Return the choices, the fastest one first, with their calls (outcomes) against it.
+    """Return the choices, the fastest one first, with their calls (outcomes) against the fastest one.
 
     Each ratio is other / best, the reverse of baseline / candidate elsewhere: above 1, the other cell is
-    slower. `logs` has the logarithms of the times of two cells or more. `shares` has the share of start-up in
-    the time of each cell, NaN if it is unknown.
+    slower. `logs` has two cells or more, each with ln(seconds) by the number of a round. `shares` has the
+    share of start-up in the time of each cell, NaN if it is unknown.
     """
     means = _common_means(logs)
     # Cells with equal means are sorted by their values, so that the order is always the same.
@@ -106,20 +109,21 @@ def _rank_choices(
         # The logarithm of the ratio in each round (n) that both cells have.
         log_ratios = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
         ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
-    # Many comparisons find some differences by chance. So call_ratios() corrects the significance of each one
-    # for their number. The two calls are those of a ratio above 1, and of one below 1. Below 1 is possible:
-    # `best` is the fastest over the common rounds of all cells, and the pair may have more rounds.
+    # Many comparisons find some differences by chance, so call_ratios() corrects for their number. A ratio
+    # above 1 is called SLOWER, and one below 1 FASTER. Below 1 is possible: `best` is the fastest over the
+    # common rounds of all cells, and the pair may have more rounds.
     calls = call_ratios(ratios, noise.has_duplicates, (Call.SLOWER, Call.FASTER), limits)
     choices = [Choice(values_by_cell[best], seconds=math.exp(means[best]), call=Call.EQUAL)]
     for cell, ratio, call in zip(others, ratios, calls, strict=True):
-        # `ratio.low` is the end of the interval that is nearer to 1. It is below 1 without a difference.
+        # The cell is certainly slower by this factor. If the interval reaches below 1, it may be no slower.
         least_factor = max(ratio.low, 1.0)
         start_up = StartUpShares(fast=shares[best], slow=shares[cell], least_factor=least_factor)
         if start_up_explains(start_up, is_difference=call == Call.SLOWER):
-            call = Call.TOO_SMALL
-        # A pair whose ratio is unknown has no call.
-        call = call or Call.UNDECIDED
-        choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), ratio.value, call))
+            outcome = Call.TOO_SMALL
+        else:
+            # A pair whose ratio is unknown has no call.
+            outcome = call or Call.UNDECIDED
+        choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), ratio.value, outcome))
     return choices
 
 

@@ -20,20 +20,24 @@ from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind, Call, Result
 from vcsbench.plan.grid import AxisValues
 
-# Effects that decide nothing for an operation.
-NOT_DECIDED = (ChangeEffect.BOUNDED, ChangeEffect.UNDECIDED, ChangeEffect.TOO_SMALL)
+# The effects of decided comparisons. The others are BOUNDED, UNDECIDED and TOO_SMALL.
+DECIDED = (ChangeEffect.FASTER, ChangeEffect.SLOWER, ChangeEffect.EQUAL)
 
 
 class Worth(enum.StrEnum):
-    """The worth of a change over all its comparisons, the best first."""
+    """The worth of a change over all its comparisons, the best first.
 
-    DO = "do"  # somewhere faster by more than the margin, nowhere slower by more
-    DEPENDS = "depends"  # the same, but somewhere slower by more than the margin
+    A gain is a case that becomes faster by the margin or more, a loss one that becomes slower by the margin
+    or more.
+    """
+
+    DO = "do"  # gains, and no loss; with a workload: gains that outweigh the losses
+    DEPENDS = "depends"  # gains and losses; with a workload: gains that do not outweigh the losses
     SLIGHT = "slight"  # all differences are below the margin
     EQUAL = "equal"
     UNDECIDED = "undecided"
     TOO_SMALL = "too small"
-    KEEP = "keep"  # somewhere slower by more than the margin, nowhere faster by more
+    KEEP = "keep"  # losses, and no gain
     NOT_MEASURED = "not measured"
 
 
@@ -113,9 +117,10 @@ def combinations_of(
 ) -> list[AxisValues]:
     """Return the combinations of picks that some cell fits, at most `most`. The first one is {}.
 
-    `grid` has a row for each cell: its values by axis, and `skip` if it is not measured. With too many
-    combinations, the last of the `axes` are left out. Example: `{"access": ["http"], "format": ["f6"]}` gives
-    {}, {"format": "f6"}, {"access": "http"} and {"access": "http", "format": "f6"}.
+    A reader can pick one of the values of each axis in `axes`, or none. `grid` has a row for each cell: its
+    values by axis, and the reason (`skip`) if it is not measured. With more than `most` combinations, the
+    last axes are left out. Example: `{"access": ["http"], "format": ["f6"]}` gives {}, {"format": "f6"},
+    {"access": "http"} and {"access": "http", "format": "f6"}.
     """
     # Thousands of cells have few different values of these axes. So only few of them have to be compared with
     # each combination below.
@@ -127,6 +132,7 @@ def combinations_of(
     # "" stands for no pick.
     choices = {axis: ["", *values] for axis, values in axes.items()}
     while math.prod(len(values) for values in choices.values()) > most:
+        # This removes the last axis.
         choices.popitem()
     combinations: list[AxisValues] = []
     for values in product(*choices.values()):
@@ -144,28 +150,32 @@ def plan_steps(
 ) -> StepPlan:
     """Return the steps for a reader who has `picks`, the other changes, and the states after the steps.
 
-    `picks` are values such as {"access": "http", "format": "f6"}. A factor from the `margin` on, such as 1.1,
-    is worth a change. The other changes are the best one of each axis without a step, and of an axis with a
-    step the change that gains more, but has a condition.
+    `picks` are the reader's values by axis, such as {"access": "http", "format": "f6"}. A factor of `margin`
+    or more, such as 1.1, is worth a change. The other changes are the best one of each card whose axis has
+    no step, and for an axis with a step a change that gains more than the step, but has a condition.
     """
     steps: list[ValueChange] = []
+    # The reader's values before the steps, and after each selection of the steps.
     states = [picks]
     while True:
-        # A step can make another change better or worse. So the others are judged again after each step.
+        # A step can make another change better or worse. So the changes of all other axes are judged again
+        # after each step.
         axes_of_steps = {step.axis for step in steps}
         changes_by_card = [
             _changes_of(card, states, margin, workload)
             for card in cards
             if card.question.axis not in axes_of_steps
         ]
-        # The last state is that after all steps.
-        next_step = _next_step(changes_by_card, states[-1])
+        after_all_steps = states[-1]
+        next_step = _next_step(changes_by_card, after_all_steps)
         if next_step is None:
             break
         steps.append(next_step)
         states = _states_after(picks, steps)
+    # These are the changes of the cards without a step. Each list begins with the best change.
     others = [changes[0] for changes in changes_by_card if changes]
-    # A step has no condition. Another value of its axis may gain more, if the reader can stop commits.
+    # A step has no condition. Another value of its axis may gain more on a condition, such as a stop of
+    # commits.
     for step in steps:
         for change in _changes_of(step.card, [picks], margin, workload):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
@@ -195,22 +205,24 @@ def _rank(change: ValueChange) -> tuple[int, float]:
 def _next_step(
     changes_by_card: Sequence[Sequence[ValueChange]], state: AxisValues
 ) -> ValueChange | None:
-    """Return the change with the largest gain among those that are slower nowhere, otherwise among all.
+    """Return the possible change with the largest gain among those that make nothing slower.
 
-    Only one change of each card is possible: the best one that is worth it and has no condition. Return None
-    if no card has such a change.
+    If each possible change makes something slower, return the one with the largest gain. A card has at most
+    one possible change: the best one that is worth it and has no condition. Return None if no card has one.
+    `state` has the reader's values after all steps so far, such as {"format": "f7"}.
     """
     possible: list[ValueChange] = []
-    # The changes of a card are sorted, the best first.
     for changes in changes_by_card:
-        unconditional = [change for change in changes if not change.condition]
-        worthwhile = [change for change in unconditional if change.worth is Worth.DO]
-        possible += worthwhile[:1]
-    possible.sort(key=lambda change: -change.gain)
-    for change in possible:
+        for change in changes:
+            if change.worth is Worth.DO and not change.condition:
+                possible.append(change)
+                # The changes of a card are sorted, the best first. So no later one is better.
+                break
+    by_gain = sorted(possible, key=lambda change: change.gain, reverse=True)
+    for change in by_gain:
         if not _is_slower_somewhere(change, possible, state):
             return change
-    return possible[0] if possible else None
+    return by_gain[0] if by_gain else None
 
 
 def _is_slower_somewhere(
@@ -231,17 +243,18 @@ def _is_slower_somewhere(
 
 
 def find_outcomes(card: Card, value: str, states: Sequence[AxisValues]) -> list[Outcome]:
-    """Return the outcomes of the change to a value, from the comparisons that fit the states.
+    """Return the outcomes of the change to a value, from the comparisons of a card that fit the states.
 
-    An operation (a command with a state of caches) has the outcomes in the last state in which one of its
-    comparisons is decided, or otherwise in the first state with a comparison. Return [] if no comparison
-    fits.
+    A state has the reader's values, such as {"access": "http", "format": "f6"}, before or after some steps.
+    An operation is a command with its cache state, such as the cold log. Its outcomes are those in the last
+    state in which one of its comparisons is decided, or otherwise in the first state with a comparison.
+    Return [] if no comparison fits.
     """
     by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
         for key, outcomes in _outcomes_in(card, value, state).items():
-            is_decided = any(outcome.effect not in NOT_DECIDED for outcome in outcomes)
-            # A later state replaces an earlier one only with something decided.
+            is_decided = any(outcome.effect in DECIDED for outcome in outcomes)
+            # The outcomes of a later state replace those of an earlier one only if one of them is decided.
             if is_decided or key not in by_operation:
                 by_operation[key] = outcomes
     all_outcomes = [outcome for outcomes in by_operation.values() for outcome in outcomes]
@@ -253,17 +266,19 @@ def find_outcomes(card: Card, value: str, states: Sequence[AxisValues]) -> list[
 def _outcomes_in(card: Card, value: str, state: AxisValues) -> dict[OperationKey, list[Outcome]]:
     """Return the outcomes of the change to a value in one state, by operation.
 
-    They come from comparisons of the value with the reader's value, or with any value if that is unknown.
-    Return {} if the reader has the value already, as after an earlier step.
+    The outcomes come from comparisons of this value with the reader's value in the state, or with any value
+    if the reader's value is unknown. Return {} if the reader has the value already, as after an earlier step.
     """
+    # The reader's value on the axis of the card, "" if it is unknown.
     current = state.get(card.question.axis, "")
     outcomes: dict[OperationKey, list[Outcome]] = {}
     if current == value:
-        return outcomes
+        return {}
     for case in card.cases:
         if not fits(case.where, state):
             continue
         for pair in case.pairs:
+            # compares("") is True. A noise check compares equal binaries (an A/A test): it shows no effect.
             if value in pair.sides and pair.compares(current) and not pair.is_noise_check:
                 outcome = _outcome(card.question.axis, case, pair, value)
                 outcomes.setdefault(outcome.operation_key, []).append(outcome)
@@ -283,8 +298,8 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
     else:
         before, ratio = pair.candidate, 1 / pair.ratio
         after_s, before_s = pair.times
-    effect = ChangeEffect.UNDECIDED
-    # A called difference counts also below the margin: many of them can be worth it.
+    # `call` is the outcome of the comparison, and `result` the class in which tables count it. They count a
+    # difference below the margin as EQUAL. Here it is a gain or a loss: many small ones can be worth it.
     if pair.call in (Call.FASTER, Call.SLOWER):
         effect = ChangeEffect.FASTER if ratio >= 1 else ChangeEffect.SLOWER
     elif pair.result == Result.EQUAL:
@@ -293,7 +308,9 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
         effect = ChangeEffect.BOUNDED
     elif pair.result == Result.TOO_SMALL:
         effect = ChangeEffect.TOO_SMALL
-    # A pair has 0 for an unknown time, and an outcome None.
+    else:
+        effect = ChangeEffect.UNDECIDED
+    # A pair has 0 for an unknown time, an outcome has None.
     return Outcome(
         where=case.where,
         effect=effect,
@@ -312,10 +329,10 @@ def _change_to(
     margin: float,
     workload: Sequence[WeightedOperation],
 ) -> ValueChange:
-    """Return the change of a card's axis to a value, judged by its outcomes in the states.
+    """Return the change of a card's axis to a value, judged by its outcomes in the states (find_outcomes).
 
-    Its gain adds the logarithms of the factors, so that 2x faster and 2x slower cancel each other. A workload
-    weighs the operations. Without one, each operation has the same weight.
+    The gain of the change adds the logarithms of the factors, so that 2x faster and 2x slower cancel each
+    other. A workload weighs the operations. Without a workload, each operation has the weight 1.
     """
     outcomes = find_outcomes(card, value, states)
     outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
@@ -340,9 +357,10 @@ def _weight(where: AxisValues, workload: Sequence[WeightedOperation]) -> float:
 
 
 def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload: bool) -> Worth:
-    """Return the worth of a change, by its factors from the `margin` on; NOT_MEASURED without an outcome.
+    """Return the worth of a change: from Worth.DO, the best, to Worth.NOT_MEASURED, without an outcome.
 
-    `gain` is the weighted sum of the logarithms of all factors, with a minus sign for slower outcomes.
+    A factor of `margin` or more, such as 1.1, is worth a change. `gain` is the weighted sum of the logarithms
+    of all factors, with a minus sign for slower outcomes.
     """
     if not outcomes:
         return Worth.NOT_MEASURED
@@ -356,6 +374,7 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
         return Worth.DO if is_good else Worth.DEPENDS
     if is_loss:
         return Worth.KEEP
+    # All differences are below the margin.
     if faster or slower:
         return Worth.SLIGHT
     effects = {outcome.effect for outcome in outcomes}
@@ -370,23 +389,31 @@ def _changes_of(
     """Return the changes to the other values of a card's axis, the best first.
 
     If the reader's current value is unknown, the only change is that to the value that the card recommends.
-    Without a recommendation, there is a change to each value.
+    Without a recommendation, there is a change to each compared value. The first of the `states` has the
+    reader's values before all steps.
     """
     current = states[0].get(card.question.axis, "")
-    # The values that are compared with another one, in the order of the comparisons.
-    pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
-    values = list(dict.fromkeys(side for pair in pairs for side in pair.sides))
-    if not current:
-        # The recommendation may depend on the steps, and the last state has the most of them.
-        for state in reversed(states):
-            answer = card.answer_for(state)
-            if answer.kind in (AnswerKind.VALUE, AnswerKind.DEPENDS):
-                values = [answer.value]
-                break
+    recommended = None if current else _recommended_value(card, states)
+    if recommended is not None:
+        values = [recommended]
+    else:
+        # The sides of all comparisons, each once. A noise check compares equal binaries (an A/A test).
+        pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
+        values = list(dict.fromkeys(side for pair in pairs for side in pair.sides))
     changes = [
         _change_to(card, value, states, margin, workload) for value in values if value != current
     ]
     return sorted(changes, key=_rank)
+
+
+def _recommended_value(card: Card, states: Sequence[AxisValues]) -> str | None:
+    """Return the value that a card recommends in the last state with a recommendation; None without one."""
+    # The recommendation may depend on the steps, and the last state has the most steps.
+    for state in reversed(states):
+        answer = card.answer_for(state)
+        if answer.kind in (AnswerKind.VALUE, AnswerKind.DEPENDS):
+            return answer.value
+    return None
 
 
 def find_combined_outcomes(
@@ -394,8 +421,10 @@ def find_combined_outcomes(
 ) -> list[Outcome]:
     """Return the measured effect of several steps taken together, one outcome for each situation.
 
-    `before` has the reader's values by axis, such as {"access": "http", "format": "f6"}, `after` the values
-    after the steps. Situations are left out in which not exactly one choice fits `before`, and one `after`.
+    A situation, such as the cold log, has choices: values of other axes, each with the mean time. `before`
+    has the reader's values by axis, such as {"access": "http", "format": "f6"}, `after` the values after the
+    steps. A situation is left out unless it fits `before`, exactly one of its choices fits `before`, and
+    exactly one fits `after`. Commands of svnbench are left out, too: nobody runs them at work.
     """
     outcomes = []
     for situation in situations:

@@ -50,10 +50,10 @@ class Operation(NamedTuple):
 
     @property
     def occasion(self) -> str:
-        """Return when a user does it: `First log of the morning over svn (cold)`, `Dump`.
+        """Return when a user does this work: `First log of the morning over svn (cold)`, `Dump`.
 
-        Caches are cold after a night, warm with a new server after its restart, and warm with the same server
-        for a repeated command.
+        After a night, all caches are cold. After a restart of the server, only its own caches are. For a
+        repeated command, all are warm.
         """
         state = cache_state(self.cache)
         over = f" over {self.access}" if self.access else ""
@@ -64,7 +64,7 @@ class Operation(NamedTuple):
             return f"Repeated {self.command}{over} ({label})"
         if state.is_hot:
             return f"First {self.command} after a restart of the server{over} ({label})"
-        # The state of caches does not matter for this command.
+        # The axis cache does not apply to this command.
         return f"{self.command.capitalize()}{over}"
 
 
@@ -91,7 +91,7 @@ class Wish:
 
     @property
     def text(self) -> str:
-        """Return sentences on the gain, on its price, and on the operations that become slower, if any.
+        """Return sentences on the gain, on the price of the change, and on operations that become slower.
 
         Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.`, `svnadmin
         pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).`
@@ -107,7 +107,7 @@ class Wish:
         if self.work:
             price.append(self.work.text)
         text = f"{gain} {', '.join(price)}."
-        # A gain in one operation can cost another one.
+        # The same change can make other operations slower.
         if self.slower:
             text += f" Slower: {enumeration(self.slower)}."
         return text
@@ -122,6 +122,7 @@ def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> l
     """
     # A gain below the margin, such as 1.1, is no reason to change anything.
     margin = 1 + advice.min_effect_pct / 100
+    # By command and state of caches: {("log", "cold"): [...]}.
     by_operation: dict[tuple[str, str], list[Wish]] = {}
     for card in advice.cards:
         # A cost, such as that of https, is no reason to change.
@@ -154,18 +155,18 @@ def _wishes_of_card(
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
-    Yield nothing if `values_now` lacks that axis. A repository shows its format, for example, but not the
-    access of its users.
+    Yield nothing if `values_now`, the values of the user's repository, lack that axis. A repository shows its
+    format, for example, but not the access of its users. `work` has the time that a change took here.
     """
     axis = card.question.axis
     if axis not in values_now:
         return
-    # The measured values of the axis.
+    # The measured values of the axis, each once, in order.
     values = dict.fromkeys(value for case in card.cases for value in case.times)
     for value in values:
         if value == values_now[axis]:
             continue
-        # Only comparisons of the value with the present one count.
+        # The outcomes of the change from the present value to this one, case by case.
         outcomes = steps.find_outcomes(card, value, [values_now])
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:

@@ -50,9 +50,10 @@ def axis_of(name: str) -> Axis:
 def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis of a study, with this configuration and on this machine.
 
-    A study lists values, or gives a word for names in the configuration: `{"cache": ["cold"], "build":
-    "builds"}` becomes `{"cache": ["cold"], "build": ["trunk", "mine"]}`. Repositories whose definition names
-    other studies only are left out. Raise UserError for an unknown word.
+    A study lists values, or gives a word for them. The word `commands` stands for the names of its commands,
+    any other for names in the configuration: `{"cache": ["cold"], "build": "builds"}` becomes `{"cache":
+    ["cold"], "build": ["trunk", "mine"]}`. Repositories whose definition names other studies only are left
+    out. Raise UserError for an unknown word.
     """
     values: dict[str, list[str]] = {}
     for axis, list_or_word in study.axes.items():
@@ -90,9 +91,10 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis that a study is to measure: `{"cache": ["cold", "hot"]}`.
 
     Raise UserError for an axis `build` without builds, a value that no machine can measure, such as `cache:
-    tepid`, a wrong default, and a table that compares the first value with no other. A value that only this
-    machine cannot measure is no error: its cells are skipped later.
+    tepid`, a wrong default, and a table that compares the first value of an axis that has no other. A value
+    that only this machine cannot measure is no error: its cells are skipped later.
     """
+    file = f"config/studies/{study.name}.yaml"
     values = values_of(study, env)
     if BUILD_AXIS in values and not env.builds:
         raise UserError(
@@ -103,9 +105,8 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
         for value in values_of_axis:
             reason = axis_of(axis).why_invalid(value)
             if reason:
-                file = f"config/studies/{study.name}.yaml"
                 raise UserError(f"{file}: `axes.{axis}`: {value!r} {reason}.")
-    # The defaults of a study are for all of its commands, those of a command for this one only.
+    # The defaults of a study are for all of its commands, the defaults of a command only for this command.
     _check_defaults(study, env, "defaults", study.defaults, study.commands.values())
     for name, command in study.commands.items():
         key = f"commands.{name}.defaults"
@@ -124,8 +125,8 @@ def _check_comparisons(study: Study, env: Environment, values: Mapping[str, Sequ
         comparison = definition.get("compare")
         if comparison and not comparison["candidates"]:
             axis = comparison["axis"]
-            # `rest` is only replaced on an axis with a word (resolved_tables), such as `builds`: a key of the
-            # configuration.
+            # `rest` has become an empty list, and this happens on an axis with a word only (resolved_tables).
+            # The word, such as `builds`, is the key of the configuration that lacks a value.
             word = str(study.axes[axis])
             content = f"has {values[axis][0]} only" if values[axis] else "is empty"
             raise UserError(
@@ -146,26 +147,30 @@ def _check_defaults(
 
     `defaults` are values for cells to which an axis does not apply: `{"cache": "served"}`. They are for the
     cells of `commands`, and stand in the study's file at `key`, such as `commands.log.defaults`. A default is
-    wrong if vcsbench has no such axis, or if no machine can measure its value.
+    wrong if vcsbench has no such axis, if the axis sets no keys of a recipe, or if no machine can measure the
+    value.
     """
-    # The errors add the closing backquote, some of them after the name of an axis.
-    place = f"config/studies/{study.name}.yaml: `{key}"
-    # A default acts only through the keys of the recipe that its axis sets. An axis such as `strategy` sets
-    # none, because it has the function that all axes have by default. So a default for it is an error.
+    file = f"config/studies/{study.name}.yaml"
+    # A default acts only through the keys of the recipe that its axis sets. An axis such as `strategy` has
+    # the function Axis.recipe_keys, which sets none. So a default for such an axis is an error.
     with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
+    # The first axis that is not in the list, with a remedy; "" if all are.
     unknown = unknown_name(defaults, with_effect)
     if unknown:
-        raise UserError(f"{place}`: no axis {unknown}")
+        raise UserError(f"{file}: `{key}`: no axis {unknown}")
     for name, value in defaults.items():
         reason = AXES[name].why_invalid(value)
         if reason:
-            raise UserError(f"{place}.{name}`: {value!r} {reason}.")
-        # This raises UserError for a value that the configuration lacks, such as a build.
+            raise UserError(f"{file}: `{key}.{name}`: {value!r} {reason}.")
+        # This raises UserError for a value that the configuration lacks, such as a build. The keys themselves
+        # are not needed here.
         AXES[name].recipe_keys(value, env)
         # If the axis applies to all commands, each cell has a value of its own, and takes no default.
         applies_to_all = all(name not in (each.inapplicable_axes or ()) for each in commands)
         if name in study.axes and applies_to_all:
-            raise UserError(f"{place}.{name}`: has no effect: the study has this axis. Remove it.")
+            raise UserError(
+                f"{file}: `{key}.{name}`: has no effect: the study has this axis. Remove it."
+            )
 
 
 def values_in_order(
@@ -188,9 +193,9 @@ def resolved_tables(
 ) -> dict[str, TableDefinition]:
     """Return the tables of a study, with values in place of `baseline: first` and `candidates: rest`.
 
-    These two are only replaced on an axis whose values the configuration names, such as `build: builds`. With
-    the builds a, b and c, `{"axis": "build", "baseline": "first", "candidates": "rest"}` becomes `{"axis":
-    "build", "baseline": "a", "candidates": ["b", "c"]}`.
+    `values` has the values of each axis. `first` and `rest` are only replaced on an axis with a word for its
+    values, such as `build: builds`. With the builds a, b and c, `{"axis": "build", "baseline": "first",
+    "candidates": "rest"}` becomes `{"axis": "build", "baseline": "a", "candidates": ["b", "c"]}`.
     """
     tables = dict(study.tables)
     for table, definition in study.tables.items():

@@ -163,7 +163,7 @@ def choice_axis(
     why_not: Callable[[str, Recipe, Environment], str] = Axis.why_not,
     limits: Callable[..., list[str]] = Axis.limits,
 ) -> Axis:
-    """Return an axis with a fixed set of values. The keyword arguments are the fields of Axis.
+    """Return an axis with a fixed set of values. The keyword arguments are fields of Axis, with its defaults.
 
     `keys_by_value` has the keys of the recipe that each value sets: `{"4": {"clients": 4}}`. `expected` lists
     the values for the error about a wrong one: `off or on`.

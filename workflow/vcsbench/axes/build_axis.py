@@ -67,6 +67,7 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
     if reason:
         return reason
     for need in recipe.get("needs", []):
+        # The path is "" if the need is missing.
         if path_of(need):
             continue
         if need.startswith(MODULE):
@@ -78,9 +79,11 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     """Return why a cell cannot be measured with the programs of a build, in a clause; "" if it can.
 
-    `argv` is the template of the cell's command, such as `{svn} export {url}`. `server` is the kind of its
-    server: a key of SERVER_PROGRAMS, or "" without one. An example is `/opt/svn has no svn in bin or sbin`.
+    `argv` has the templates of the cell's commands, such as `{svn} export {url}`. `server` is the kind of the
+    cell's server: a key of SERVER_PROGRAMS, or "" without one. Example of a result: `/opt/svn has no svn in
+    bin or sbin`.
     """
+    # A build may be a conda environment that Snakemake makes before the run.
     reason = _why_no_conda(build)
     if not reason and server:
         reason = _why_no_server(build, machine, server)
@@ -93,8 +96,8 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
         if reason:
             return reason
     if server and build.server.prefix:
-        # If root measures, the servers run as the user nobody, who could not start a program of a build in
-        # /root.
+        # If root measures, the servers run as the user nobody, who cannot start a program in /root, for
+        # example. The result is None if nobody can enter all folders, or if another user measures.
         folder = closed_folder(Path(build.server.prefix))
         if folder:
             return (
@@ -143,24 +146,25 @@ def _is_to_be_made(programs: Programs) -> bool:
 
 
 def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
-    """Return why a client or server of a build lacks a program, in a clause; "" if the program runs.
+    """Return why the client or server side of a build has no usable program `name`, in a clause.
 
-    `programs.prefix` is the folder of the build, such as /opt/svn, and "" for the programs on the PATH.
+    Return "" if the program exists (one of Subversion in a build must also run), or if Snakemake will make
+    it. `programs.prefix` is the folder of the build, such as /opt/svn, and "" for the programs on the PATH.
     """
     # Snakemake makes this conda environment before the run, with the programs in its file.
     if _is_to_be_made(programs):
         return ""
+    is_subversion = name.startswith("svn")
     if not programs.prefix:
         if machine.has(name):
             return ""
-        is_subversion = name.startswith("svn")
         hint = "Debian: subversion; conda: subversion" if is_subversion else "put it on the PATH"
         return f"{name} is not installed ({hint})"
     path = programs.find(name)
     if not path:
         return f"{programs.prefix} has no {name} in {' or '.join(PROGRAM_FOLDERS)}"
     # A program of another architecture, or one without its libraries, exists and does not run.
-    if name.startswith("svn") and not program_version(programs, name):
+    if is_subversion and not program_version(programs, name):
         return f"{path} does not run on this machine: it prints no version"
     return ""
 
@@ -176,17 +180,17 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
         # The programs on the PATH are conda's if Snakemake deploys a conda environment.
         if machine.deployed:
             return lack_of_conda
-        # Without the module, Programs.httpd is "" on the PATH. So this looks for both.
+        # On the PATH, `httpd` is "" also for an httpd without mod_dav_svn.
         if programs.httpd:
             return ""
         return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
-    # The prefix is that of a conda environment, which vcsbench makes from a file.
+    # The prefix is that of a conda environment, which Snakemake makes from a file of the build.
     if build.has_made(programs):
         return lack_of_conda
     if not programs.mod_dav_svn:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
-    # The httpd is that of the build, or else the machine's, which can load a module from elsewhere. It also
-    # needs its own modules.
+    # `httpd` is that of the build. If the build has none, it is the machine's, which can load the module of
+    # the build. Both need the folder of their own modules.
     if not programs.httpd or not programs.httpd_modules:
         return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
     return ""
@@ -231,7 +235,8 @@ def why_no_sshd() -> str:
         if not shutil.which(name):
             return f"{name} is not installed (Debian: openssh-client; conda: openssh)"
     sshd = find_sshd()
-    # NSS_WRAPPER is a library with which sshd reads its users from a file of the run.
+    # NSS_WRAPPER is a library with which sshd reads its users from a file of the run. A path is "" if its
+    # file is missing.
     for name, path in (("sshd", sshd), (NSS_WRAPPER, find_nss_wrapper())):
         if not path:
             return f"there is no {name} (envs/unpack_sshd.sh unpacks it, without a service)"
@@ -239,11 +244,12 @@ def why_no_sshd() -> str:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         return f"ssh starts only for a user with a name, and user {os.geteuid()} has none"
-    # If root measures, sshd runs as the user nobody, who must be able to enter the folder of an installed
-    # sshd, and the temporary folder. A run has the keys and a copy of an unpacked sshd in the latter.
+    # If root measures, sshd runs as the user nobody, who must be able to enter the temporary folder: a run
+    # has its keys there, and a copy of the sshd that set-up has unpacked. An installed sshd is not copied.
     temporary = tempfile.gettempdir()
     used_paths = [temporary] if is_unpacked_sshd() else [sshd, temporary]
     for path in used_paths:
+        # The result is None if nobody can enter all folders, or if another user than root measures.
         folder = closed_folder(Path(path))
         if folder:
             return (
@@ -262,10 +268,12 @@ def binaries_of(axes: Mapping[str, str], recipe: Recipe, env: Environment) -> di
     """
     build = _find_build(axes.get(BUILD_AXIS, ""), env)
     client_programs = _digested_clients(build, recipe, env)
+    # The kind of the server, such as "httpd"; "" without a server, or with one that gets no digests.
     server = _digested_server(build, recipe, env)
     digests = dict(binaries(build.client, client_programs, build.server, server))
     if server == "httpd":
-        # The modules of passwords, encryption and access rules. Those that are a part of httpd have no file.
+        # The modules for passwords, encryption and access rules. A module that is a part of httpd has no
+        # file, and the digest "".
         for module in deployment_of(recipe).modules:
             digests[f"server mod_{module}"] = build.server.digest_of(f"mod_{module}")
     return digests

@@ -78,16 +78,16 @@ STATES: dict[str, CacheState] = {
         "warmup": 0, "discard": True, "runs": 1, "promises": _COLD,
     }, "□"),
     "hot-os": CacheState({
-        "setup": [], "prepare": ["restore", "sync", "stop-server", "start-server"],
+        "setup": ["load-files"], "prepare": ["restore", "sync", "stop-server", "start-server"],
         "warmup": 1, "runs": 4, "promises": {"os": "hot", "server": "new"},
     }, "◧"),
     "hot": CacheState({
         "setup": [*_COLD_STEPS], "prepare": ["restore", "sync"],
         "warmup": 1, "runs": 5, "promises": _KEPT,
     }, "■"),
-    # Two runs fill the caches of the server. Without a server, one fills the page cache.
+    # Two runs fill the caches of the server. Without a server, one is enough.
     "hot-server": CacheState({
-        "setup": ["start-server"], "prepare": ["restore", "sync"],
+        "setup": ["load-files", "start-server"], "prepare": ["restore", "sync"],
         "warmup": 1, "warmup_of_server": 1, "runs": 4, "promises": _KEPT,
     }, "■"),
     # The column `run` has both states, so this is no value of the axis.
@@ -97,7 +97,7 @@ STATES: dict[str, CacheState] = {
     }),
     # For `defaults` of commands to which the axis does not apply.
     "served": CacheState({
-        "setup": ["start-server"], "prepare": ["restore", "sync"],
+        "setup": ["load-files", "start-server"], "prepare": ["restore", "sync"],
         "warmup": 1, "runs": 2, "promises": _KEPT,
     }),
     # The axis does not apply, and no default names a state.
@@ -133,16 +133,18 @@ def _why_no_state(cache: str) -> str:
 def _why_not(cache: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its cache state, in a clause; "" if it can.
 
-    Example: `files there are in memory, so they are never cold`.
+    Example: `files there are in memory, so they are never cold`. The recipe has the steps of the state.
     """
     state = CacheState(recipe["state"])
+    # sshd starts a new svnserve for each connection.
     if recipe["access"]["server"] == "sshd" and state.needs_kept_server:
         return "svnserve -t ends with each connection, so it keeps no cache"
     if not state.clears_caches:
         return ""
     # The user's setting of the way to clear caches, such as drop-caches.
     clearing = env.config.settings.clear_caches
-    # A state such as `hot` clears caches only to begin from a known state, so files may be in memory.
+    # A state such as `hot` clears caches only to begin from a known state, so its files may also be on a
+    # storage in memory.
     if not state.is_cold:
         return why_not_cleared(env.machine, clearing)
     # A cold run has to read its files from a disk: on the storage, or on the cell's own file system.

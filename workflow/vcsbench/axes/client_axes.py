@@ -85,8 +85,8 @@ def _why_no_delay(delay: str, recipe: Recipe, env: Environment) -> str:
 def _why_no_pristines(pristines: str, recipe: Recipe, env: Environment) -> str:
     """Return why svn cannot make a working copy without pristines, in a clause; "" if it can or need not.
 
-    Pristines are the unchanged copies of all files in the folder .svn. The value `none` leaves them out.
-    Example: `svn is 1.14.2, and can do without pristines since 1.15`.
+    Pristines are the unchanged copies of all files in the folder .svn. The value `none` of the axis
+    `pristines` leaves them out. Example: `svn is 1.14.2, and can do without pristines since 1.15`.
     """
     if pristines != "none":
         return ""
@@ -96,9 +96,9 @@ def _why_no_pristines(pristines: str, recipe: Recipe, env: Environment) -> str:
     since = ".".join(map(str, NO_PRISTINES_SINCE))
     if not version:
         return f"svn is not there, and can do without pristines since {since}"
-    # (1, 14, 2) for 1.14.2; None if the version has no numbers.
-    numbers = version_numbers(version)
-    if numbers is not None and numbers >= NO_PRISTINES_SINCE:
+    # (1, 14) for 1.14.2; None if the version has no numbers.
+    major_and_minor = version_numbers(version)
+    if major_and_minor is not None and major_and_minor >= NO_PRISTINES_SINCE:
         return ""
     return f"svn is {version}, and can do without pristines since {since}"
 
@@ -113,8 +113,8 @@ def reflink_library(root: Path) -> Path:
 def _reflink_keys(reflink: str, env: Environment) -> Recipe:
     """Return the keys of a recipe for `reflink: on`, {} for `off` and without the axis.
 
-    `environment` has the variables that preload the library for cloning files into svn. `{run}` stands for
-    the folder of a run, to which the library writes how many files it cloned. `reflink` is the digest of the
+    The key `environment` has variables: svn then preloads the library that clones files, which writes the
+    number of cloned files to the folder of the run (`{run}`). The key `reflink` has the digest of the
     library's source.
     """
     if reflink != "on":
@@ -140,8 +140,8 @@ def _why_no_reflink(reflink: str, recipe: Recipe, env: Environment) -> str:
     # The key has the options of svn that leave out the pristines. It is [] or missing if svn stores them.
     if recipe.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
-    # The kind of file system that vcsbench makes for the cell, such as xfs. It is "" for an existing folder,
-    # whose kind is not checked here.
+    # The kind of file system that vcsbench makes for the cell, such as xfs. An existing folder has "" or no
+    # key `make`, and its kind is not checked here.
     made_kind = recipe.get("filesystem", {}).get("make")
     if made_kind and made_kind not in REFLINK_KINDS:
         return f"{made_kind} has no reflinks"

@@ -42,9 +42,9 @@ SHARD = 1000
 def _repository_keys(repo: str, env: Environment) -> Recipe:
     """Return the source of a cell's repository (key `repository` of the recipe), {} for a cell without one.
 
-    `identity` changes with the content of the source, and `source` is its kind, such as svn. `scale` is its
-    part of the published size, and `head` the place of the youngest tree. The axes `format` and `packing` add
-    further keys. Raise UserError for a name that the configuration lacks.
+    `identity` changes with the content of the source, and `source` is its kind, such as svn. `scale` is the
+    share of the published size that a generated history has (0.1), and `head` the place of the youngest tree.
+    The axes `format` and `packing` add further keys. Raise UserError for a name that the configuration lacks.
     """
     if not repo:
         return {}
@@ -66,19 +66,19 @@ def _repository_keys(repo: str, env: Environment) -> Recipe:
 
 
 def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
-    """Return why no disk or working copy can hold the tree of a repository, in a clause.
+    """Return in a clause why a command cannot write the tree of a repository; "" if it can, or writes none.
 
-    "" means that they can, or that the command writes no tree. Example: `ruby has 2 paths named .svn, which a
-    working copy cannot hold, so its tree cannot be checked out`.
+    A disk or a working copy cannot hold some paths. Example: `ruby has 2 paths named .svn, which a working
+    copy cannot hold, so its tree cannot be checked out`.
     """
     if not repo:
         return ""
-    # The revisions between the tree that a command begins with and the youngest one. An update begins with an
-    # older tree, which can have other paths. Then both trees are checked.
-    older = recipe.get("revisions_behind", 0)
-    for behind in sorted({0, older}):
-        # Counting the paths takes minutes. why_not_on_disk() calls this function only for a command that
-        # writes the tree.
+    # The youngest tree is checked. An update begins with an older tree, which can have other paths, so that
+    # tree is checked as well.
+    revisions_behind = recipe.get("revisions_behind", 0)
+    for behind in sorted({0, revisions_behind}):
+        # To count the paths takes minutes. So why_not_on_disk() gets a function, which it calls only for a
+        # command that writes a tree.
         count_paths = partial(env.odd_paths, repo, behind)
         reason = why_not_on_disk(recipe, count_paths, behind)
         if reason:
@@ -147,20 +147,21 @@ def _why_no_format(fmt: str) -> str:
 
 
 def _format_keys(fmt: str, env: Environment) -> Recipe:
-    """Return the format of a cell's repository, and the settings of its db/fsfs.conf.
+    """Return the format of a cell's repository, and the settings of FSFS with which it is written.
 
     Example: `{"repository": {"format": "f8", "fsfs_settings": {"compression": "lz4", ...}}}`. A copy as it is
-    (`as-is`) keeps the settings of the user's repository. They are {} if its files cannot be read. Return {}
-    for a cell without a format.
+    (`as-is`) has the settings of the user's repository, {} if its files cannot be read. Return {} for a cell
+    without a format.
     """
     if not fmt:
         return {}
     parsed = parse_format(fmt)
-    settings: dict[str, str] = {}
     if not parsed.is_as_is:
         settings = written_settings(parsed)
     elif env.own_shape:
         settings = dict(env.own_shape.settings)
+    else:
+        settings = {}
     return {"repository": {"format": fmt, "fsfs_settings": settings}}
 
 
@@ -169,14 +170,14 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
 
     - `f7` or `f6-today`: svnadmin must be new enough to make the format.
     - `as-is`: the repository must be the user's own, local, and of a format that svnadmin can read.
-    - `f6-to-f8` or `as-is-to-f8`: svnadmin upgrades to its newest format only, and from an older one.
+    - `f6-to-f8` or `as-is-to-f8`: svnadmin upgrades to its newest format only, and only an older repository.
     """
     if not fmt:
         return ""
     parsed = parse_format(fmt)
     newest = env.machine.newest_format
     if parsed.is_as_is:
-        # The recipe of a cell without a value of the axis `repo` names no repository.
+        # The recipe of a cell without a value of the axis `repo` names no repository: it is the only one.
         name = recipe.get("repository", {}).get("name", env.only_repository)
         reason = _why_no_copy_as_is(name, env)
         if reason:
@@ -186,6 +187,7 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     # `svnadmin upgrade` has no option for a format. It always makes the newest one.
     if parsed.is_upgraded and parsed.format != newest:
         return f"`svnadmin upgrade` goes to {newest} here, not to {parsed.format}"
+    # `f8-to-f8` is no value of the axis, so only the user's repository can have the newest format already.
     if parsed.is_upgraded and parsed.is_as_is and env.own_shape and env.own_shape.format == newest:
         return f"{env.only_repository} is of {newest} already"
     return ""
@@ -220,7 +222,7 @@ def _format_findings(env: Environment) -> list[str]:
         made_by = "the format of `svnadmin create` here"
         return [f"The baseline is {baseline}, {made_by}: {env.shape_or_reason}."]
     format_text = f"{env.only_repository} is of format {shape.number}"
-    # A repository that was made in such a format has the logical layout. An upgrade in place changes the
+    # A repository that was made in f7 or later has the logical layout. An upgrade in place changes the
     # number, and not the layout.
     if shape.number >= LOGICAL and not shape.is_logical:
         format_text += ", with the layout of an older one that it was upgraded from in place"
@@ -274,10 +276,11 @@ def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
     if packing == PARTLY_PACKED:
         return "only a repository of your own as it is can be partly packed"
     name = repository.get("name")
+    # Any repository can stay unpacked, and a cell without a repository packs nothing.
     if packing != PACKED or not name:
         return ""
-    # An upgrade adds no shards, so the release that made the repository counts. But it makes packing
-    # possible, so the present format counts below.
+    # An upgrade in place adds no shards, so the format in which the repository was made counts here. But the
+    # upgrade makes packing possible, so the present format counts below.
     if parsed and not parsed.is_sharded:
         return f"a repository that was made in {parsed.created} has no shards: there is nothing to pack"
     if parsed and format_number(parsed.format) < PACKABLE:
@@ -300,7 +303,7 @@ def _why_not_packing_of_copy(packing: str, copy_format: FormatValue, env: Enviro
     # Without a shape, the packing is unknown, and _why_not_format() has the reason.
     if shape is None:
         return ""
-    # A cell without the axis and a default ("") has the packing of the user's repository, too.
+    # "": a cell without the axis and without a default has the packing of the user's repository.
     if packing in ("", shape.packing):
         return ""
     name = env.only_repository

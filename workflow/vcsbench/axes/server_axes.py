@@ -100,7 +100,8 @@ def _check_files(folder: Path) -> None:
     """Raise UserError if the server configuration in a folder, such as config/servers/fast, cannot be used.
 
     Files that it lacks come from config/servers/default. The errors are: a file with an unknown name in one
-    of the two folders, a file that cannot be read, and a file that both folders lack.
+    of the two folders, a file that cannot be read, a file that both folders lack, and options that cannot be
+    parsed.
     """
     defaults = folder.parent / DEFAULT_SERVER
     # The files and folders that programs read: httpd.conf, svnserve.args, client, ...
@@ -113,12 +114,13 @@ def _check_files(folder: Path) -> None:
         for path in searched.iterdir():
             # Notes, hidden files and backups of editors are allowed next to the files that programs read.
             is_note = path.name.lower().startswith((".", "readme")) or path.name.endswith("~")
+            # Such as "'htpd.conf'. Use one of httpd.conf, ..."; "" for a known name.
             unknown = unknown_name([path.name], names)
             if unknown and not is_note:
                 raise UserError(f"{path}: no program reads the file {unknown}")
     # This raises UserError for a file that cannot be read. The digest itself is not needed here.
     server_files_digest(folder, names)
-    # By name, such as "httpd.conf" or "client/config" for a file in the folder `client`.
+    # By the path in its folder, such as "httpd.conf", or "client/config" for a file in the folder `client`.
     existing = server_files(folder, names)
     for name in names:
         if not any(file == name or file.startswith(f"{name}/") for file in existing):
@@ -189,7 +191,10 @@ def _why_no_such_access(access_name: str) -> str:
 
 
 def _why_no_access(access_name: str, recipe: Recipe, env: Environment) -> str:
-    """Return why a cell cannot have its access, such as `https`, in a clause; "" if it can."""
+    """Return why a cell cannot have its access, such as `https`, in a clause; "" if it can.
+
+    `access_name` is "" for a cell without an access, which uses no URL.
+    """
     system = repository_system(recipe.get("repository", {}))
     if access_name and access_name not in system.accesses:
         return f"a repository of {system.title} is not reached over {access_name}"
@@ -214,15 +219,17 @@ def _limits(
 ) -> list[str]:
     """Return a sentence on what the cells of a study with a server leave out; [] without a server.
 
-    `accesses` are the measured ones, and `measured` has the measured values of all axes. Example: `Client and
-    server run on one machine, over loopback. Not measured: https, blame.`
+    `accesses` are the measured ones, and `measured` has the measured values of all axes. `guests` is unused.
+    Example: `Client and server run on one machine, over loopback. Not measured: https, blame.`
     """
+    # `file` is the access without a server.
     if set(accesses) <= {"file"}:
         return []
+    # A study with the access `git` is one of git, whose access over ssh is `ssh`.
     secure = ("https", "ssh") if "git" in accesses else ("https", "svn+ssh")
     left_out = [access for access in secure if access not in accesses]
     for axis, (neutral, words) in LEFT_OUT_WORDS.items():
-        # With the neutral value alone, such as the authentication `none`, the axis measures nothing.
+        # Without the axis, or with its neutral value alone (the authentication `none`), nothing is measured.
         if set(measured.get(axis, [])) <= {neutral}:
             left_out.append(words)
     commands = measured.get(COMMAND_AXIS, [])

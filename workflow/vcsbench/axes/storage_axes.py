@@ -31,7 +31,8 @@ def _storage_keys(storage: str, env: Environment) -> Recipe:
     """Return the storage of a cell: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "disk"}}`.
 
     Without the axis (""), it is the configured `storage`. `shelf` is the first storage with the same folder:
-    cells of both share its copies of repositories. Raise UserError for one that the configuration lacks.
+    cells of both storages share the copies of repositories in it. Raise UserError for a storage that the
+    configuration lacks.
     """
     settings = env.config.settings
     # By name: {"disk": "/var/tmp", "raid": "/mnt/raid"}.
@@ -52,17 +53,17 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
     """Return the file system of a cell; {} for a cell without one.
 
     Example: `{"filesystem": {"make": "", "root": "/srv/files", "mounted": ["xfs", "/srv"]}}`. `make` is the
-    kind that vcsbench makes, "" for an existing one. `root` is the folder below which the cell works, and
-    `mounted` the kind and mount point of an existing file system. Raise UserError for a name that the
-    configuration lacks, or a folder of another kind than its name.
+    kind of a file system that vcsbench makes, "" for any other. `root` is the folder below which the cell
+    works, and `mounted` the kind and mount point of an existing file system. Raise UserError for a name that
+    the configuration lacks, or a folder of another kind than its name.
     """
     if not filesystem:
         return {}
     settings = env.config.settings
     storage = str(resolve(settings.storages[settings.storage], env.root))
     if filesystem == OF_STORAGE:
-        # ext4 without a journal does not reuse the inodes of removed files for minutes. After an earlier run
-        # has removed its tree, writing one takes several times as long. So vcsbench makes another ext4.
+        # ext4 without a journal does not reuse the inodes of removed files for minutes. After a run has
+        # removed its tree, the next tree takes several times as long. So vcsbench makes another ext4.
         if lacks_journal(storage) and not why_cannot_make(INSTEAD):
             return {"filesystem": {"make": INSTEAD, "root": storage, "mounted": []}}
         return {"filesystem": {"make": "", "root": storage, "mounted": _mounted(storage)}}
@@ -70,7 +71,7 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
     unknown = unknown_name([filesystem], [OF_STORAGE, *settings.filesystems])
     if unknown:
         raise UserError(f"{file}: `filesystems` has no {unknown}")
-    # The configuration has a folder for the name, such as `xfs: /srv/files`, or one of two words.
+    # The configuration has a folder for the name, such as `xfs: /srv/files`, or the word `make` or `guest`.
     folder_or_word = settings.filesystems[filesystem]
     if folder_or_word == TO_MAKE:
         return {"filesystem": {"make": filesystem, "root": storage, "mounted": []}}
@@ -81,30 +82,32 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
 
 
 def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> RecipeFilesystem:
-    """Return the file system at a configured folder, which has a name such as `xfs` or `backup`.
+    """Return the file system at a configured folder. `name` is its name there, such as `xfs` or `backup`.
 
-    Raise UserError if the name is another kind of file system. The error begins with `key`:
-    "config/config.yaml: `filesystems.xfs`".
+    Raise UserError if `name` is a kind of file system, and the folder is on another kind. The error begins
+    with `key`: "config/config.yaml: `filesystems.xfs`".
     """
     root = str(resolve(folder, env.root))
-    kind, _ = _mounted(root)
+    mounted = _mounted(root)
+    kind, _ = mounted
     # A folder that cannot be used is no error, because _why_not_filesystem() then skips its cells. A missing
     # folder has the kind of the disk on which its path would be, so that kind is not compared.
     is_usable = os.path.isdir(root) and not why_unmounted(root)
-    # A name that is no kind, such as `backup`, may be on any kind. A folder named `xfs` must be on xfs.
-    if is_usable and kind not in FILESYSTEM_NAMES.get(name, (kind,)):
+    # A folder named `xfs` must be on xfs. A name that is no kind, such as `backup`, may be on any kind.
+    allowed_kinds = FILESYSTEM_NAMES.get(name, (kind,))
+    if is_usable and kind not in allowed_kinds:
         raise UserError(
             f"{key}: {root} is {kind}, not {name}. Call it {kind}, or use a folder on {name}."
         )
-    return {"make": "", "root": root, "mounted": _mounted(root)}
+    return {"make": "", "root": root, "mounted": mounted}
 
 
 def _guest_filesystem(name: str, key: str, env: Environment) -> RecipeFilesystem:
     """Return a file system that guests (virtual machines) have, by its name: `nfs` or `guest-local`.
 
     `root` is its folder inside the guest, `guest` the kind of file system, and `scratch` the folder of the
-    host that the guest may use. Raise UserError for another name. The error begins with `key`:
-    "config/config.yaml: `filesystems.nfs`".
+    host for the image of the file system. `make` is "", because the guest mounts it. Raise UserError for
+    another name. The error begins with `key`: "config/config.yaml: `filesystems.nfs`".
     """
     if name not in guest.FOLDERS:
         raise UserError(
@@ -121,8 +124,9 @@ def _guest_filesystem(name: str, key: str, env: Environment) -> RecipeFilesystem
 def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its file system here, in a clause; "" if it can.
 
-    The file system is the recipe's, which may come from a default (`name` is then ""). A command that clones
-    files (`clones`) also needs reflinks. Example: `ext4 has no reflinks`, or `/mnt/raid is no folder`.
+    `name` is the value of the axis. It is not used, because the recipe may have its file system from a
+    default. A command that clones files (`clones`) also needs reflinks. Examples: `ext4 has no reflinks`, and
+    `/mnt/raid is no folder`.
     """
     filesystem = recipe.get("filesystem")
     # Neither the axis nor a default gives the cell a file system of its own.
@@ -142,11 +146,12 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     if filesystem["make"]:
         return why_cannot_make(kind)
     root = filesystem["root"]
-    # If a mount of /etc/fstab is missing there, files would go to the disk below it, under a wrong label.
-    unmounted = why_unmounted(root)
-    if not unmounted and not os.path.isdir(root):
-        return f"{root} is no folder"
-    return unmounted
+    # If a mount of /etc/fstab is missing at `root`, files would go to the disk below the mount point, under a
+    # wrong label.
+    missing_mount = why_unmounted(root)
+    if missing_mount:
+        return missing_mount
+    return "" if os.path.isdir(root) else f"{root} is no folder"
 
 
 def _limits(

@@ -90,9 +90,10 @@ class BuildReader:
         return _Side(self._read_prefix(keys, place.prefix or "", place.library_path or ""))
 
     def _read_prefix(self, keys: list[str], prefix: str, library_path: str) -> Programs:
-        """Return the programs below a prefix, with their LD_LIBRARY_PATH: folders separated by colons.
+        """Return the programs below a prefix. `library_path` is their LD_LIBRARY_PATH, such as "/a:/b".
 
-        Raise UserError if a folder does not exist, or if it has no program and no module of Subversion.
+        `keys` is the place in the configuration, such as ["builds", "trunk"]. Raise UserError if one of the
+        folders does not exist, or if the prefix has no program and no module of Subversion.
         """
         libraries = []
         for folder in library_path.split(":"):
@@ -102,6 +103,7 @@ class BuildReader:
         keys_of_prefix = [*keys, "prefix"]
         prefix = self._existing_folder(keys_of_prefix, prefix)
         programs = Programs(prefix, ":".join(libraries))
+        # A build may have an httpd of its own, by either name.
         names = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
         has_program = any(programs.find(name) for name in names)
         # A build may have the module mod_dav_svn alone. This machine's httpd then loads it.

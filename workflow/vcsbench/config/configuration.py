@@ -125,8 +125,8 @@ def merge_configurations(configurations: Sequence[Mapping[str, object]]) -> dict
 
     The value of a key is replaced. If it is a mapping, such as `repositories`, its entries are merged by
     their names, and each entry is replaced as a whole. For example, {"repositories": {"a": 1}} and
-    {"repositories": {"b": 2}} give {"repositories": {"a": 1, "b": 2}}. The mappings of WHOLE_KEYS are not
-    merged.
+    {"repositories": {"b": 2}} give {"repositories": {"a": 1, "b": 2}}. The mappings of WHOLE_KEYS are
+    replaced, because each of them is one definition.
     """
     merged: dict[str, object] = {}
     for configuration in configurations:
@@ -146,9 +146,9 @@ def load_config(
 ) -> Config:
     """Return the checked configuration, with its studies. Raise UserError for the first fault.
 
-    `raw` is the merged content of `files`. The error names one of these files, and the key. If the nodes of a
-    cluster measure (`is_cluster`), a time limit has no meaning. Cells then have the fewest rounds, unless
-    `rounds` is set.
+    `raw` is the merged content of `files` and of options. The error names the file or option, and the key.
+    If the nodes of a cluster measure (`is_cluster`), a time limit has no meaning. Without the setting
+    `rounds`, cells then have the smallest number of rounds that allows a conclusion.
     """
     settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
@@ -163,16 +163,15 @@ def load_config(
 def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
     """Return the studies to measure, by name.
 
-    The setting `studies` has their names, or a list of names for each kind of session (StudySets).
+    The setting `studies` has their names, or ["all"], or one of these lists for each kind of session
+    (StudySets). "all" stands for the studies of `grid` that have published numbers.
     """
     names = settings.studies
     if isinstance(names, StudySets):
         names = _choose_studies(names, settings.repository)
     is_all = names == [ALL]
-    if is_all:
-        names = list(settings.grid)
     studies: dict[str, Study] = {}
-    for name in names:
+    for name in list(settings.grid) if is_all else names:
         study = load_study(root / STUDIES / f"{name}.yaml")
         # A study without published numbers is measured only if the setting names it.
         if study.published is not None or not is_all:
@@ -211,9 +210,9 @@ def _check_surroundings(root: Path) -> None:
 def source_of_value(files: Sequence[Path], keys: Keys) -> str:
     """Return the source of a value of the configuration, for an error: "config/config.yaml", or an option.
 
-    `keys` is the path of the value, such as ["minutes", "builds"]. The source is the last file that has it,
-    because a later file overrides an earlier one. If no file has it, the source is the option that sets the
-    first key: "--minutes (make: MINUTES=)", or "--config". Without keys, it is the first file.
+    `keys` is the path of the value, such as ["minutes", "builds"]. The source is the last file that has the
+    value, because a later file overrides an earlier one. If no file has it, the source is the option that
+    sets the first key: "--minutes (make: MINUTES=)", or "--config". Without keys, it is the first file.
     """
     if not keys:
         return str(files[0])
@@ -221,14 +220,14 @@ def source_of_value(files: Sequence[Path], keys: Keys) -> str:
     for file in reversed(files):
         value = read_yaml(file)
         try:
+            # Follow the path of keys down to the value.
             for key in keys:
                 value = value_at(value, key)
         except LookupError:
             # The file does not have this path of keys.
             continue
-        # A file with `repository: null` leaves the choice to the option.
-        is_left_to_option = value is None and option != ""
-        if not is_left_to_option:
+        # A file with `repository: null` leaves the choice to the option, if there is one.
+        if value is not None or not option:
             return str(file)
     return option or "--config"
 
@@ -238,13 +237,16 @@ def _check_configuration(config: Config) -> None:
 
     The models have checked the value of each key before.
     """
+    # The keys of a folder are, for example, ("storages", "ssd").
     for keys_of_folder, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
         if UNUSABLE.search(path):
+            # With !a, the unusable characters are printed as escapes.
             raise config.error(keys_of_folder, f"{path!a} {WHY_UNUSABLE}. Use another folder.")
     _check_minutes(config)
     for name, study in config.studies.items():
         _check_study(config, name, study)
+    # Some keys, such as `grid`, also name studies that this run does not measure.
     for keys, name in _named_studies(config.settings):
         if not os.path.exists(config.root / STUDIES / f"{name}.yaml"):
             text = f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
@@ -273,8 +275,9 @@ def _check_study(config: Config, name: str, study: Study) -> None:
 def _check_minutes(config: Config) -> None:
     """Raise UserError for a fault of the time limit `minutes`, which is a number or a mapping by study.
 
-    One of `minutes` and `rounds` has to be there; `rounds` replaces the limit. A mapping needs a value for
-    each study, or one with the key DEFAULT for all others: {"builds": 60, "default": 15}.
+    One of `minutes` and `rounds` has to be there. A mapping needs a value for each study, or one with the key
+    DEFAULT for all others: {"builds": 60, "default": 15}. With `rounds`, the limit has no effect, so that
+    studies may be missing.
     """
     minutes = config.settings.minutes
     rounds = config.settings.rounds
@@ -283,9 +286,10 @@ def _check_minutes(config: Config) -> None:
             ["minutes"],
             "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds.",
         )
-    # A plain number is for all studies together.
+    # A plain number is for all studies together, so nothing can be missing.
     if not isinstance(minutes, Mapping):
         return
+    # The former name of DEFAULT would count as the name of a study.
     if FORMER_DEFAULT in minutes:
         raise config.error(
             ["minutes", FORMER_DEFAULT],
@@ -343,16 +347,19 @@ def _check_workload(config: Config, workload: Workload) -> None:
     """Raise UserError for a fault of the workload: the weights of the commands that the user runs.
 
     The weights of its parts have to be 100 per cent together. All parts have to name the same axes, and no
-    two parts the same cells. Their axes and commands have to exist in some study.
+    two parts the same cells. Their axes and commands have to exist in some study. A server's log must not
+    give weights, too.
     """
     keys = ["workload"]
+    # A part is, for example, {"name": "log", "weight": 60.0, "where": {"command": "log"}}.
     parts = _workload_parts(workload, "command")
     total = math.fsum(part["weight"] for part in parts)
     if not math.isclose(total, 100.0, abs_tol=0.01):
         text = f"the sum of the weights is {total:g}. Make it 100 (per cent)."
         raise config.error(keys, text)
-    named_axes = {frozenset(part["where"]) for part in parts}
-    if len(named_axes) > 1:
+    # The sets of axes that the parts name. Equal ones become one.
+    sets_of_axes = {frozenset(part["where"]) for part in parts}
+    if len(sets_of_axes) > 1:
         text = "the parts differ in the axes of `where`. Use the same in each."
         raise config.error(keys, text)
     named_cells = {frozenset(part["where"].items()) for part in parts}

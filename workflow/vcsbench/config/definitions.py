@@ -147,10 +147,10 @@ def read_expectations(
 ) -> list[FindingDefinition]:
     """Return the findings, or a user's expectations, about a study in the files at `paths`.
 
-    `axes` has the values that each axis may have (None: any). `baselines` are the names of the saved ones;
-    with None, they are not checked. Raise UserError for an unknown key, axis or metric, and for an id that is
-    there twice. A value that no cell has, or a baseline that is not saved, is also an error: the expectation
-    would never be checked.
+    `axes` has the values that each axis may have (None: any). `baselines` are the names of the saved
+    baselines; with None, baselines are not checked. Raise UserError for an unknown key, axis or metric, and
+    for an id that the files have twice. A value that no cell has, or a baseline that is not saved, is also an
+    error: the expectation would never be checked.
     """
     expectation_by_id: dict[str, FindingDefinition] = {}
     for path in paths:
@@ -183,12 +183,14 @@ def _check_cells(finding: FindingDefinition, place: str, axes: AxisChoices) -> N
 
     `place` begins the error: the file, and the finding in it.
     """
-    # Each axis that the finding names, with a value or a list of values.
+    # Each axis that the finding names, with a value or a list of values. A comparison with a saved baseline
+    # names no axis.
     selected: list[tuple[str, object]] = list(finding["where"].items())
     compare = finding.get("compare", {})
     if "axis" in compare:
         selected.append((compare["axis"], [compare["baseline"], compare["candidate"]]))
     for axis, values in selected:
+        # unknown_name() returns an unknown name with a remedy, and "" if all names are known.
         unknown_axis = unknown_name([axis], axes)
         if unknown_axis:
             raise UserError(f"{place}: the study has no axis {unknown_axis}")
@@ -238,16 +240,18 @@ def read_published_rows(
 ) -> dict[str, list[dict[str, str]]]:
     """Return the rows of files of published numbers: `{"f7.csv": [{"command": "log", "elapsed_s": "2.4"}]}`.
 
-    A row has the axes, `by` (other keys; "" if missing), and numbers ("" if nothing was published). Raise
-    UserError for an unknown column, an axis without one, a file without rows, a value on an axis that the
-    command lacks, a number that is none, and a number that is there twice.
+    A row has the axes, the further keys `by` ("" if missing), and numbers as text ("" if nothing was
+    published). Raise UserError for an unknown column, an axis without a column, a file without rows, a value
+    on an axis that the command lacks, a number that cannot be read, and a number that is there twice.
     """
     keys = [*axes, *by]
     raw_rows = {str(path): _read_published_file(path, keys) for path in paths}
-    # The columns of all files together, and the axes that have a value for a whole file.
+    # The columns of all files together. All rows of a file have the same columns.
     columns = {column for rows in raw_rows.values() for column in rows[0]}
+    # An axis may have one value for a whole file in place of a column.
     columns.update(axis for values in metadata.fixed.values() for axis in values)
     for axis in axes:
+        # Without any file, no column is missing.
         if raw_rows and axis not in columns:
             raise UserError(
                 f"{', '.join(raw_rows)}: the column `{axis}`, an axis of the study, is missing. Add it, or "
@@ -261,12 +265,14 @@ def read_published_rows(
 
 
 def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str, str]]:
-    """Return the rows of a file, with today's names of axes and values.
+    """Return the rows of a file, with the present names of axes and values.
 
-    `keys` are the columns that have no numbers. Raise UserError without rows, and for an unknown column.
+    `keys` are the columns that have no numbers. Raise UserError for a file without rows, and for an unknown
+    column.
     """
     rows = []
     for row in read_rows(path, CORRECT_PUBLISHED, PUBLISHED_BYTES):
+        # RENAMED_VALUES has former names of axes and of values, so it applies to headings and texts.
         renamed = {}
         for name, text in row.items():
             renamed[RENAMED_VALUES.get(name, name)] = RENAMED_VALUES.get(text, text)
@@ -275,6 +281,7 @@ def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str
         raise UserError(f"{path}: the file has no rows. {CORRECT_PUBLISHED}")
     # A dict, because the error lists each possible column once, in this order.
     columns = dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS])
+    # The first column that is not possible, with a remedy; "" if all are.
     unknown = unknown_name(rows[0], columns)
     if unknown:
         raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")
@@ -284,10 +291,10 @@ def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str
 def _complete_row(
     path: str, row: Mapping[str, str], keys: Sequence[str], metadata: PublishedMetadata
 ) -> dict[str, str]:
-    """Return a row of a file with a text for each of `keys` ("" if missing), and its numbers.
+    """Return a row of a file with a text for each of `keys` ("" if missing), and its numbers, as text.
 
-    A value for the whole file is added. Raise UserError for a value on an axis that the command lacks, and
-    for a number that is none.
+    An axis value of the whole file (`metadata.fixed`) is added. Raise UserError for a value on an axis that
+    the command lacks, and for a number that cannot be read or is below 0.
     """
     command = row.get(metadata.command_axis, "")
     inapplicable_axes = metadata.inapplicable.get(command, ())
@@ -324,7 +331,7 @@ def _check_unique(files: Mapping[str, Sequence[Mapping[str, str]]], keys: Sequen
     Two files may have different metrics of one cell.
     """
     # By cell and metric, the file that has the number: {("log", "f7", "elapsed_s"): "f7.csv"}.
-    path_by_number: dict[tuple[str, ...], str] = {}
+    path_of_number: dict[tuple[str, ...], str] = {}
     for path, rows in files.items():
         cells: set[tuple[str, ...]] = set()
         for row in rows:
@@ -337,13 +344,14 @@ def _check_unique(files: Mapping[str, Sequence[Mapping[str, str]]], keys: Sequen
             for metric, text in row.items():
                 if metric in keys or not text:
                     continue
-                number = (*cell, metric)
-                if number in path_by_number:
+                cell_and_metric = (*cell, metric)
+                if cell_and_metric in path_of_number:
+                    other_path = path_of_number[cell_and_metric]
                     raise UserError(
-                        f"{path}: `{metric}` of {_cell_name(cell)} is also in {path_by_number[number]}. "
+                        f"{path}: `{metric}` of {_cell_name(cell)} is also in {other_path}. "
                         f"Remove one of the two."
                     )
-                path_by_number[number] = path
+                path_of_number[cell_and_metric] = path
 
 
 def _cell_name(cell: Sequence[str]) -> str:

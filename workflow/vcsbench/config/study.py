@@ -223,6 +223,7 @@ class Command(Model):
     @model_validator(mode="after")
     def _uses_its_keys(self) -> Self:
         """Return the command. Raise ValueError for a key without the part of the command that uses it."""
+        # The outputs that use `revisions_behind`, in the words of the error.
         older_outputs = "` or `".join(OLDER_OUTPUTS)
         uses_last = self.input == "dump" or "{last}" in f"{self.argv} {self.stdin}"
         # By key: True if the command has a part that uses the key, and this part in words.
@@ -233,26 +234,29 @@ class Command(Model):
             "output_location": (self.output is not None, "`output`"),
             "revisions": (uses_last, "`{last}` or `input: dump`"),
         }
-        for name, (is_used, user) in uses.items():
-            if getattr(self, name) is not None and not is_used:
-                raise ValueError(f"has `{name}` without {user}. Add that, or remove `{name}`.")
+        for name, (is_used, part) in uses.items():
+            is_set = getattr(self, name) is not None
+            if is_set and not is_used:
+                raise ValueError(f"has `{name}` without {part}. Add that, or remove `{name}`.")
         self._check_keys_of_commit()
         return self
 
     def _check_keys_of_commit(self) -> None:
-        """Raise ValueError if a command has some of the keys of a commit, and not all of them."""
-        keys = {
+        """Raise ValueError if a command has one of the keys that only a commit has, and not all its keys."""
+        keys_of_commits_only = {
             "output: changed_working_copy": self.output == "changed_working_copy",
             "work: commit": self.work == "commit",
             "change": self.change is not None,
         }
-        present = [name for name, is_set in keys.items() if is_set]
+        present = [name for name, is_set in keys_of_commits_only.items() if is_set]
         if not present:
             return
-        # A command that does not commit may have these two, so they alone need none of the others.
-        keys["input: committed_repository"] = self.input == "committed_repository"
-        keys["fixed_cost: false"] = self.fixed_cost is False
-        for name, is_set in keys.items():
+        # A commit needs these keys, too. Other commands may have them, so they do not show a commit.
+        further_keys = {
+            "input: committed_repository": self.input == "committed_repository",
+            "fixed_cost: false": self.fixed_cost is False,
+        }
+        for name, is_set in {**keys_of_commits_only, **further_keys}.items():
             if not is_set:
                 raise ValueError(f"has `{present[0]}` without `{name}`. A commit needs both.")
 

@@ -60,7 +60,7 @@ def _check_path_parts(path: Path, file: StudyFile) -> None:
     """
     values_by_key = {"commands": list(file.commands)}
     for axis, values in file.axes.items():
-        # A word stands for values that are defined elsewhere.
+        # Instead of a list, an axis may have a word for values that are defined elsewhere.
         if isinstance(values, list):
             values_by_key[f"axes.{axis}"] = values
     for key, values in values_by_key.items():
@@ -107,7 +107,7 @@ class _NamedValues(NamedTuple):
 
 
 def _named_values(file: StudyFile) -> Iterator[_NamedValues]:
-    """Yield each key of a study's file that names values of an axis."""
+    """Yield each key of a study's file that names values of an axis, with the axis and the values."""
     for name, question in file.questions.items():
         axis = question.get("axis", name)
         yield _NamedValues(f"questions.{name}.values", axis, question.get("values", []))
@@ -119,15 +119,17 @@ def _named_values(file: StudyFile) -> Iterator[_NamedValues]:
             key, axis = f"tables.{name}.compare", table["compare"]["axis"]
             yield _NamedValues(f"{key}.baseline", axis, [table["compare"]["baseline"]])
             candidates = table["compare"]["candidates"]
+            # The word "rest" stands for all values but the first.
             if candidates != "rest":
                 yield _NamedValues(f"{key}.candidates", axis, list(candidates))
         yield from _selected_values(f"tables.{name}.where", table.get("where", {}))
     for name, command in file.commands.items():
         yield from _selected_values(f"commands.{name}.restrict_to", command.restrict_to or {})
     yield from _selected_values("trace_syscalls", file.trace_syscalls or {})
+    # A file of published numbers may lack columns of axes. Then the study has the values of the whole file.
     if file.published is not None and isinstance(file.published.numbers, dict):
-        for name, fixed in file.published.numbers.items():
-            yield from _selected_values(f"published.numbers.{name}", fixed)
+        for name, values_of_file in file.published.numbers.items():
+            yield from _selected_values(f"published.numbers.{name}", values_of_file)
 
 
 def _selected_values(key: str, where: Mapping[str, object]) -> Iterator[_NamedValues]:
@@ -140,7 +142,8 @@ def _check_columns(path: Path, file: StudyFile, name: str, table: TableDefinitio
     """Raise UserError if `rows`, `columns` or `over` of a table names a column that the table does not have.
 
     A table has the axes of the study, and the columns in `by`. In a table that compares, `candidate` takes
-    the place of the compared axis. With `each`, it has `count`.
+    the place of the compared axis. A table of several counts (`each`) has the column `count` with their
+    names.
     """
     columns = list(file.axes)
     if "compare" in table:
@@ -201,13 +204,13 @@ class _CommandCheck:
         return values
 
     def _check_templates(self) -> None:
-        """Raise UserError for a text of the command that cannot be filled in, such as `{svn} log {url}`."""
+        """Raise UserError if a template of the command, such as `{svn} log {url}`, cannot be filled in."""
         command = self.command
         templates = {"argv": command.argv, "stdin": command.stdin or ""}
         if command.traffic is not None:
             templates["traffic.commit"] = command.traffic.get("commit", "")
         for key, template in templates.items():
-            # The words that may be in braces.
+            # The words that may be in braces. They depend on the key, and on the other keys of the command.
             words = [*self.study.axes, *WORDS]
             if key == "traffic.commit":
                 words += TRAFFIC_WORDS
@@ -222,7 +225,7 @@ class _CommandCheck:
                 raise self._error(key, str(error)) from None
 
     def _check_traffic(self) -> None:
-        """Raise UserError for keys or axes of the command that do not fit to its key `traffic`, or its lack.
+        """Raise UserError for keys or axes that a command with the key `traffic`, or without it, cannot have.
 
         The axes of TRAFFIC_AXES have an effect on commands with `traffic` only, and the axis `clients` on
         others. Without this check, a cell's label could have another number of clients than its run.
@@ -230,6 +233,7 @@ class _CommandCheck:
         traffic = self.command.traffic
         axes_without_effect = (CLIENTS_AXIS,) if traffic else TRAFFIC_AXES
         for axis in axes_without_effect:
+            # An axis that applies to the command is missing among its `inapplicable_axes`.
             if axis in self._axes:
                 kind = "without" if traffic else "with"
                 raise self._error(
@@ -275,7 +279,8 @@ class _CommandCheck:
         return exists and ("{working_copy}" in command.argv or "{checkout}" in command.argv)
 
     def _check_effects(self) -> None:
-        """Raise UserError for a key that has no effect in this study."""
+        """Raise UserError for a key of the command that has no effect in this study."""
+        # The axis applies to the command, or a default gives the command a file system.
         has_filesystem = FILESYSTEM_AXIS in self._axes or FILESYSTEM_AXIS in self._defaults
         if self.command.clones is not None and not has_filesystem:
             text = "has no effect without the axis `filesystem`. Add the axis, or remove the key."
@@ -283,6 +288,7 @@ class _CommandCheck:
         if self.command.output_location is not None and has_filesystem:
             text = "has no effect: the command writes to its `filesystem`. Remove it."
             raise self._error("output_location", text)
+        # The value of this axis is the command itself, so neither key can restrict it.
         command_axis = self.study.command_axis
         axes_by_key = {
             "inapplicable_axes": self.command.inapplicable_axes or [],
@@ -297,7 +303,7 @@ class _CommandCheck:
 def _check_template(template: str, words: Collection[str]) -> None:
     """Raise ValueError if the template of a command cannot be filled in (prepared_cell.fill_template).
 
-    `words` may be in its braces. Example: `{svn} log {url}`.
+    Only `words` may be in its braces. Example: `{svn} log {url}`. The template may be "".
     """
     check_words(template, words)
     try:
@@ -308,7 +314,10 @@ def _check_template(template: str, words: Collection[str]) -> None:
         raise ValueError("names no program. Write the command.")
     for argument in arguments:
         for word in WORD.findall(argument):
-            # Several arguments cannot be a piece of one, as in `--x={svnadmin_args}`.
-            if word in LISTS and argument != f"{{{word}}}":
-                text = f"{{{word}}} stands for several arguments. Put spaces around it."
-                raise ValueError(text)
+            # The words of LISTS stand for several arguments. These cannot be a piece of one argument, as in
+            # `--x={svnadmin_args}`.
+            placeholder = f"{{{word}}}"
+            if word in LISTS and argument != placeholder:
+                raise ValueError(
+                    f"{placeholder} stands for several arguments. Put spaces around it."
+                )

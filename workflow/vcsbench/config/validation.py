@@ -68,7 +68,7 @@ def read_yaml(path: Path) -> object:
         raise UserError(sentence_of(error, path)) from None
     if path.suffix == ".json":
         # Programs write JSON with numbers such as 5e-06, which YAML 1.1 reads as text. For damaged JSON,
-        # parse_yaml() raises the error.
+        # parse_yaml() raises the error, unless the text is YAML.
         with suppress(ValueError, RecursionError):
             return json.loads(text)
     return parse_yaml(text, path)
@@ -88,9 +88,10 @@ def read_mapping(path: Path) -> dict[str, object]:
 def parse_yaml(text: str, path: str | Path) -> object:
     """Return the content of a YAML text, None for an empty one. `path` is its place, for errors.
 
-    Raise UserError if the text is not YAML, is too deep, has too many aliases, repeats a key, or has a value
-    that versions of YAML read differently.
+    Raise UserError if the text is not YAML, or if _check_events() or _check_node() refuses it: it may be too
+    deep, repeat a key, or have a value that versions of YAML read differently.
     """
+    # The checks raise UserError, which passes. Other errors are those of PyYAML.
     try:
         _check_events(text, path)
         loader = LOADER(text)
@@ -105,9 +106,10 @@ def parse_yaml(text: str, path: str | Path) -> object:
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML names a place as `in "<unicode string>", line 1, column 3`.
         reason = printable(" ".join(str(error).split())).replace('in "<unicode string>",', "at")
-        # For a tab, PyYAML reports "found character '\\t' that cannot start any token".
-        has_tab = "\t" in reason or "any token" in reason
-        remedy = "Use spaces, not tabs" if has_tab else "Correct it"
+        # The character at which PyYAML stopped. Other errors have no place.
+        mark = getattr(error, "problem_mark", None)
+        is_tab = mark is not None and text[mark.index : mark.index + 1] == "\t"
+        remedy = "Use spaces, not tabs" if is_tab else "Correct it"
         raise UserError(f"{path}: is not valid YAML: {reason}. {remedy}.") from None
 
 
@@ -120,15 +122,17 @@ class _OpenCollection:
 
 
 def _check_events(text: str, path: str | Path) -> None:
-    """Raise UserError for a YAML text with tags, too many levels, or too many values.
+    """Raise UserError for a YAML text with tags, too many levels or values, or an alias of nothing or itself.
 
     The loader recurses at each level, and would crash at 100,000 levels. An alias repeats a value: ten levels
     of lists that repeat the next level ten times become billions of values. So an alias counts as all values
     that it repeats, before anything is loaded. A tag could give a value another type, such as a set.
     """
     # The sizes of finished values by anchor. An anchor is a name, as in `&name [1, 2]`, which the alias
-    # `*name` repeats. A collection counts itself and its values, so the size of this one is 3.
+    # `*name` repeats. A collection counts itself and its values, so the size of this one is 3. Values without
+    # an anchor have the key None, which no alias uses.
     size_by_anchor: dict[str | None, int] = {}
+    # The lists and mappings around the next value, from the outermost one. The first stands for the document.
     open_collections = [_OpenCollection(anchor=None, size=0)]
     for event in yaml.parse(text, Loader=LOADER):
         line = event.start_mark.line + 1 if event.start_mark else 0
@@ -159,7 +163,7 @@ def _check_events(text: str, path: str | Path) -> None:
         else:
             # The begin or the end of a document.
             continue
-        # The value is a part of the collection around it.
+        # The value that has just ended is a part of the collection around it.
         outer = open_collections[-1]
         outer.size += size
         if outer.size > YAML_VALUES:
@@ -169,9 +173,10 @@ def _check_events(text: str, path: str | Path) -> None:
 
 
 def _check_node(node: yaml.Node, path: str | Path) -> None:
-    """Raise UserError for a key that is there twice, or for a value that versions of YAML read differently.
+    """Raise UserError for a key that is there twice, or for a value that _check_scalar() refuses.
 
-    `node` is a value of the parsed text, with all values in it.
+    `node` is a value of the parsed text, with all values in it. A value is refused if versions of YAML read
+    it differently, or if it is a very long number.
     """
     if isinstance(node, yaml.ScalarNode):
         _check_scalar(node, path)
@@ -194,14 +199,14 @@ def _check_node(node: yaml.Node, path: str | Path) -> None:
 
 
 def _check_scalar(node: yaml.ScalarNode, path: str | Path) -> None:
-    """Raise UserError for a value that versions of YAML read differently, and for a very long number."""
+    """Raise UserError for a value that YAML 1.1 and 1.2 read differently, and for a very long number."""
     # A value with a style is in quotation marks or a block of text. All versions of YAML read it as text.
     if node.style:
         return
     # The tag is, for example, "tag:yaml.org,2002:int".
     kind = node.tag.rpartition(":")[2]
     if kind == "str":
-        # Text of YAML 1.1 can be a number of YAML 1.2.
+        # Text of YAML 1.1, such as 1e3, can be a number of YAML 1.2.
         is_same_in_both = not YAML_1_2_NUMBER.fullmatch(node.value)
     elif kind in SAME_IN_BOTH:
         is_same_in_both = bool(SAME_IN_BOTH[kind].fullmatch(node.value))
@@ -254,12 +259,14 @@ class _PlacedError(NamedTuple):
 def _sentence(
     errors: Sequence[ErrorDetails], content: object, model: type, where: Callable[[Keys], str]
 ) -> str:
-    """Return a sentence for the most helpful one of pydantic's errors (_rank).
+    """Return a sentence for the most helpful one of pydantic's errors, with a remedy.
 
     For example: "config/config.yaml: `rounds`: '-1' should be at least 1. How often the whole grid is
-    measured, however long it takes. ...", with the documentation of the key.
+    measured, however long it takes. ...", with the documentation of the key. `where` returns the file that
+    has a path of keys. `content` has broken a rule of `model`.
     """
     placed_errors = [_PlacedError(_keys_in(content, error), error) for error in errors]
+    # The most helpful error has the smallest rank.
     best = min(placed_errors, key=_rank)
     keys, error = best
     if error["type"] == UNKNOWN_KEY:
@@ -349,10 +356,10 @@ def _keys_in(content: object, error: ErrorDetails) -> list[str | int]:
     last = len(error["loc"])
     for number, part in enumerate(error["loc"], 1):
         try:
-            # Go down one level in the content.
+            # Go down one level in the content. This raises LookupError for a part that is no key of it.
             content = value_at(content, part)
         except LookupError:
-            # The content has no such key, unless it is the missing one.
+            # The part is the name of a type, unless it is the missing key.
             is_missing_key = number == last and error["type"] == "missing"
             if not is_missing_key:
                 continue
@@ -398,26 +405,30 @@ def item_schemas(schema: Schema) -> list[Schema]:
 def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
     """Return the fields of the model at each level of a path of keys: the schema of a field by its name.
 
-    For ["cluster", "nodes"] they are all keys of the configuration, and then all keys of `cluster`.
+    For ["cluster", "nodes"], the first level has all keys of the configuration, and the second one all keys
+    of `cluster`. A level of a list or of a mapping with any keys is {}.
     """
     whole = schema_of(model)
-    # The possible schemas of the value at this level: several, if the value above may have several types.
+    # The schemas that the value at this level may have.
     schemas = [whole]
     levels = []
     for key in keys:
+        # A schema that allows several types, such as a number or a mapping, has a member for each type.
         members = [member for schema in schemas for member in members_of(schema, whole)]
         fields: dict[str, Schema] = {}
-        schemas = []
+        next_schemas: list[Schema] = []
         for member in members:
             properties = member.get("properties", {})
             fields |= properties
             items = item_schemas(member)
-            # A mapping or a list has one kind of items, and a model a field for each key.
+            # In a list or a mapping with any keys, each item has the same schemas. A model has a field for
+            # each key.
             if items:
-                schemas += items
-            elif key in properties:
-                schemas.append(properties[str(key)])
+                next_schemas += items
+            elif isinstance(key, str) and key in properties:
+                next_schemas.append(properties[key])
         levels.append(fields)
+        schemas = next_schemas
     return levels
 
 

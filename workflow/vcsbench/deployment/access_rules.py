@@ -29,7 +29,7 @@ def write_rules(folders: Sequence[str], count: int) -> str:
     - the root, which all users may read and write,
     - /vcsbench-forbidden, which does not exist, and which nobody may read,
     - some of the existing `folders`, such as /trunk/lib: at most half of the remaining paths,
-    - paths below these that do not exist, which only a group may read and write.
+    - paths below these folders that do not exist, which only a group may read and write.
     """
     lines = ["[groups]"]
     for group in range(GROUPS):
@@ -41,7 +41,7 @@ def write_rules(folders: Sequence[str], count: int) -> str:
     # The client is in no group, so `*` gives it all rights in these folders.
     for number, folder in enumerate(existing_folders):
         lines += ["", f"[{folder}]", f"@group-{number % GROUPS} = r", "* = rw"]
-    # Without folders, the other paths are right below the root.
+    # Without existing folders, the paths that do not exist are right below the root.
     parents = existing_folders or [""]
     for number in range(remaining - len(existing_folders)):
         path = f"{parents[number % len(parents)]}/{GENERATED}-{number}"
@@ -67,7 +67,7 @@ def list_tree_folders(svnlook: str, repository: Path, tree: str) -> list[str]:
         argv.append(tree)
     with processes.Program(argv, f"{repository}: svnlook tree failed") as program:
         lines = list(islice(program.stdout, MOST_LINES))
-        # In a larger tree, svnlook has not finished. Leaving the block then ends it.
+        # In a larger tree, svnlook has not finished. Leaving the block closes its output, and svnlook ends.
         if len(lines) < MOST_LINES:
             program.finish()
     folders = []

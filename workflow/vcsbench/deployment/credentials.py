@@ -126,6 +126,7 @@ def store_credentials(config_folder: Path, realm: str, credentials: Credentials)
     lines.append("END\n")
     # svn finds the file by the digest of the realm.
     name = hashlib.md5(realm.encode(), usedforsecurity=False).hexdigest()
+    # Only this user can read the file (0o600). O_EXCL refuses an existing one, which others may have open.
     with open(os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.write("\n".join(lines))
 

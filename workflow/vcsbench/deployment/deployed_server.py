@@ -67,7 +67,7 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
     """Return httpd's directives for these settings, [] for a plain server.
 
     `files` has the paths of the `certificate`, its `key`, the `passwords` and the access `rules`, as far as
-    the settings need them. The directives come last in the configuration, so that no other one replaces them.
+    the settings need them. The caller writes these directives last, so that no other directive replaces them.
     """
     lines = []
     if deployment.keep_alive:
@@ -82,7 +82,8 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
     location = []
     if deployment.authentication:
         location += [
-            # A <Location> of the plain server requires some methods. With `And`, they stay required.
+            # The plain server allows some HTTP methods only, by a `Require` for all paths. With `And`, that
+            # condition must still hold, and not only the one below.
             "AuthMerging And",
             "AuthType Basic",
             f'AuthName "{REALM}"',

@@ -101,16 +101,18 @@ class LinkedNetworks:
         self._relay: processes.Process | None = None
 
     def open(self, stack: ExitStack) -> None:
-        """Make the networks and the line. `stack` takes the clean-up.
+        """Make the two networks and the line between them. `stack` takes the clean-up.
 
         Call it before this process starts a thread, because each thread has its own choice of network. Raise
         UserError or OSError if a right, a program or a part of the kernel is missing.
         """
-        # This process leaves the network of the machine for good, so nothing is made there.
+        # This process leaves the network of the machine for good, so nothing is made there. The new network
+        # is the client's.
         isolation.unshare_network()
         self._client_network = isolation.open_network()
         stack.callback(os.close, self._client_network)
-        # The kernel makes a network only by entering it, so this process then returns to the client's.
+        # The kernel makes a network only by entering it. So this process enters the server's network, and
+        # then returns to the client's.
         try:
             isolation.enter_new_network()
             self._server_network = isolation.open_network()
@@ -120,8 +122,8 @@ class LinkedNetworks:
         if self.shaper == Shaper.RELAY:
             self._open_devices(stack)
         else:
-            # A pair of interfaces (veth) is like a cable: one end is here, and the other in the server's
-            # network. The program ip finds that network by the path of our descriptor.
+            # A pair of interfaces (veth) is like a cable: one end is in the client's network, and the other
+            # in the server's. The program ip finds the server's network by the path of our descriptor.
             peer = f"/proc/{os.getpid()}/fd/{self._server_network}"
             _run_ip(
                 *("link", "add", "name", INTERFACE, "type", "veth"),
@@ -130,7 +132,8 @@ class LinkedNetworks:
         self._set_up_interface(CLIENT_HOST)
         with self.in_server_network():
             self._set_up_interface(SERVER_HOST)
-        # Devices of a relay carry packets at once, as soon as the relay runs.
+        # The kernel may drop the first packets of a new pair of interfaces. The relay, which _shape_exactly()
+        # starts, loses none of its first packets.
         if self.shaper != Shaper.RELAY:
             with self._ends() as (client, server):
                 link_check.wait_for_first_packet(client, server)
@@ -231,15 +234,16 @@ class LinkedNetworks:
     def measure(self) -> LinkMeasurement:
         """Return the measured round trip and rate of the line, within 2 s on an idle machine.
 
-        After ATTEMPTS, return the last measurement, also if it is not as set: the runs are judged later.
-        Raise UserError if most packets are lost.
+        If they are not as set, shape the line and measure again, up to ATTEMPTS times in all. The last
+        measurement is returned, also if it is not as set: the runs are judged later. Raise UserError if most
+        packets are lost.
         """
         delay_ms, rate_mbit = self.link.delay_ms, self.link.rate_mbit
-        # A network card takes many packets at once, and so does a line that loses none.
+        # A call of the kernel sends this number of packets. A line that loses packets would lose all of them.
         sent_at_once = link_check.MERGED if self.link.merges_packets else 1
         for attempt in range(ATTEMPTS):
-            # Other programs may have disturbed the measurement, or the last correction of the delay, so both
-            # are repeated.
+            # Other programs may have disturbed the measurement, or the correction of the delay before it. So
+            # both are repeated.
             if attempt:
                 self._shape_exactly()
             with self._ends() as (client, server):
@@ -284,18 +288,20 @@ def choose_shaper(link: Link) -> Shaper | None:
 
 
 def why_no_link(link: Link) -> str:
-    """Return in a clause why this process cannot make a line on this machine; "" if it can.
+    """Return in a clause why this process cannot make a line (a network link) on this machine; "" if it can.
 
     Example: "ip is not installed (Debian: iproute2)".
     """
     for program in ("ip", "tc"):
         if not shutil.which(program):
             return f"{program} is not installed (Debian: iproute2)"
+    # try_pair() makes two networks, in a child process that ends with them.
     if not isolation.is_allowed(try_pair):
         return (
             "client and server may not have networks of their own here (root may, outside of most "
             "containers)"
         )
+    # None: nothing on this machine can delay or lose packets.
     if choose_shaper(link) is None:
         return (
             f"this kernel has no netem (its module sch_netem), and the relay that takes its place needs "

@@ -87,19 +87,22 @@ def measure_round_trip_ms(
 ) -> float:
     """Return the median time of a round trip: a small packet to the server, and its answer to the client.
 
-    `expected_ms` decides on the number of round trips. The time includes that in which the kernel wakes both
-    sides, because they wait for a packet. Raise UserError if more than MAX_LOST in succession are lost.
+    `expected_ms` (0: no delay) decides on the number of round trips. The time includes that in which the
+    kernel wakes both sides, because they wait for a packet. Raise UserError if more than MAX_LOST round trips
+    in succession are lost.
     """
-    count = MAX_ROUND_TRIPS
     if expected_ms:
-        # On a long line, fewer round trips, so that the measurement ends in time.
+        # A long line has fewer round trips, so that all of them take about ROUND_TRIPS_S.
         trips_in_time = int(ROUND_TRIPS_S * 1e3 / expected_ms)
-        count = min(count, max(MIN_ROUND_TRIPS, trips_in_time))
+        count = min(MAX_ROUND_TRIPS, max(MIN_ROUND_TRIPS, trips_in_time))
+    else:
+        count = MAX_ROUND_TRIPS
     for end in (client, server):
         end.settimeout(LOST_AFTER_S)
     times_ms: list[float] = []
     lost_in_succession = 0
     with _before_other_programs():
+        # One more than `count`: the first round trip does not count, see below.
         for number in range(count + 1):
             data = NUMBER.pack(number)
             began = time.perf_counter()
@@ -145,13 +148,14 @@ def measure_rate_mbit(
     A train is a row of packets without gaps. It waits in the queue of the line, and arrives at the rate of
     the line. So neither the delay nor the start of TCP is part of this rate. `expected_mbit` (0: no limit)
     decides on the number of packets. Each call of the kernel sends `sent_at_once` packets. Raise UserError if
-    half of them are lost.
+    half of the packets of a train are lost.
     """
-    packets = MAX_TRAIN
     if expected_mbit:
-        # On a slow line, fewer packets, so that the measurement ends in time.
+        # A slow line has fewer packets, so that a train takes about TRAIN_S.
         packets_in_time = int(expected_mbit * BITS_PER_MBIT * TRAIN_S / (FRAME_BYTES * 8))
-        packets = min(packets, max(MIN_TRAIN, packets_in_time))
+        packets = min(MAX_TRAIN, max(MIN_TRAIN, packets_in_time))
+    else:
+        packets = MAX_TRAIN
     # The buffers hold a whole train.
     sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
     receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
@@ -162,6 +166,7 @@ def measure_rate_mbit(
     sender.setsockopt(SOL_UDP, UDP_SEGMENT, DATAGRAM_BYTES)
     rates = []
     with _before_other_programs():
+        # The content of the packets has the number of their train, because some may arrive late.
         for number in range(TRAINS):
             datagram = NUMBER.pack(number).ljust(DATAGRAM_BYTES, b"\1")
             _send_train(sender, datagram, packets, sent_at_once)
@@ -178,7 +183,10 @@ def _send_train(sender: socket.socket, datagram: bytes, packets: int, sent_at_on
 
 
 def _receive_train(receiver: socket.socket, datagram: bytes, packets: int) -> float:
-    """Return the rate in Mbit/s at which a train of `packets` equal packets arrives."""
+    """Return the rate in Mbit/s at which a train arrives: `packets` packets with the content `datagram`.
+
+    It is 0 if all packets arrive at the same time. Raise UserError if half of them are lost.
+    """
     arrivals_ns: list[int] = []
     receiver.settimeout(LOST_AFTER_S)
     while len(arrivals_ns) < packets:
@@ -199,7 +207,9 @@ def _receive_train(receiver: socket.socket, datagram: bytes, packets: int) -> fl
     # only later ones count. A lost packet takes no time on the line.
     later = [at for at in arrivals_ns if at > arrivals_ns[0]]
     duration_s = (arrivals_ns[-1] - arrivals_ns[0]) / 1e9
-    return len(later) * FRAME_BYTES * 8 / BITS_PER_MBIT / duration_s if duration_s else 0.0
+    if not duration_s:
+        return 0.0
+    return len(later) * FRAME_BYTES * 8 / BITS_PER_MBIT / duration_s
 
 
 def _lost_error(arrived: int, sent: int) -> UserError:

@@ -80,7 +80,8 @@ def collect(
     - `axes` are the columns of the grid that identify a cell, for example ["command", "repo", "cache"].
     - `grid` has a row for each cell: `cell` (its path), its axes, and `skip`, "" for a measured cell.
     - `rounds` has the expected number of rounds by path, for example {"log/ruby/f7/svn/cold": 10}.
-    - `results` are the cell-rounds with files below `folder`. Any other expected one becomes a failure.
+    - `results` are the cell-rounds with files below `folder`. Each other expected one becomes a failure.
+    - `thresholds` are the limits of the configuration by name, for example {"min_run_s": 0.1}.
     - `traces` come from read_traces(); None if the study counts no system calls.
 
     Raise UserError for an export of unknown schema.
@@ -102,6 +103,7 @@ def collect(
             try:
                 if cell_round not in cell_rounds_with_files:
                     raise _Failure(_why_missing(cell_round))
+                # Raises _Failure for files from which no result can be taken.
                 runs = _read_cell_round(cell_round, thresholds)
             except _Failure as failure:
                 failures.append({"cell": path, "round": number, "reason": str(failure)})
@@ -117,18 +119,21 @@ def collect(
 def _make_frames(
     run_rows: Sequence[RunColumns], axes: Sequence[str], min_run_s: float
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the frames `measurements` and `fixed_cost` (Collected) of all runs, with all their flags.
+    """Return the frame `measurements`, and the frame `fixed_cost` of the runs on the empty repository.
 
     Each row of `run_rows` has a list of flags, from the evidence of its run. Flags from comparisons of runs
-    are added, and all become one text. A cell with a median below `min_run_s` seconds is `too-short`.
+    are added, and the list becomes one text. A cell with a median below `min_run_s` seconds gets the flag
+    `too-short`.
     """
+    # Here, `flags` still has lists.
     all_runs = comparison_flags.flag_other_libraries(_frame_of_runs(run_rows, axes))
     measurements, fixed_cost = separate_fixed_cost(all_runs, axes)
     if not measurements.empty:
         measurements["flags"] = comparison_flags.find_all_flags(measurements, axes, min_run_s)
-    # The runs on the empty repository decide nothing. So they are not compared with each other, and only
-    # their lists of flags become text here.
+    # Runs on the empty repository are not compared with each other. So they get no further flags, and only
+    # their lists become text.
     fixed_cost = fixed_cost.assign(flags=fixed_cost["flags"].map(flags.join_flags))
+    # The two columns are only for comparisons. A frame without runs lacks them.
     return (
         measurements.drop(columns=[STATE_COLUMN, CONDITIONS], errors="ignore"),
         fixed_cost[["cell", *axes, "run", *TIMES, "host", "flags"]],
@@ -158,9 +163,9 @@ def _why_missing(cell_round: CellRound) -> str:
 def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[RunColumns]:
     """Return the columns of each run of a cell-round, from its two JSON files.
 
-    hyperfine's export has the times of the runs. The context has vcsbench's records of the same runs, and
-    facts that all of them share. Raise _Failure with the reason if a file is missing, damaged or empty, if
-    the export has fewer runs than the context, or if a run has failed.
+    hyperfine's export (`result.export`) has the times of the runs. The context has vcsbench's records of the
+    same runs, and facts that all runs share. Raise _Failure with the reason if a file is missing, damaged or
+    empty, if the export has fewer runs than the context, or if a run has failed.
     """
     context, export = read_context(result.context), Path(result.export)
     if context is None or not export.is_file():
@@ -211,7 +216,7 @@ def _columns_of_run(
     space_columns = {name: space.get(name) for name in run_columns.SPACE_COLUMNS}
     work = record["work"]
     return {
-        # The duration of traffic is given, so it is no result.
+        # The study sets the duration of traffic, so it is no result.
         "elapsed_s": None if "traffic" in record else timed.elapsed_s,
         "user_s": timed.user_s,
         "system_s": timed.system_s,
@@ -219,6 +224,8 @@ def _columns_of_run(
         # it.
         "started_at": context["started_at"],
         **evidence_columns,
+        # The evidence has the peak memory of an untimed run. This replaces it by that of the timed run, if
+        # hyperfine measured one.
         **_peak_memory(timed, evidence),
         **run_columns.count_columns(evidence, context),
         **run_columns.client_columns(timed, record, context),
@@ -262,6 +269,7 @@ def _flags_of_run(
         *run_columns.traffic_flags(record),
         *_flags_of_storage(record, context),
     ]
+    # hyperfine before version 2 reports only the mean of the processor times of all runs.
     if timed.mean_cpu:
         words.append(Flag.MEAN_CPU)
     cpu_s = (timed.user_s or 0.0) + (timed.system_s or 0.0)
@@ -281,9 +289,9 @@ def _flags_of_run(
 def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     """Return the flags of a run by the disks that it read and wrote.
 
-    A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk.
-    A load or a commit gets `too-few-flushes` if it flushed the disk less often than its revisions need, and
-    `flushes-unknown` if the kernel did not count.
+    A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk. A load
+    or a commit gets `too-few-flushes` if it flushed the disk less often than its revisions need. It gets
+    `flushes-unknown` if the kernel does not count the flushes, or sends none to this disk.
     """
     words: list[Flag] = []
     if record["promises"].get("os") == "cold" and _is_cached_below(context):
@@ -321,6 +329,7 @@ def _columns_of_cell_round(context: Context) -> RunColumns:
     texts_of_attempts = []
     for attempt in context["set_aside"]:
         words = {flag for run in attempt["runs"] for flag in run["flags"]}
+        # Only the flags that made runs invalid.
         texts_of_attempts.append(flags.join_flags(words & flags.INVALID))
     conditions = context.get("conditions")
     return {
@@ -356,14 +365,14 @@ def separate_fixed_cost(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frame of the runs on repositories, and the frame of the runs on the empty repository.
 
-    On the empty repository, a command only starts and connects. The time for this is its fixed cost. The
-    first frame gets two columns:
+    On the empty repository, a command only starts and connects. The time for this, and the cell's own waits
+    for delayed acknowledgements, are its fixed cost. The first frame gets two columns:
 
     - `fixed_cost_s` is the fixed cost of the cell's command in seconds.
-    - `fixed_share` is its share of the cell's median time in the same state, such as cold caches. It is 0.05
-      for a fixed cost of 0.1 s and a median of 2 s.
+    - `fixed_share` is the share of the fixed cost in the median time of the cell's runs in the same state,
+      such as cold caches. It is 0.05 for a fixed cost of 0.1 s and a median of 2 s, and at most 1.
 
-    Both are computed from valid runs, and NaN without such runs.
+    Both columns are computed from valid runs, and NaN without valid runs.
     """
     is_fixed = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index)) == EMPTY
     runs = frame[~is_fixed].reset_index(drop=True)
@@ -373,15 +382,17 @@ def separate_fixed_cost(
     # with one value of this axis, and its runs count for the cells with any other value, too.
     keys = [axis for axis in axes if axis not in SAME_FIXED_COST]
     keys.append("host")
+    # This adds the column `fixed_cost_s`, still without the waits of the cell.
     runs = runs.merge(_median_starts(fixed, keys), on=keys, how="left")
 
     # where() makes the values of invalid runs NaN, which a median leaves out.
     is_valid = comparison_flags.are_valid(runs)
     valid_elapsed_s = runs["elapsed_s"].where(is_valid)
     valid_waits_s = _acknowledgement_s(runs).where(is_valid)
-    state = comparison_flags.group_by_state(runs)
-    median_elapsed_s = valid_elapsed_s.groupby(state).transform("median")
-    median_waits_s = valid_waits_s.groupby(state).transform("median")
+    # The columns cell, host and state. Each run gets the median of its group.
+    group_columns = comparison_flags.group_by_state(runs)
+    median_elapsed_s = valid_elapsed_s.groupby(group_columns).transform("median")
+    median_waits_s = valid_waits_s.groupby(group_columns).transform("median")
     # TCP may acknowledge a packet 40 ms late. How often a command waits for that depends on all its work, not
     # only on its start. So _median_starts() has no waits, and the median wait of the cell is added here.
     cost_s = (runs["fixed_cost_s"] + median_waits_s).astype(float)

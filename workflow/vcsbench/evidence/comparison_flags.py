@@ -36,20 +36,20 @@ def are_valid(frame: pd.DataFrame) -> pd.Series:
 
 
 def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs, with `libraries-differ` for other files in memory than most runs of the cell had.
+    """Return the frame, with the flag `libraries-differ` for runs with other libraries than most of the cell.
 
     `frame` has a row for each run, with a list of flags, and with digests of the files in the memory of
-    client and server. Digests a, a, b of three runs give the third one the flag. Digests a, b give it to both
-    runs: without a majority, nothing shows which libraries the label of the cell stands for.
+    client and server, such as libraries. Digests a, a, b of three runs give the third one the flag. Digests
+    a, b of two runs give it to both: without a majority, nothing shows which libraries are the usual ones.
     """
-    # By their labels in the index of the frame.
+    # The labels of these runs in the index of the frame.
     runs_to_flag: set[object] = set()
     for _, rows in frame.groupby(["cell", "host"], sort=False):
         for column in ("client_mapped", "server_mapped"):
-            digests = rows[column]
-            # A process whose memory could not be read has no digest, and is no difference.
-            digests = digests[digests != ""]
+            # A process whose memory could not be read has the digest "", which is no difference.
+            digests = rows[column][rows[column] != ""]
             if digests.nunique() > 1:
+                # The runs with the most frequent digest; an empty set if two digests are equally frequent.
                 usual_runs = same_work.majority(digests.to_dict())
                 runs_to_flag |= set(digests.index) - usual_runs
     flags_by_run = []
@@ -63,10 +63,12 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
 
     `frame` has a row for each run, and in its column `flags` a list of the flags from the run's evidence. The
     flags that a comparison with other runs gives are added. For example, 2.3 s is an `outlier-10` if the
-    median is 2 s, and a cell with a median below `min_run_s` seconds is `too-short`.
+    median is 2 s, and the runs of a cell with a median below `min_run_s` seconds are `too-short`. The values
+    of `axes` identify a cell.
     """
-    # Times are compared with the median of the valid runs of the cell in the same state. where() makes the
-    # times of invalid runs NaN. A median leaves NaN out, and NaN exceeds no limit.
+    # Times are compared with the median of the valid runs of the cell in the same state, such as cold.
+    # where() makes the times of invalid runs NaN. A median leaves NaN out, and no comparison with NaN is
+    # True, so invalid runs are no outliers.
     valid_elapsed_s = frame["elapsed_s"].where(are_valid(frame))
     median_s = valid_elapsed_s.groupby(group_by_state(frame)).transform("median")
     deviation = (valid_elapsed_s / median_s - 1).abs()
@@ -79,6 +81,7 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
         Flag.TOO_SHORT: median_s < min_run_s,
         Flag.OTHER_WORK: has_unusual_work & is_work_known,
         Flag.WORK_UNKNOWN: ~is_work_known,
+        # The share of start-up in the time of the cell.
         Flag.MOSTLY_FIXED_COST: frame["fixed_share"] > flags.FLAGGED_SHARE,
         Flag.CONDITIONS_DIFFER: _have_other_conditions(frame),
     }
@@ -119,6 +122,7 @@ def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
     for _, rows in frame[frame[CONDITIONS] != ""].groupby(["cell", "host"]):
         conditions_by_round = dict(zip(rows["round"], rows[CONDITIONS], strict=True))
         if rows[CONDITIONS].nunique() > 1:
+            # The rounds with the most frequent conditions; an empty set if two are equally frequent.
             usual_rounds = same_work.majority(conditions_by_round)
             is_different[rows.index] = ~rows["round"].isin(usual_rounds)
     return is_different

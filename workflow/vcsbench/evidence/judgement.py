@@ -39,7 +39,7 @@ Thresholds = Mapping[str, float]
 
 
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
-    """Return the seconds in which delayed acknowledgements of TCP held up a run, from its WAIT_COLUMNS.
+    """Return the seconds for which delayed acknowledgements of TCP held up a run, by its WAIT_COLUMNS.
 
     A receiver may acknowledge a packet 0.04 s late, and the sender waits for that. Together, the delays
     cannot be longer than the idle time of the run: 3 delays in a run with 0.1 s of idle time took 0.1 s, not
@@ -51,11 +51,12 @@ def acknowledgement_s(run: Mapping[Any, Any]) -> float:
         return 0.0 if math.isnan(value) else value
 
     delays_s = number("delayed_acks") * DELAYED_ACK_S
-    # A wait is idle time: a busy client acknowledges late, too, and nobody waits for that. Other processes
-    # can use the processors in the meantime, so the busy time of the whole machine counts as well.
+    # A busy client acknowledges late, too, but nobody waits for that. Only an idle run waits.
     own_cpu_s = number("user_s") + number("system_s") + number("server_cpu_s")
-    machine_busy_s = number("busy_s") / max(number("cores"), 1.0)
-    idle_s = number("elapsed_s") - max(own_cpu_s, machine_busy_s)
+    # While other programs keep the processors busy, the run waits for a processor. `busy_s` is the sum of all
+    # processors.
+    busy_s_per_core = number("busy_s") / max(number("cores"), 1.0)
+    idle_s = number("elapsed_s") - max(own_cpu_s, busy_s_per_core)
     return min(delays_s, max(idle_s, 0.0))
 
 
@@ -64,7 +65,7 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
 
     `elapsed_s` is the time that hyperfine reports. `limits` are the thresholds of the configuration. The
     promises are, for example, {"os": "cold", "server": "new"}: empty caches of the system, and a server that
-    has served no run. If this run began with its repository in memory, it gets [Flag.CACHE_NOT_COLD].
+    has served no run. If this run began with its repository in memory, its flag is CACHE_NOT_COLD.
     """
     evidence, promises = run["evidence"], run["promises"]
     # The hook after the run stores `window_s`, and reads all counters again. Without `window_s`, this hook
@@ -81,6 +82,7 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
         flags += _judge_cold_run(evidence, limits)
     elif is_hot:
         flags += _judge_hot_run(evidence, limits)
+    # A local command has no server.
     if evidence.get("server_kind"):
         fault = _find_server_fault(evidence, promises.get("server", ""), limits)
         if fault:
@@ -106,23 +108,24 @@ def _has_other_line(evidence: Evidence) -> bool:
 def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
     """Return True if hyperfine's time does not fit the time between the hooks before and after the run.
 
-    It fits if it is shorter by at most `max_clock_gap_share` of the time between the hooks, plus SHELLS_S.
-    For example, 2.03 s between the hooks and 2.00 s by hyperfine fit, if the share is 0.05.
+    hyperfine's time fits if it is shorter by at most `max_clock_gap_share` of the time between the hooks,
+    plus SHELLS_S: 2.00 s by hyperfine fit 2.03 s between the hooks, if the share is 0.05. Larger gaps fit on
+    a busy machine, and up to `min_clock_gap_s` in a run below SHORT_WINDOW_S.
     """
     # Between the hooks, the shell of the first one ends, the command runs, and the shell of the second one
-    # starts. So the time between them is longer by a few milliseconds.
+    # starts. So the time between the hooks is longer than the command by a few milliseconds.
     window_s = evidence["window_s"]
     share = limits["max_clock_gap_share"]
     # On a busy machine, the two shells wait for a processor, or for the hypervisor. So the share of time in
-    # which processes waited is added to the allowed share, up to a fixed limit.
+    # which processes waited is added to the user's share, but not beyond BUSY_CLOCK_GAP_SHARE.
     waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
     raised_share = min(share + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
-    # The limit of the user holds, if it is larger than BUSY_CLOCK_GAP_SHARE.
-    allowed_s = max(share, raised_share) * window_s + SHELLS_S
-    if window_s < SHORT_WINDOW_S:
-        allowed_s = max(allowed_s, limits["min_clock_gap_s"])
+    # A share of the user that is above BUSY_CLOCK_GAP_SHARE is not lowered to it.
+    relative_limit_s = max(share, raised_share) * window_s + SHELLS_S
+    absolute_limit_s = limits["min_clock_gap_s"] if window_s < SHORT_WINDOW_S else 0.0
     gap_s = window_s - elapsed_s
-    return not 0 <= gap_s <= allowed_s
+    fits = 0 <= gap_s <= max(relative_limit_s, absolute_limit_s)
+    return not fits
 
 
 def _lacks_counts(evidence: Evidence) -> bool:
@@ -143,9 +146,9 @@ def _sum_reads(evidence: Evidence | WarmUpReads) -> int | None:
 def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     """Return the flags of a run that should have begun with empty caches.
 
-    Little of its input may be in memory before the run (`resident_before`, 0 to 1; otherwise
-    `cache-not-cold`), and the run has to read about as much from devices as the discarded cold run
-    (_judge_cold_reads). `residency-unknown`: the kernel did not report the pages in memory.
+    - `residency-unknown`: the kernel did not report which share of the input was in memory.
+    - `cache-not-cold`: before the run, too much of the input was in memory, or of the output of an update.
+    - The flags of _judge_cold_reads(): the bytes that were read from devices are not those of a cold run.
     """
     flags: list[Flag] = []
     read_bytes = _sum_reads(evidence)
@@ -167,7 +170,7 @@ def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
 
 
 def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a cold run by `read_bytes`, which client and server read from devices.
+    """Return the flags of a cold run by the bytes that its client and server read from devices.
 
     Say the discarded cold run read 100 MiB of an input of 200 MiB. Then 0 bytes give `no-disk-reads`, 30 MiB
     `too-few-disk-reads` (below `min_read_share_cold`, 0.5), and 80 MiB `fewer-disk-reads` (below
@@ -178,8 +181,8 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
         flags.append(Flag.NO_DISK_READS)
 
     discarded_bytes = _discarded_run_reads(evidence)
-    # Each run reads a little more or less than its input, such as tables of the file system or modules of
-    # Python. Differences up to this size mean nothing.
+    # A run also reads tables of the file system, or modules of Python. If the discarded run read no more than
+    # `ignore_below_mib`, they can be most of it, and a comparison with it means nothing.
     if discarded_bytes > limits["ignore_below_mib"] * MIB:
         # The discarded run also read the programs from the device, and a timed run finds them in memory. So
         # no run has to read more than its input. With an input of 1 MiB, 1 MiB is enough, even if the
@@ -242,9 +245,10 @@ def _reports_no_page_of_input(evidence: Evidence) -> bool:
 def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     """Return the flags of a run whose input should have been in memory.
 
-    `cache-not-warm`: it read more than `max_read_kib_hot` (64 KiB) from disks. Of a client that writes files,
-    up to 1 MiB of its reads is forgiven. The other two flags: the pages of the input, or the reads of the NFS
-    server, are unknown.
+    - `residency-unknown`: the kernel does not report the pages of the input.
+    - `cache-not-warm`: the run read more than `max_read_kib_hot` (64 KiB) from disks. Up to 1 MiB of the
+      reads of a client that writes files does not count.
+    - `server-disk-unknown`: the output is on a network file system whose disk reads are unknown.
     """
     flags: list[Flag] = []
     if _reports_no_page_of_input(evidence):
@@ -253,11 +257,12 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     read_bytes = _sum_disk_reads(evidence)
     if read_bytes is not None:
         # A client that writes files to a disk has to read tables of its file system there, even if its input
-        # is in memory. The kernel counts these reads together with reads of the input, so some are taken off.
+        # is in memory. The kernel counts these reads together with reads of the input, so some are forgiven.
+        forgiven_bytes = 0
         if evidence.get("client_write_bytes"):
             client_bytes = evidence.get("client_read_bytes") or 0
-            read_bytes -= min(client_bytes, OUTPUT_READ_KIB * KIB)
-        if read_bytes > limits["max_read_kib_hot"] * KIB:
+            forgiven_bytes = min(client_bytes, OUTPUT_READ_KIB * KIB)
+        if read_bytes - forgiven_bytes > limits["max_read_kib_hot"] * KIB:
             flags.append(Flag.CACHE_NOT_WARM)
 
     is_on_network = bool(evidence.get("network_filesystem"))
@@ -267,29 +272,30 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
 
 
 def _sum_disk_reads(evidence: Evidence) -> int | None:
-    """Return the bytes that a hot run read from disks, of this machine and of its NFS server.
+    """Return the bytes that a hot run read from disks; None if a count of client or server is unknown.
 
-    On local disks, that is the sum of what client and server read. On a network file system, bytes that came
-    from the memory of the NFS server do not count, unless they are of the input. Return None if the counts
-    of client or server are unknown.
+    With a local output, that is the sum of what client and server read. With an output on a network file
+    system, bytes from the memory of the file server do not count, unless they are of the input. The disks of
+    an NFS server on this machine count, too. Those of another machine are unknown, and count as 0.
     """
     all_bytes = _sum_reads(evidence)
+    # `network_filesystem` is the kind of the output's file system, such as nfs4; missing for a local one.
     if all_bytes is None or not evidence.get("network_filesystem"):
         return all_bytes
     # An input on the network whose pages are not in memory here was read over the network in this run. A hot
-    # run must not do that, so all of the client's reads count.
+    # run must not do that, so all reads count.
     resident_share = evidence.get("resident_after") or 0.0
     if evidence["network_input"] and resident_share < HOT_RESIDENT_SHARE:
         return all_bytes
 
     # A client reads its files again from a network file system whenever it takes a lock. The kernel counts
-    # that like reads of a device, although the NFS server has them in memory. So these bytes are taken off.
+    # that like reads of a device, although the file server has them in memory. So these bytes are taken off.
     client_bytes = evidence.get("client_read_bytes") or 0
     network_bytes = evidence.get("network_read_bytes")
     if network_bytes is not None:
         local_bytes = max(0, client_bytes - network_bytes)
     else:
-        # CIFS has no counter. The client read no more from local disks than these delivered.
+        # CIFS has no counter. The client read no more from local disks than they delivered to all programs.
         local_bytes = min(client_bytes, evidence.get("device_read_bytes") or 0)
     server_bytes = evidence.get("server_read_bytes") or 0
     storage_bytes = evidence.get("network_storage_read_bytes") or 0
@@ -297,13 +303,14 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
 
 
 def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> Flag | None:
-    """Return the first fault that a server has in the order below; None without a fault.
+    """Return the first fault of a server, in the order of the checks below; None without a fault.
 
-    `promise` is "new" for a server that was started for this run, with empty caches. It is "kept" for a
-    server that has served a run, so that its caches are hot. With "", only a restart is a fault.
+    The first fault explains the later ones: a server that was restarted is also not warm. `promise` is "new"
+    for a server that was started for this run, with empty caches. It is "kept" for a server that has served a
+    run, so that its caches are hot. With "", only a restart is a fault.
     """
-    # The first fault explains the later ones: a server that was restarted is also not warm.
     runs_before = evidence.get("server_runs_before") or 0
+    # False if another server ran before this run than after it, or none.
     if not evidence.get("server_same"):
         return Flag.RESTARTED
     if promise == "new" and runs_before:
@@ -332,16 +339,19 @@ def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
     again_bytes = evidence.get("server_rchar")
     if first_bytes is None or again_bytes is None:
         return False
-    # A server reads some KiB for each connection, such as its configuration. That is not cached.
-    is_small = first_bytes <= limits["ignore_below_mib"] * MIB
-    return not is_small and again_bytes > limits["max_read_share_hot_server"] * first_bytes
+    # For each connection, a server reads some KiB that it does not cache, such as its configuration. They may
+    # be most of a first run that read no more than `ignore_below_mib`.
+    if first_bytes <= limits["ignore_below_mib"] * MIB:
+        return False
+    return again_bytes > limits["max_read_share_hot_server"] * first_bytes
 
 
 def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list[Flag]:
     """Return the flags of a run that something other than its client and server disturbed.
 
     Examples are another server of vcsbench (`other-server`), swapping (`swapped`), or another program that
-    used the disk (`io-busy`) or the processors (`cpu-busy`). Counts that are unknown give no flag.
+    used the disk (`io-busy`) or the processors (`cpu-busy`). Unknown counts give no flag. `is_hot`: a run
+    with its input in memory, which does not itself have to wait for disks.
     """
     flags: list[Flag] = []
     if evidence.get("other_servers"):

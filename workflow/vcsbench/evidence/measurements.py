@@ -31,13 +31,13 @@ RESTORE = "Restore the file, or make it again."
 
 
 def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:
-    """Return a CSV file: the columns `numbers` as floats (NaN if empty), all others as text.
+    """Return the rows of a CSV file: the columns `numbers` as floats (NaN if empty), all others as text.
 
     Raise UserError if the file is missing, is no CSV, or has text in a column of numbers.
     """
     try:
         with _open_csv(path) as csv_file:
-            # A repository may have the name `NA` or `007`.
+            # All columns are read as text: a repository may have the name `NA` or `007`.
             frame = pd.read_csv(csv_file, dtype=str, keep_default_na=False, encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file. {RESTORE}") from None
@@ -46,6 +46,7 @@ def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.D
         raise UserError(f"{path}: {reason}. {RESTORE}") from None
 
     columns = dict(frame.items())
+    # The file may lack some of these columns.
     for name in frame.columns.intersection(list(numbers)):
         texts = frame[name]
         parsed = pd.to_numeric(texts, errors="coerce").astype(float)
@@ -86,7 +87,9 @@ def in_order(
     ranks = pd.DataFrame(index=frame.index)
     for name in by:
         rank_of_value = {value: rank for rank, value in enumerate(["", *order[name]])}
+        # A value that is not in `order` gets the last rank.
         ranks[name] = frame[name].map(rank_of_value).fillna(len(rank_of_value))
+    # Without columns, there is nothing to sort by.
     if ranks.columns.empty:
         return frame
     return frame.loc[ranks.sort_values(list(ranks.columns), kind="stable").index]

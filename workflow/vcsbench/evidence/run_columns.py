@@ -110,9 +110,9 @@ def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> 
 def count_columns(evidence: Evidence, context: Context) -> RunColumns:
     """Return COUNT_COLUMNS of a run, for example {"device_bytes": 4096, "flushes": 3, "rpcs": None}.
 
-    Some columns are sums of client and server: 1,024 bytes read by the client and 3,072 by the server give
-    4,096. A sum is None if the count of one of them is unknown. A command without a server has the counts of
-    its client alone.
+    Most columns are sums of client and server: 1,024 bytes read by the client and 3,072 by the server give
+    4,096. A sum is None if the count of the client or of the server is unknown. A command without a server
+    has the counts of its client alone.
     """
     columns: RunColumns = {RPCS: evidence.get(RPCS)}
     sides = ["client"]
@@ -125,11 +125,10 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
         columns[column] = sum(known_counts) if is_complete else None
     is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
     if is_in_memory:
-        # Nothing is read from memory as from a device, or written to it as to one: 0 bytes would look like a
-        # good result.
+        # These two sums are replaced. Memory is no device, and 0 bytes would look like a good result.
         columns["device_bytes"] = None
         columns["dirtied_bytes"] = None
-    # A file system in memory has no device, so these counts are None there (counters.read_device_use).
+    # The device counts these for all processes. They are None in memory, which has no device.
     for column, name in DEVICE_COUNTS.items():
         columns[column] = evidence.get(name)
     return columns
@@ -139,8 +138,8 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     """Return CLIENT_COLUMNS, for example {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}.
 
     `timed` is hyperfine's report on the run, `run` is vcsbench's. Several clients are started by a launcher,
-    which reports their times (`launched`). A command with one client has no launcher: `carried_s` is its
-    elapsed time. A column that does not apply is None.
+    whose report is `launched`. `carried_s` is the time from the release of all clients to the end of the last
+    one, or the elapsed time of one client, which has no launcher. A column that does not apply is None.
     """
     columns: RunColumns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
@@ -163,7 +162,7 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     durations_s: list[float] = []
     for client in clients:
         cpu_s += [client["user_s"], client["system_s"]]
-        # The launcher lets all clients start at once. This one then began at `went_s`.
+        # The launcher releases all clients together. Both times of a client are in seconds after that.
         starts_s.append(client["went_s"])
         durations_s.append(client["ended_s"] - client["went_s"])
     carried_s = launched["all_s"]
@@ -171,6 +170,7 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     columns["clients_cpu_s"] = sum(cpu_s)
     columns["slowest_client_s"] = max(durations_s)
     columns["fastest_client_s"] = min(durations_s)
+    # The launcher took the rest of the elapsed time to start the clients.
     columns["launching_s"] = round(timed.elapsed_s - carried_s, 6)
     columns["went_apart_s"] = round(max(starts_s) - min(starts_s), 6)
     return columns
@@ -179,24 +179,29 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
 def traffic_columns(run: RunRecord) -> RunColumns:
     """Return TRAFFIC_COLUMNS of a run, for example {"requests": 5120, "latency_p95_ms": 12.5, ...}.
 
-    Return {} for a run without traffic: many clients that send requests for some seconds.
+    Traffic is many clients that send requests for some seconds. Return {} for a run without traffic.
     """
     traffic = run.get("traffic")
     if not traffic:
         return {}
-    columns: RunColumns = dict.fromkeys(TRAFFIC_COLUMNS)
     duration_s = traffic["seconds"]
     # The requests of readers, and those of committers.
     reads, commits = traffic["read"], traffic["commit"]
-    # In seconds since the start of the traffic.
+    # The ends of successful requests, in seconds since the start of the traffic.
     ends_s = [*reads["ended_s"], *commits["ended_s"]]
-    columns["requests"] = len(ends_s)
-    columns["senders"] = traffic["readers"] + traffic["committers"]
-    columns["throughput_per_s"] = sum(end_s <= duration_s for end_s in ends_s) / duration_s
+    # A request that starts in time may end after it. It is a request, but does not count as throughput.
+    ended_in_time = sum(end_s <= duration_s for end_s in ends_s)
+    columns: RunColumns = {
+        "requests": len(ends_s),
+        "senders": traffic["readers"] + traffic["committers"],
+        "throughput_per_s": ended_in_time / duration_s,
+    }
+    # Readers have three percentiles, committers one.
     reads_ms = _latencies_ms(reads, duration_s)
     for share in (50, 95, 99):
         columns[f"latency_p{share}_ms"] = percentile(reads_ms, share)
     columns["commit_p95_ms"] = percentile(_latencies_ms(commits, duration_s), 95)
+    # Requests that waited because all clients were busy, and those that still waited at the end of the time.
     columns["late_requests"] = traffic["late"]
     columns["unstarted_requests"] = len(reads["unstarted_s"]) + len(commits["unstarted_s"])
     columns["generator_cpu_s"] = traffic["generator_cpu_s"]
@@ -227,21 +232,26 @@ def percentile(ordered: Sequence[float], share: int) -> float | None:
 
 
 def traffic_flags(run: RunRecord) -> list[Flag]:
-    """Return the flags of a run with traffic: failed requests, other revisions than commits, overload."""
-    words: list[Flag] = []
+    """Return the flags of a run with traffic: failed requests, lost or foreign commits, overload.
+
+    Traffic is many clients that send requests. Return [] for a run without traffic.
+    """
     traffic = run.get("traffic")
     if not traffic:
-        return words
-    kinds = (traffic["read"], traffic["commit"])
-    if any(sent["failed"] for sent in kinds):
-        words.append(Flag.REQUESTS_FAILED)
-    # Without committers, nothing is written and no revisions are counted.
+        return []
+    raised_flags: list[Flag] = []
+    reads, commits = traffic["read"], traffic["commit"]
+    if reads["failed"] or commits["failed"]:
+        raised_flags.append(Flag.REQUESTS_FAILED)
+    # Each successful commit adds a revision. It is None for a command that only reads, and adds none.
     revisions = traffic.get("revisions_added")
-    if revisions is not None and revisions != len(traffic["commit"]["ended_s"]):
-        words.append(Flag.OTHER_REVISIONS)
-    if any(sent["unstarted_s"] for sent in kinds):
-        words.append(Flag.OVERLOADED)
-    return words
+    successful_commits = len(commits["ended_s"])
+    if revisions is not None and revisions != successful_commits:
+        raised_flags.append(Flag.OTHER_REVISIONS)
+    # These requests still waited for a client at the end of the time.
+    if reads["unstarted_s"] or commits["unstarted_s"]:
+        raised_flags.append(Flag.OVERLOADED)
+    return raised_flags
 
 
 def git_columns(run: RunRecord, context: Context) -> RunColumns:
@@ -275,13 +285,14 @@ def read_traces(
 ) -> dict[str, CellTrace]:
     """Return the trace (measure.syscalls.trace_cell) that counts for each cell, by the path of the cell.
 
-    A trace has the numbers of system calls of a cell. Cells that make the same calls share the trace of one
-    of them. `traced` has, for each cell, the path of the traced cell, and the digest that its trace must
+    A trace has the numbers of system calls of a cell. Cells that make the same calls share one trace, of the
+    traced cell. `traced` has, for each cell, the path of its traced cell, and the digest that the trace must
     have. A cell without this trace is left out.
     """
     trace_by_path: dict[str, CellTrace] = {}
     for path in paths:
         trace = cast("CellTrace", read_json(path))
+        # It is {} if the file is missing or damaged.
         if trace:
             trace_by_path[trace["cell"]] = trace
     traces = {}
@@ -317,8 +328,9 @@ def build_columns(context: Context) -> dict[str, str]:
     """Return the programs of client and server, their versions, and digests of their files; "" if unknown.
 
     Example of a local command: {"binaries": "9f86", "client": "/usr/bin/svn", "client_version": "1.14.2",
-    "client_mapped": "0123", "server": "", "server_version": "", "server_mapped": ""}. `binaries` is of both
-    programs and their Subversion libraries, `..._mapped` of all files in the memory of one of them.
+    "client_mapped": "0123", "server": "", "server_version": "", "server_mapped": ""}. `binaries` is a digest
+    of both programs and their Subversion libraries. `client_mapped` and `server_mapped` are digests of the
+    programs and libraries in the memory of one side, but not of those that are only loaded late.
     """
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
@@ -357,12 +369,12 @@ def _mapped_digest(mapped: Mapping[str, str]) -> str:
 
 
 def build_flags(context: Context) -> list[str]:
-    """Return the flags of client and server that did not load the libraries of their build.
+    """Return the flags of a client or server with Subversion libraries from outside of its build.
 
     A client of the build in /opt/svn-1.14 that loaded /usr/lib/libsvn_client-1.so gets `other-libraries`. If
     its libraries are unknown, it gets `libraries-unknown`. `places` are the folders of the build.
     """
-    words: list[str] = []
+    raised_flags: list[str] = []
     for side in _build_sides(context).values():
         # Programs on the PATH have no folders of a build, so their libraries may be anywhere.
         if not side["places"]:
@@ -370,18 +382,20 @@ def build_flags(context: Context) -> list[str]:
         folders = tuple(f"{place.rstrip('/')}/" for place in side["places"])
         libraries = side["libraries"]
         if libraries is None:
-            words.append(Flag.LIBRARIES_UNKNOWN)
+            raised_flags.append(Flag.LIBRARIES_UNKNOWN)
         elif not all(path.startswith(folders) for path in libraries):
-            words.append(Flag.OTHER_LIBRARIES)
-    return list(dict.fromkeys(words))
+            raised_flags.append(Flag.OTHER_LIBRARIES)
+    # Client and server may have the same flag.
+    return list(dict.fromkeys(raised_flags))
 
 
 def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
     """Return the column `flags` of a table of comparisons, with `same-binaries` added to some rows.
 
     A row of `table` compares two builds, `baseline` and `candidate`, in cells with equal values on the axes
-    `keys`. It gets the flag if runs of both builds had the same binaries. `frame` has a row per run.
+    `keys`. The row gets the flag if runs of both builds had the same binaries. `frame` has a row per run.
     """
+    # Published numbers have no binaries.
     if "binaries" not in frame:
         return table["flags"]
     # By values on `keys` and build, such as ("log", "ruby", "svn-1.14"): the digests of its runs.

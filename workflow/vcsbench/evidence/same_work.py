@@ -83,8 +83,8 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     """Return why cells of a command cannot be compared; None if all did the same work.
 
     `sides` has the works of each cell by its value of the compared axis: {"f6": '{"revisions":6000}', "f7":
-    ...}; rounds with different works give several lines (join_works). Example of a reason: "log: 6,000
-    revisions (f6) against 5,000 (f7)".
+    ...}. The works of a cell are a line for each different work of its rounds, "" for an unknown one
+    (join_works). Example of a reason: "log: 6,000 revisions (f6) against 5,000 (f7)".
     """
     prefix = f"{command}: " if command else ""
     known_works: dict[str, list[str]] = {}
@@ -98,7 +98,7 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
         if len(works) < len(all_works):
             cells_of_unknown_work.append(cell)
 
-    # Rounds of one cell that differ make its time meaningless, whatever it is compared with.
+    # Rounds of a cell that differ make the time of the cell meaningless, whatever it is compared with.
     for cell, works in known_works.items():
         if len(works) > 1:
             rounds = f"the rounds of {cell}" if cell else "the rounds"
@@ -113,19 +113,21 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
             different = difference(first_work, work, (first_cell, cell))
             return Refusal(OTHER, f"{prefix}{different}")
     if cells_of_unknown_work:
+        # A single cell that is compared with nothing has the name "".
         cells = " and ".join(cells_of_unknown_work) or "it"
         return Refusal(UNKNOWN, f"{prefix}the work of {cells} is unknown")
     return None
 
 
 def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> str:
-    """Return in a clause how two works (JSON) differ: `5,987 revisions against 5,000`.
+    """Return in a clause how two different works (JSON) differ: `5,987 revisions against 5,000`.
 
     With the `names` of both cells, it is `5,987 revisions (f6) against 5,000 (f7)`. If all figures are equal,
-    the digests differ, and the clause says that names or contents differ.
+    only the digests differ, and the clause is that names or contents differ.
     """
     first_work: dict[str, int | str] = json.loads(first)
     second_work: dict[str, int | str] = json.loads(second)
+    # Work with the key UNCHECKED differs from other work by design.
     if UNCHECKED in first_work or UNCHECKED in second_work:
         return "one of them is there to be another work"
     if first_work.keys() != second_work.keys():
@@ -144,7 +146,7 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
         if differences:
             differences.append(f"{first_figure} {label} against {second_figure}")
         else:
-            # The first difference names the cells for all of them.
+            # Only the first difference names the cells. The others have the same order.
             differences.append(
                 f"{first_figure} {label}{first_name} against {second_figure}{second_name}"
             )
@@ -192,15 +194,17 @@ def lacks_counts(context: Context) -> bool:
 def has_other_output(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run printed another number of bytes than the run whose output was checked.
 
-    A difference up to WRITTEN_TOLERANCE_BYTES is allowed, and over ssh up to SSH_TOLERANCE_SHARE. Return
-    False for commands whose output is not checked (svnbench prints nothing when it is timed), and if one of
-    the two counts is unknown.
+    A difference up to WRITTEN_TOLERANCE_BYTES is allowed. Over ssh, it may also be up to SSH_TOLERANCE_SHARE
+    of the checked bytes. Return False if nothing can be compared: one of the two counts is unknown, the
+    traffic has commits or no ended request, or the output is not checked (svnbench prints nothing when it is
+    timed).
     """
     timed_bytes = run["evidence"].get("client_wchar")
     checked_bytes = context["captured_io"].get("wchar")
     if context["work_kind"] not in PRINTING or checked_bytes is None or timed_bytes is None:
         return False
     requests = 1
+    # Traffic is many requests in one run. Each request of a reader has its end in `ended_s`.
     if "traffic" in run:
         requests = len(run["traffic"]["read"]["ended_s"])
         # A commit writes bytes that it does not print.
@@ -233,24 +237,25 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
 def _needed_sent_bytes(run: RunRecord, context: Context) -> float:
     """Return how many bytes a server has to send at least for the work of its client.
 
-    These are half of the bytes that it sent in the checked run (SENT_SHARE), and a small share of the bytes
-    that the client printed or wrote: 20 kB for a log of 1 MB, for example.
+    It is the larger of two numbers: half of the bytes that the server sent in the checked run (SENT_SHARE),
+    and a small share of the bytes that the client printed or wrote, such as 20 kB for a log of 1 MB.
     """
     # A request gets an answer, however small.
-    needed_bytes = 1.0
+    lower_bounds = [1.0]
     checked_bytes = context["captured_io"].get("server_wchar")
     if checked_bytes is not None:
-        needed_bytes = max(needed_bytes, SENT_SHARE * checked_bytes)
+        lower_bounds.append(SENT_SHARE * checked_bytes)
     # The work of an update is the whole tree of the working copy, but the server sends only the changes. So
-    # the size of that work says nothing about what the server has to send.
-    if context.get("working_copy"):
-        return needed_bytes
-    work = run["work"]
-    received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
-    if "traffic" in run:
-        received_bytes *= len(run["traffic"]["read"]["ended_s"])
-    share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
-    return max(needed_bytes, share * received_bytes)
+    # the second number is for commands without a working copy.
+    if not context.get("working_copy"):
+        work = run["work"]
+        received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
+        # The work is that of one request. Traffic has many of them.
+        if "traffic" in run:
+            received_bytes *= len(run["traffic"]["read"]["ended_s"])
+        share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
+        lower_bounds.append(share * received_bytes)
+    return max(lower_bounds)
 
 
 def _has_server_without_reads(run: RunRecord, context: Context) -> bool:

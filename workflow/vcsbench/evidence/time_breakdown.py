@@ -51,15 +51,15 @@ def break_down_time(
 ) -> TimeBreakdown:
     """Return the time that the measurements in `frame` took, by stage and by block.
 
-    The time of replaced results, and pauses between sessions, do not count. `frame` has a row per run. A
-    block is a group of cells that is measured together: those with equal values on the axes `block`, for
-    example ["command", "repo"]. `records` are the files about prepared repositories, with the `seconds` of
-    each preparation.
+    The time of replaced results, and pauses between sessions, do not count. `frame` has a row per run, with
+    the seconds of its cell-round in `cell_round_s` (NaN if unknown). A block is a group of cells that is
+    measured together: those with equal values on the axes `block`, for example ["command", "repo"]. `records`
+    are the files about prepared repositories, with the `seconds` of each preparation.
     """
     preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
     runs = frame.dropna(subset=["cell_round_s"])
     if runs.empty:
-        return TimeBreakdown(preparation_s, 0.0, 0.0, 0.0, {})
+        return TimeBreakdown(preparation_s, measuring_s=0.0, waiting_s=0.0, timed_s=0.0, blocks={})
 
     cell_rounds = _list_cell_rounds(runs, block)
     waits_s = _waits_after(cell_rounds)
@@ -68,10 +68,11 @@ def break_down_time(
     usual_wait_s = float(waits_s.median()) if len(waits_s) else 0.0
 
     blocks = {}
+    # _list_cell_rounds() has added the column `block`, with names such as "log/ruby".
     for name, rows in cell_rounds.groupby("block", sort=False):
         rounds = rows["round"].nunique()
         seconds = float(rows["cell_round_s"].sum())
-        # The block has `len(rows) / rounds` cells.
+        # A row is a cell-round, so a round has `len(rows) / rounds` cells.
         round_s = seconds / rounds + usual_wait_s * len(rows) / rounds
         blocks[str(name)] = BlockTime(rounds, seconds, round_s)
     return TimeBreakdown(

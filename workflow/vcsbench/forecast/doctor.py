@@ -138,8 +138,10 @@ def _check_versions() -> Iterator[Check]:
 
 def _check_cache_clearing(plan: Plan) -> Check:
     """Return a check with the way in which caches are cleared here for cold runs, or why they cannot be."""
+    # The user's choice of a way: auto, drop-caches or evict.
     setting = plan.config.settings.clear_caches
     machine = plan.env.machine
+    # The default storage of cells.
     folder = plan.config.settings.storages[plan.config.settings.storage]
     if mount_of(folder).filesystem in IN_MEMORY:
         text = filesystems.why_never_cold(machine, folder, setting)
@@ -147,6 +149,7 @@ def _check_cache_clearing(plan: Plan) -> Check:
     # `drop-caches` (as root), `evict` (with vmtouch), or "" if neither is possible.
     method = machine.clearing(setting)
     if method == "drop-caches":
+        # Emptied caches slow the other programs of a server, so a server should use another way.
         return Check(
             CheckResult.AVAILABLE,
             "cold caches, by emptying the kernel's",
@@ -163,13 +166,13 @@ def _check_cache_clearing(plan: Plan) -> Check:
 
 
 def _check_storages(plan: Plan) -> Iterator[Check]:
-    """Yield a check of `scratch`, and of each storage that a cell uses.
+    """Yield the checks of each storage that a cell uses, and a check of `scratch` if it is not in memory.
 
     A folder that vcsbench cannot use has no check here: the required trials name it with its remedy.
     """
-    # The "shelf" is the name of a storage in the configuration.
+    # Storages with the same folder have one "shelf": the name of the first of them. Only this one is checked.
     used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
-    # If all cells are skipped, the storage for them is checked all the same.
+    # If all cells are skipped, the default storage is checked all the same.
     used.add(plan.config.settings.storage)
     for keys, configured in plan.config.folders.items():
         folder = resolve(configured, plan.root)
@@ -186,9 +189,9 @@ def _check_storages(plan: Plan) -> Iterator[Check]:
 
 
 def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
-    """Yield a check with the facts about a storage, and another one if its file system makes exports slow.
+    """Yield a check with the facts about a storage, and another one if exports are not written to it.
 
-    For example: "storage disk: /var/tmp, ext4, on vda1, SSD, mq-deadline, rw,noatime; 30 GiB free".
+    Example of facts: "storage disk: /var/tmp, ext4, on vda1, SSD, mq-deadline, rw,noatime; 30 GiB free".
     """
     storage = disks.describe_storage(name, folder)
     facts = [
@@ -203,6 +206,7 @@ def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
     free = words.size(storage["free_bytes"])
     text = f"storage {name}: {folder}, {known_facts}; {free} free"
     yield Check(CheckResult.AVAILABLE, text)
+    # On ext4 without a journal, an export after the removal of the last one is slow.
     if filesystems.lacks_journal(str(folder)) and plan.config.settings.output_location == "auto":
         text = f"{name} is ext4 without a journal: exports are written to `scratch`"
         yield Check(CheckResult.LIMITED, text, "use a storage with a journal")

@@ -56,15 +56,17 @@ class Forecast:
 
 
 def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
-    """Return how long each stage of a run takes, such as {"loading": 12.0, "measuring": 300.0, ...}.
+    """Return the seconds of each stage of a run, such as {"loading": 12.0, "measuring": 300.0, ...}.
 
-    Only missing repositories, copies and results count. Rounds that later decisions add are not in it.
+    Only missing repositories, copies, traces and rounds are made, but always the report. The forecast lacks
+    the rounds that a run decides on later.
     """
     revisions: dict[str, int] = {}
     for repo in repositories.all_repositories():
         # The repository of fixed cost has no revisions, and takes no time.
         if repo != EMPTY:
             revisions[repo] = plan.env.revisions(repo)
+    # A repository counts once for each format that it is loaded in.
     revisions_to_load = sum(revisions[repo] for repo, _ in missing_loads(repositories))
     revisions_to_copy = 0
     for storage in repositories.storages:
@@ -74,7 +76,7 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     traces = sum(len(plan.missing_traces(study)) for study in plan.grids)
     studies = plan.config.studies.values()
     tables = sum(len(study.tables) for study in studies)
-    measuring_s, is_typical = _forecast_measuring(plan)
+    measuring_s, has_typical_rate = _forecast_measuring(plan)
     stages = {
         "loading": revisions_to_load * LOAD_S,
         "copying": revisions_to_copy * COPY_S,
@@ -82,19 +84,23 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
         "measuring": measuring_s,
         "report": len(studies) * REPORT_S + tables * TABLE_S,
     }
-    return Forecast(stages, is_rough=revisions_to_load > 0 or is_typical)
+    # LOAD_S is a typical rate, too. The typical rates of short stages do not make a forecast rough.
+    return Forecast(stages, is_rough=revisions_to_load > 0 or has_typical_rate)
 
 
 def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
-    """Return the seconds of all unmeasured cell-rounds, and True if a typical rate was needed for some.
+    """Return the seconds of all unmeasured cell-rounds, and True if CELL_ROUND_S was needed for some of them.
 
     A cell takes as long as its own earlier rounds, otherwise as the measured cells of its block, otherwise as
-    the measured cells of its study. Without any, it takes CELL_ROUND_S, and the seconds of its traffic.
+    the measured cells of its study. Without any, it takes CELL_ROUND_S, and the seconds of its traffic. A
+    cell of fixed cost always takes FIXED_COST_S.
     """
     measured_s = measured_durations(plan)
     total_s = 0.0
-    is_typical = False
+    has_typical_rate = False
     for (study, path), number in unmeasured_rounds(plan).items():
+        if number == 0:
+            continue
         cell = plan.cell_by_key[study, path]
         if is_fixed_cost(cell.axes):
             total_s += number * FIXED_COST_S
@@ -104,12 +110,12 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
         groups = [group for group in _groups_of(plan, cell) if group in measured_s]
         if groups:
             total_s += number * measured_s[groups[0]]
-        elif number > 0:
-            # The duration of traffic is given.
+        else:
+            # The configuration has the duration of traffic.
             traffic_s = plan.draft(cell).get("traffic", {}).get("seconds", 0.0)
             total_s += number * (CELL_ROUND_S + traffic_s)
-            is_typical = True
-    return total_s, is_typical
+            has_typical_rate = True
+    return total_s, has_typical_rate
 
 
 def measured_durations(plan: Plan) -> dict[CellGroup, float]:
@@ -122,16 +128,18 @@ def measured_durations(plan: Plan) -> dict[CellGroup, float]:
     durations: dict[CellGroup, list[float]] = defaultdict(list)
     this_host = host()["id"]
     for cell in plan.cells:
+        # A draft is a recipe of a cell without digests. The identity is that of the repository's source.
         identity = plan.draft(cell).get("repository", {}).get("identity")
         for cell_round in plan.cell_rounds_of(cell):
             result = cell_round.below(plan.root)
             context = read_context(result.context)
+            # A round without its times, or without hyperfine's export, is no result.
             if context is None or not context["took"] or not os.path.exists(result.export):
                 continue
             is_same_machine = context["host"].get("id") == this_host
             is_same_repository = context["repository"].get("identity") == identity
             if is_same_machine and is_same_repository:
-                # Each attempt whose caches were not warm took as long as the last one.
+                # The earlier attempts, whose caches were not warm, took about as long as the last one.
                 attempts = 1 + len(context["set_aside"])
                 seconds = context["took"]["hyperfine_s"] * attempts + OVERHEAD_S
                 for group in _groups_of(plan, cell):

@@ -24,7 +24,7 @@ MAX_EFFECT = 10.0
 
 
 def describe_plan(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield the lines of the report."""
+    """Yield the lines of the report: what a run measures, its effects on the machine, and its duration."""
     yield "Repositories"
     yield from _describe_repositories(plan)
     yield ""
@@ -37,20 +37,25 @@ def describe_plan(plan: Plan, repositories: PreparedRepositories) -> Iterator[st
     yield ""
     yield from _describe_duration(plan, repositories)
     yield from _describe_detectable_differences(plan)
-    limited = trials.find_lacks(plan, trials.EVIDENCE)
-    if limited:
+    # What this machine lacks, and runs can do without: their evidence is then not complete.
+    lacks = trials.find_lacks(plan, trials.EVIDENCE)
+    if lacks:
         yield ""
         yield "Less evidence"
-        for lack in limited:
+        for lack in lacks:
             yield f"  {lack.sentence()}"
 
 
 def _describe_repositories(plan: Plan) -> Iterator[str]:
-    """Yield a line for each repository of the grid, with its size and studies, and one for all others."""
+    """Yield a line for each measured repository, with its size and its studies, and one line for all others.
+
+    For example: "  ruby: 1 000 revisions, about 120 MiB loaded, for fsfs-san-2014".
+    """
     studies_by_repository: dict[str, list[str]] = {name: [] for name in plan.env.named_repositories}
     for cell in plan.cells:
+        # None for a cell without a repository.
         name = plan.draft(cell).get("repository", {}).get("name")
-        # The empty repository of fixed cost has no entry.
+        # The empty repository, which measures fixed cost, has no entry.
         if name in studies_by_repository and cell.study not in studies_by_repository[name]:
             studies_by_repository[name].append(cell.study)
     unused = []
@@ -75,7 +80,7 @@ def _describe_cells(plan: Plan) -> Iterator[str]:
         cells = plan.measured(study)
         # Cells of fixed cost have one round, and a line of their own.
         repeated = [cell for cell in cells if not is_fixed_cost(cell.axes)]
-        duplicates = sum(is_duplicate(cell.path) for cell in cells)
+        duplicates = sum(is_duplicate(cell.path) for cell in repeated)
         cells_text = words.count_of(len(repeated), "cell")
         if duplicates:
             cells_text += f" ({duplicates} of them duplicates)"
@@ -83,10 +88,12 @@ def _describe_cells(plan: Plan) -> Iterator[str]:
         fixed_cost_cells = len(cells) - len(repeated)
         if fixed_cost_cells:
             yield f"    {words.count_of(fixed_cost_cells, 'cell')} of fixed cost, each measured once"
+        # Sentences on the user's repository, from axes whose values depend on it.
         for fact in findings_of(plan.config.studies[study], plan.env):
             yield f"    {fact}"
         for reason, skipped in skip_reasons(grid):
             yield f"    skipped, {skipped}: {reason}"
+    # A cell-round is one round of one cell, and has one export.
     total = sum(len(plan.exports_of(cell)) for cell in plan.cells)
     missing = sum(unmeasured_rounds(plan).values())
     text = f"  {words.count_of(missing, 'cell-round')} to measure"
@@ -140,7 +147,7 @@ def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
 def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
     """Return how much runs of a typical cell scatter, in per cent by study: {"fsfs-san-2014": 1.8}.
 
-    A study without results of this machine, or whose cells have one round each, is left out.
+    A study without results of this machine, or with too few of them to estimate the scatter, is left out.
     """
     scatter_pct = {}
     for study, definition in plan.config.studies.items():
@@ -151,9 +158,11 @@ def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
         measured_here = frame[frame["host"] == host_label(host())]
         if measured_here.empty:
             continue
-        # `scatter` is the standard deviation of the logarithms of times, and NaN if no cell has two rounds.
+        # `scatter` is the standard deviation of the logarithms of times. It is NaN if no block of cells, such
+        # as those of one command, has two cells in two rounds.
         scatter = run_scatter(measured_here, definition.block)
         if not math.isnan(scatter):
+            # Such as 1.8 for 0.018.
             scatter_pct[study] = 100 * math.expm1(scatter)
     return scatter_pct
 

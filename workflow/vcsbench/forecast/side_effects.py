@@ -66,24 +66,27 @@ def _describe_clearing(plan: Plan) -> str:
     each further round."
     """
     rounds_by_cell = unmeasured_rounds(plan)
+    # The numbers of clearings in all rounds that are left to measure, and in one round of all cells.
     planned = 0
     per_round = 0
     for key, cell in plan.cell_by_key.items():
         clearings = _clearings_per_round(plan.draft(cell))
         per_round += clearings
         planned += clearings * rounds_by_cell[key]
-    times = []
+    frequencies = []
     if planned:
-        times.append(f"about {words.count_of(planned, 'time')}")
+        frequencies.append(f"about {words.count_of(planned, 'time')}")
     # With a time limit, decisions add rounds.
     if plan.batches and per_round:
         rounds = "each further round" if planned else "each round"
-        times.append(f"up to {words.count_of(per_round, 'time')} in {rounds}")
-    if not times:
+        frequencies.append(f"up to {words.count_of(per_round, 'time')} in {rounds}")
+    if not frequencies:
         return "Clears no caches."
-    how_often = ", and ".join(times)
-    if plan.env.machine.clearing(plan.config.settings.clear_caches) == "evict":
+    how_often = ", and ".join(frequencies)
+    way_to_clear = plan.env.machine.clearing(plan.config.settings.clear_caches)
+    if way_to_clear == "evict":
         return f"Drops the repositories' files from the page cache, {how_often}."
+    # The other way is drop-caches. The text EVICT names the setting for `evict`.
     return (
         f"Empties the kernel's caches for all programs on this machine, {how_often}. "
         f"They read from the disk again. On a production server, {EVICT}."
@@ -104,12 +107,12 @@ def loaded_bytes(plan: Plan, repo: str) -> int:
 
 
 def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield a sentence for each folder that a run fills: scratch, and the folders of the storages.
+    """Yield a sentence on loads in the folder `scratch`, on each dump file, and on copies on each storage.
 
     For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
     """
     scratch = resolve(plan.config.settings.scratch, plan.root)
-    # A repository is loaded once for each format.
+    # Pairs of a repository and a format, because a repository is loaded once for each format.
     loads = missing_loads(repositories)
     bytes_to_load = sum(loaded_bytes(plan, repo) for repo, _ in loads)
     if loads:
@@ -123,14 +126,15 @@ def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
+        # The repository of each missing copy. Several copies of one repository count each.
         copied = [variant.repo for variant, _ in repositories.missing(storage)]
-        need = sum(loaded_bytes(plan, repo) for repo in copied)
+        needed_bytes = sum(loaded_bytes(plan, repo) for repo in copied)
         # Loaded repositories stay on the first storage, so that another packing needs no load.
         if storage == repositories.storages[0]:
-            need += bytes_to_load
+            needed_bytes += bytes_to_load
         place = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
-        if need:
-            space = _describe_space(need, folder)
+        if needed_bytes:
+            space = _describe_space(needed_bytes, folder)
             yield f"Takes {space} for repositories and their copies. {place}"
         else:
             yield f"All copies on {storage} exist. {place}"
@@ -159,9 +163,9 @@ def _made_filesystems(plan: Plan) -> Iterator[str]:
 
 
 def _memory_use(plan: Plan) -> Iterator[str]:
-    """Yield a sentence about a limit of memory, and one about the caches of servers, if there are any.
+    """Yield a sentence on a limit of memory, and one on the caches of servers, if there are such things.
 
-    For example: "The cache of a server takes up to this much RAM: 64 MiB (config/servers/default)."
+    For example: "The cache of a server takes up to this much RAM: 256 MiB (config/servers/tuned)."
     """
     memory = kernel.memory()
     if memory.limit is not None:
@@ -174,7 +178,8 @@ def _memory_use(plan: Plan) -> Iterator[str]:
     folders.discard("")
     caches = []
     for folder in sorted(folders):
-        # Both servers of a configuration have caches of one size.
+        # The option of svnserve stands for both servers, svnserve and httpd: a configuration usually sets
+        # the same size for both. A server with the default size is not listed.
         options = server_settings(plan.root, Path(folder).name)["svnserve"]
         for size in cache_bytes("svnserve", options):
             caches.append(f"{words.size(size)} ({folder})")
@@ -187,6 +192,7 @@ def _describe_ports(plan: Plan) -> str:
 
     Examples: `svnserve listens on a free port of 127.0.0.1 while a cell runs. ...`, or `Opens no port.`
     """
+    # The kinds of servers, such as "svnserve".
     servers = {plan.draft(cell)["access"]["server"] for cell in plan.cells}
     # Cells over file:// have no server.
     servers.discard("")
@@ -198,7 +204,8 @@ def _describe_ports(plan: Plan) -> str:
         f"{words.enumeration(sorted(servers))} {verb} on a free port of {HOST} while a cell runs. One "
         f"measurement at a time runs on this machine."
     )
-    # `link` is a line with a delay or a limited rate. The kernel delays packets between two networks only.
+    # `link` is a simulated line between client and server, with a delay or a limited rate. The kernel delays
+    # packets between two networks only, so client and server each get a network.
     if any("link" in plan.draft(cell) for cell in plan.cells):
         sentence += (
             " A cell with a line between client and server has two network namespaces of its own, which end "
@@ -208,19 +215,22 @@ def _describe_ports(plan: Plan) -> str:
 
 
 def _privacy(plan: Plan) -> Iterator[str]:
-    """Yield a sentence on who can read the private repositories during a run; nothing without any.
+    """Yield a sentence on who can read private repositories during a run. Yield nothing if none is private.
 
     For example: "mine is private: only you and the servers' user can read the copies; ..."
     """
+    # The recipes of the cells, without digests.
     drafts = [plan.draft(cell) for cell in plan.cells]
     private = [draft for draft in drafts if is_private_cell(draft, plan.env)]
     if not private:
         return
     names = {draft["repository"]["name"] for draft in private}
+    # The kinds of networks in which the servers of these cells listen.
     networks = {draft["network"] for draft in private}
     if Network.SHARED in networks:
         servers = "its servers answer every user of this machine"
     elif networks & {Network.OWN, Network.USER}:
+        # A network namespace of the cell, made by root (OWN) or by another user (USER).
         servers = "its servers answer only in a network of the session"
     else:
         servers = "no server of vcsbench has it"

@@ -30,7 +30,7 @@ TRIAL_S = 60.0
 # Folders of a checkout whose files are inputs of rules.
 INPUT_FOLDERS = ("config", "baselines", "results")
 LOGS = "results/logs"
-# All options that a measurement needs, since hyperfine 1.15.
+# A run of `true` with all options that a measurement needs. hyperfine has them since 1.15.
 HYPERFINE = (
     *("hyperfine", "-N", "--style", "none", "--warmup", "0", "--runs", "1", "--ignore-failure"),
     *("--setup", "true", "--prepare", "true", "--cleanup", "true", "--export-json", os.devnull),
@@ -87,12 +87,13 @@ def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
 
 
 def try_programs(plan: Plan) -> Iterator[Lack]:
-    """Yield the installed programs that fail, or that lack an option which vcsbench needs.
+    """Yield the programs that fail, or that lack an option which vcsbench needs: setpriv and hyperfine.
 
-    A missing program of Subversion is no lack here: the cells that need it are skipped, with this reason.
+    An installed program of Subversion must run. A missing one is no lack here: the cells that need it are
+    skipped, with this reason.
     """
     yield from _try_check(processes.check_setpriv)
-    # Snakemake deploys programs into environments that do not exist yet.
+    # Snakemake deploys the other programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
     for program in SUBVERSION:
@@ -111,7 +112,7 @@ def try_lock(plan: Plan) -> Iterator[Lack]:
 
 
 def try_server(plan: Plan) -> Iterator[Lack]:
-    """Try what vcsbench does with a server: listen on a port, give it files, start, examine and end it.
+    """Try what a server needs: a port, a file that it may read, and a process that vcsbench may control.
 
     Yield each step that this machine does not allow. Nothing is tried if no cell needs a server.
     """
@@ -122,9 +123,11 @@ def try_server(plan: Plan) -> Iterator[Lack]:
             any_socket.bind((HOST, 0))
     except OSError as error:
         yield Lack(f"no server can listen on {HOST}: {error.strerror}", "run `ip link set lo up`")
+    # A failure here ends the trial, because a server needs its files before its process starts.
     try:
         with tempfile.TemporaryDirectory() as folder:
             server_user.grant(Path(folder), 0o770)
+    # KeyError: grant() looks up the user of root's servers.
     except KeyError:
         user = server_user.UNPRIVILEGED
         text = f"root's servers run as {user}, and there is no such user"
@@ -138,7 +141,7 @@ def try_server(plan: Plan) -> Iterator[Lack]:
 
 
 def _try_server_process() -> Iterator[Lack]:
-    """Start `cat` as a server is started, look at its files, and end it by a signal."""
+    """Start `cat` as a server is started, list its open files, and end it by a signal. Yield what fails."""
     pipe = processes.PIPE
     with processes.background(
         ["cat"], signal="TERM", unprivileged=True, stdin=pipe, stdout=pipe, stderr=pipe
@@ -147,21 +150,23 @@ def _try_server_process() -> Iterator[Lack]:
         answer = b""
         has_visible_files = False
         try:
-            # An answer means that setpriv has changed the user, and started the program.
             process.stdin.write(b"ready\n")
             process.stdin.flush()
-            answer = process.stdout.readline()
-            has_visible_files = bool(process_facts.open_files(process.pid))
-            process.terminate()
         except BrokenPipeError:
             # The program was not started: standard error has the reason.
             pass
-        except PermissionError:
-            yield Lack(
-                "root may not end its servers, which run as another user",
-                "run as an ordinary user; in a container, allow it: --cap-add KILL",
-            )
-        # At the end of its input, the program ends by itself.
+        else:
+            # cat repeats the line. So an answer means that setpriv has changed the user and started cat.
+            answer = process.stdout.readline()
+            has_visible_files = bool(process_facts.open_files(process.pid))
+            try:
+                process.terminate()
+            except PermissionError:
+                yield Lack(
+                    "root may not end its servers, which run as another user",
+                    "run as an ordinary user; in a container, allow it: --cap-add KILL",
+                )
+        # communicate() closes standard input. Then cat also ends if the signal was not allowed.
         errors = process.communicate()[1].decode(errors="replace").strip()
     if not answer:
         yield Lack(
@@ -176,9 +181,9 @@ def _try_server_process() -> Iterator[Lack]:
 
 
 def try_folders(plan: Plan) -> Iterator[Lack]:
-    """Yield the configured folders that cannot be written, or that the servers' user cannot enter.
+    """Yield the configured folders that cannot be written, and storages that the servers' user cannot enter.
 
-    `scratch` is always tried, a storage only if a cell uses it.
+    The folder `scratch` is always tried, a storage only if a cell uses it.
     """
     used = _used_storages(plan)
     has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
@@ -224,9 +229,9 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
 
 
 def _input_files(root: Path) -> Iterator[str]:
-    """Yield the files that rules read: all but logs, contexts, and the inside of conda environments.
+    """Yield the files that are inputs of rules: all but logs, contexts, and the inside of conda environments.
 
-    Most files of a checkout are of these three kinds. Each yielded file takes time before a run.
+    Most files of a checkout are of these three kinds. To leave them out saves time before each run.
     """
     for name in INPUT_FOLDERS:
         for folder, subfolders, files in os.walk(root / name):
@@ -236,7 +241,7 @@ def _input_files(root: Path) -> Iterator[str]:
             if folder == str(root / LOGS):
                 continue
             for file in files:
-                # The rules read the export next to a context.
+                # The input of a rule is the export next to a context. One job writes both.
                 if not file.endswith(CONTEXT):
                     yield os.path.join(folder, file)
 
@@ -274,11 +279,12 @@ def try_pressure(plan: Plan) -> Iterator[Lack]:
 
 
 def try_residency_and_layout(plan: Plan) -> Iterator[Lack]:
-    """Write a file to each used storage, and yield what the kernel does not show about it."""
+    """Write a file to each used storage, and yield a lack if its cached pages or its layout are unknown."""
     for name in sorted(_used_storages(plan)):
         folder = resolve(plan.config.settings.storages[name], plan.root)
+        reason, _ = filesystems.why_unusable(folder)
         # try_folders() has already yielded a folder that cannot be used.
-        if filesystems.why_unusable(folder)[0]:
+        if reason:
             continue
         with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-trial-") as file:
             file.write(os.urandom(SAMPLE_BYTES))

@@ -35,6 +35,8 @@ libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
 libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 MAP_FAILED = ctypes.c_void_p(-1).value
+# Bytes of a file that are read by one call.
+LOADED_AT_ONCE = 1 << 20
 
 
 class Residency(NamedTuple):
@@ -71,7 +73,7 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
     """Return how much of the files `paths`, or of all files below them, is in the page cache.
 
     Of more than `max_files` files, a sample is queried, such as every second file. Return None if the sample
-    has no bytes, or if the kernel does not answer. Opening a file loads its inode, so caches must be cleared
+    has no bytes, or if a file cannot be queried. Opening a file loads its inode, so caches must be cleared
     again before a cold run.
     """
     files: list[str] = []
@@ -84,7 +86,7 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
     sample = files[::step]
     uses: list[FileUse] = []
     try:
-        # The first file stands for the file system of all.
+        # On an overlay, pages are counted in another way. The first file's file system stands for all.
         filesystem = mount_of(sample[0]).filesystem
         for file in sample:
             descriptor = os.open(file, os.O_RDONLY)
@@ -120,10 +122,10 @@ def has_cached_names(*paths: Path) -> bool:
 
 
 def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
-    """Return how much of the files below folders, which have `size` bytes together, is in memory.
+    """Return how much of the files below folders is in memory. `size` is the sum of all their bytes, above 0.
 
     Only files whose names are in the kernel's cache are opened, so no inode is loaded. The other files count
-    as not in memory. Return None if the kernel does not answer.
+    as not in memory. Return None if a file or folder cannot be queried.
     """
     # The parents of a cached name are cached as well. So a folder whose name is not cached is not searched.
     # If memory is short, the kernel may drop a name before the pages of its file: the result is then too low.
@@ -133,10 +135,21 @@ def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
             uses += _query_cached(os.fsencode(path))
     except OSError:
         return None
+    # `total.size` has only the opened files.
     total = _sum_uses(uses)
     return Residency(
         share=total.cached_bytes / size, pages_bytes=total.pages_bytes, coverage="all files"
     )
+
+
+def load_files(*paths: Path) -> None:
+    """Read the files `paths`, or all files below them, so that all of their pages are in the page cache."""
+    buffer = bytearray(LOADED_AT_ONCE)
+    for path in paths:
+        for file in _list_files(str(path)):
+            with open(file, "rb", buffering=0) as stream:
+                while stream.readinto(buffer):
+                    pass
 
 
 def _list_files(folder: str) -> Iterator[str]:
@@ -152,7 +165,10 @@ def _list_files(folder: str) -> Iterator[str]:
 
 
 def _query_cached(path: bytes) -> Iterator[FileUse]:
-    """Yield the use of a file, or of each file below a folder. Skip paths whose names are not cached."""
+    """Yield the use of the file `path`, or of each file below it. Skip paths whose names are not cached.
+
+    Raise OSError if a path cannot be opened or queried for another reason.
+    """
     descriptor = _open_cached(path)
     if descriptor is None:
         return
@@ -166,9 +182,9 @@ def _query_cached(path: bytes) -> Iterator[FileUse]:
                 if entry.is_dir(follow_symlinks=False):
                     yield from _query_cached(entry.path)
                 elif entry.is_file(follow_symlinks=False):
-                    file = _open_cached(entry.name, descriptor)
-                    if file is not None:
-                        yield _query_and_close(file)
+                    file_descriptor = _open_cached(entry.name, descriptor)
+                    if file_descriptor is not None:
+                        yield _query_and_close(file_descriptor)
     finally:
         os.close(descriptor)
 

@@ -8,7 +8,7 @@ import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from vcsbench import processes
 from vcsbench.axis_names import CLOSED_LOOP
@@ -50,24 +50,26 @@ class RoundMeasurement:
         self.recipe = recipe
         self.number = number
         self.folder = folder
-        # The cache state: its steps before runs (setup, first, prepare), warm-up runs and promises.
+        # The cache state: its steps before runs (setup, first, prepare), its number of warm-up runs, and the
+        # promises that the evidence of each run is compared with.
         self.state = recipe["state"]
         self.cell = PreparedCell(recipe, number, folder, root)
         # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
         self.work_kind = work.WORK_KINDS[recipe["work_kind"]]
-        # The untimed run that stands for all runs (_capture); None before it, or without such a run.
+        # The untimed run that stands for all timed runs (_capture); None before it, or without such a run.
         self.captured: Captured | None = None
         # True if the first cold run of a command is not timed but discarded.
         self.discards = self.state.get("discard", False)
         # What the discarded run read from the device: a timed cold run has to read about as many bytes. None
-        # if there was no discarded run yet, or if the kernel did not count its reads.
+        # if no run was discarded lately, or if the kernel did not count its reads.
         self.discarded_bytes: int | None = None
         # The control group that counts the CPU time of the server; None for a cell without a server.
         self.group: ServerGroup | None = None
-        # The timed runs, and those of attempts that were measured again.
+        # The timed runs of this attempt.
         self.runs: list[RunRecord] = []
+        # The runs of earlier attempts, which were measured again.
         self.set_aside: list[SetAside] = []
-        # The first error of reading what a run has written.
+        # The first error in reading what a timed run has written.
         self.read_error: Exception | None = None
 
     def open(self, stack: ExitStack) -> None:
@@ -78,12 +80,12 @@ class RoundMeasurement:
         self.started_at = datetime.datetime.now(datetime.UTC)
         if self.cell.server:
             self.group = ServerGroup()
-            # The kernel removes only an empty group. The stack calls its callbacks in reverse order, so the
-            # server ends before.
+            # The stack calls its callbacks in reverse order. So cell.open() must come after this line: the
+            # server then ends before its group is closed, and the kernel removes only an empty group.
             stack.callback(self.group.close)
         self.cell.open(stack)
         self.hyperfine = Hyperfine(self.folder, self._answer_hook)
-        # Without a subject, nothing is stored, and nothing can be read.
+        # A DiscardedRun without a subject stores nothing, and its read() returns None.
         discarded_subject = self.cell.input if self.discards else None
         self.discarded_run = DiscardedRun(self.recipe, discarded_subject, self.cell.root)
         # An earlier round, perhaps of another access, may have discarded the first run of this command.
@@ -93,12 +95,16 @@ class RoundMeasurement:
         """Time the runs of the round, and set `runs`.
 
         `lock` is the open lock of the machine. hyperfine inherits it, so that no other cell starts before
-        hyperfine has ended. Raise UserError with the output of command and server if a run fails.
+        hyperfine has ended. Raise ProgramError (a UserError) if a run fails, with the error of the command
+        and the end of the server's log. Other errors are of a hook, of the time limit, or of reading what a
+        run wrote.
         """
         self.runs = []
         self.collector = self._make_collector()
+        # The line between client and server, if the cell has one.
         self.collector.measure_line()
         try:
+            # This calls _answer_hook() for each hook, which fills `runs`, and may set `read_error`.
             failure = self.hyperfine.run(self.cell.timed, self.recipe["runs"], lock)
         finally:
             self.collector.close()
@@ -111,6 +117,7 @@ class RoundMeasurement:
         if self.read_error:
             raise self.read_error
         self._add_captured_run()
+        # The timed cold runs have just read the subject, so the discarded run does not expire for an hour.
         self.discarded_run.renew()
 
     def _make_collector(self) -> EvidenceCollector:
@@ -139,7 +146,8 @@ class RoundMeasurement:
     def describe(self) -> Context:
         """Return the context of the runs as JSON data: everything that may explain their times.
 
-        Raise UserError if the runs wrote another tree than an export does.
+        Raise UserError if a run wrote another tree than it should (_check_counterpart), or if the client does
+        not lock the database of a working copy as the recipe has it.
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
@@ -150,11 +158,12 @@ class RoundMeasurement:
         context["round"] = self.number
         context["started_at"] = self.started_at.strftime(TIME_FORMAT)
         context["set_aside"] = self.set_aside
+        # The seconds of the last attempt: of all runs with their hooks, and of the hooks alone.
         context["took"] = {
             "hyperfine_s": round(self.hyperfine.seconds, 6),
             "hooks_s": round(self.hyperfine.hooks_s, 6),
         }
-        # All rounds have the same client, so the locks are counted in the first round only.
+        # All rounds have the same client, so its calls for file locks are counted in the first round only.
         if self.recipe.get("locking") and self.number == 1:
             context["locks"] = count_locks(self.cell)
         return context
@@ -162,25 +171,26 @@ class RoundMeasurement:
     # The hooks of hyperfine
 
     def _answer_hook(self, hook: Hook) -> None:
-        """Do the steps before, between and after the timed runs. Each hook of hyperfine calls this.
+        """Do the steps before, between and after the timed runs. Each hook of hyperfine calls this method.
 
         For two runs, the order is setup, prepare, (run), prepare, (run), cleanup. The record of a run begins
         at the end of the hook before it, and ends at the start of the hook after it.
         """
         if hook is Hook.SETUP:
             self._set_up()
-            # Until the first prepare hook, hyperfine only starts the shell of that hook. The instructions of
-            # this start are counted here, and subtracted from those of each run, which such a start follows.
+            # Each run is followed by the start of a hook's shell, which is counted with the run. Between this
+            # hook and the first prepare hook, there is only such a start. begin_hook() counts its
+            # instructions, and the collector subtracts this number from the count of each run.
             self.collector.begin_hook(self.hyperfine.pid)
         elif hook is Hook.PREPARE:
-            # No run is before the first prepare hook: this call then only ends the counter of begin_hook().
+            # Before the first prepare hook, there was no run: _end_run() then only ends that count.
             self._end_run(is_last=False)
             self._prepare_run(is_timed=True, is_first=not self.runs)
         elif hook is Hook.CLEANUP:
             self._end_run(is_last=True)
             if self.work_kind.read and not self.captured:
-                # No warm-up run has been read. So the command runs once more, after all timed runs: its
-                # output does not depend on caches.
+                # The output of the command has to be read, and no warm-up run did so. So the command runs
+                # once more, after all timed runs: its output does not depend on caches.
                 self.cell.reset_output()
                 self.collector.begin(self.hyperfine.pid, is_timed=False)
                 self._warm_up(is_representative=True)
@@ -188,19 +198,17 @@ class RoundMeasurement:
     def _set_up(self) -> None:
         """Do the steps before all runs, and run the command untimed as often as the cache state demands.
 
-        hyperfine does not do these warm-up runs, because it does not report the signal that ended one. A
-        command whose first cold run is discarded has at least one, unless an earlier round has discarded it.
+        hyperfine could do such warm-up runs, but does not report the signal that ended one.
         """
         for step in self.state["setup"]:
             self.cell.run_step(step)
-        warm_ups = self.state["warmup"]
+        # The discarded run is the first warm-up run, so there must be one, unless a run was discarded lately.
         must_discard = self.discards and self.discarded_bytes is None
-        if must_discard:
-            warm_ups = max(1, warm_ups)
+        warm_ups = max(1, self.state["warmup"]) if must_discard else self.state["warmup"]
         for number in range(warm_ups):
             is_first = number == 0
             self._prepare_run(is_timed=False, is_first=is_first)
-            # All runs print the same, so the first one stands for all.
+            # All runs print the same. So the output of the first one stands for all.
             self._warm_up(is_representative=is_first)
         if must_discard:
             self._store_discarded_run()
@@ -219,8 +227,9 @@ class RoundMeasurement:
     def _prepare_run(self, is_timed: bool, is_first: bool) -> None:
         """Do the steps of the cache state before a run, and read the counters at its begin.
 
-        A state may have other steps (`first`) before the first run than before later ones (`prepare`): a
-        series of runs clears the caches only once, for example.
+        `is_first` is True for the first warm-up run, and for the first timed run. A state may have other
+        steps (`first`) before these two than before other runs (`prepare`): a series of timed runs clears the
+        caches only once, for example.
         """
         steps = self.state["prepare"]
         if is_first and "first" in self.state:
@@ -228,10 +237,12 @@ class RoundMeasurement:
         for step in steps:
             self.cell.run_step(step)
             if step == "clear-caches" and is_timed:
-                # The evidence has how much is still in memory. The query of it may itself load inodes.
+                # The evidence has the share of the files that is still in memory. To query it may load inodes
+                # of the files, which have to be cleared from memory again.
                 must_clear_again = self.collector.query_cleared()
                 if must_clear_again:
                     self.cell.run_step(step)
+        # For a command that changes its input, such as a commit, the step `restore` has ended the server.
         if self.cell.writes_input:
             self._start_server_again()
         self.collector.begin(self.hyperfine.pid, is_timed)
@@ -253,15 +264,16 @@ class RoundMeasurement:
         """Run the command untimed, and end the record of its evidence, which collector.begin() has begun.
 
         A representative run stands for all timed runs (_capture). It is stored as `captured`, with the bytes
-        that its server has read and written.
+        that its server has read and written. Raise UserError if the run fails.
         """
         try:
             captured = self._run_untimed(is_representative)
         except UserError as error:
+            # The same class of error, with more details, such as the end of the server's log.
             raise type(error)(f"{error}{self._details()}") from None
         self.collector.end(self.hyperfine.pid)
         if is_representative:
-            # end() has just added this run.
+            # end() has just appended the counts of this run to `warming`.
             reads = self.collector.warming[-1]
             server_io = {
                 "server_rchar": reads.get("server_rchar"),
@@ -273,11 +285,15 @@ class RoundMeasurement:
         """Run the command once, and return the run.
 
         In a cell with traffic, each client sends one request, one after another, and the run of the first
-        reader is returned. Raise UserError if two readers got different answers.
+        reader is returned. Raise UserError if a run fails, or if two readers got different answers. Answers
+        are compared only if they are read: with `is_representative`, and for a command whose work is its
+        output.
         """
+        # Only a cell with traffic has `requests`.
         if not self.cell.requests:
             return self._capture(self.cell.timed, is_representative)
-        # The requests of readers come first. There is one even without readers (PreparedCell.fill_in).
+        # The requests of readers come first, those of committers follow. A cell without readers has one
+        # request of a reader all the same (PreparedCell.fill_in).
         readers = max(1, self.cell.readers)
         first = self._capture(self.cell.requests[0], is_representative)
         for number, request in enumerate(self.cell.requests[1:readers], 2):
@@ -292,33 +308,40 @@ class RoundMeasurement:
         return first
 
     def _capture(self, command: Invocation, is_representative: bool) -> Captured:
-        """Run one client untimed, and return the run.
+        """Run a command untimed, and return the run.
 
-        Of a representative run, three more things are read: the work of the command from its output, the peak
-        memory of the server, and what git traced.
+        Of a representative run, three more things are read, if it has them: the work of the command from its
+        output, what git traced, and the peak memory of the server.
         """
         log = self.folder / "captured.log"
         if not is_representative:
             return capture(command, work.discard_output, log)
-        read_output: work.OutputReader = work.discard_output
+
+        argv = command.argv
+        environment = command.environment
         if self.work_kind.read:
-            read_output = self.work_kind.read
             # With a quiet option, the command would print no output to read.
-            argv = [word for word in command.argv if word not in self.work_kind.quiet_options]
-            command = command._replace(argv=argv)
+            argv = [word for word in argv if word not in self.work_kind.quiet_options]
         # git traces to a file. Without a server, the trace has neither a protocol nor sent objects.
         trace = None
         if self._program == "git" and self.cell.served:
             trace = self.folder / "git-trace"
             # git appends to a trace, and a round that is measured again has one of its first attempt.
             trace.unlink(missing_ok=True)
-            variables = {**command.environment, TRACE_VARIABLE: str(trace)}
-            command = command._replace(environment=variables)
+            environment = {**environment, TRACE_VARIABLE: str(trace)}
+        read_command = command._replace(argv=argv, environment=environment)
+
+        def read_output(output: IO[bytes]) -> work.Fingerprint:
+            reader: work.OutputReader = self.work_kind.read or work.discard_output
+            # The fingerprint leaves out these URLs, which differ between cells with equal work.
+            return reader(output, self.cell.urls)
+
+        # It samples the memory of the server in a thread, until stop().
         sampler = None
         if self.cell.server and self.cell.server.pid:
             sampler = MemorySampler(self.cell.server.pid, SHORT_INTERVAL_S)
         try:
-            captured = capture(command, lambda output: read_output(output, self.cell.urls), log)
+            captured = capture(read_command, read_output, log)
         finally:
             if sampler:
                 sampler.stop()
@@ -329,12 +352,13 @@ class RoundMeasurement:
         return captured
 
     def _add_trace(self, captured: Captured, trace: Path) -> Captured:
-        """Return a run with its git trace. The bytes that git wrote to the trace are not counted.
+        """Return the run `captured` with what git wrote to the file `trace`.
 
         Raise UserError if the protocol is another one than the value of the cell's axis `protocol`.
         """
         io = dict(captured.io)
-        # No timed run writes a trace.
+        # `wchar` are the bytes that the command wrote, for all timed runs. These write no trace, so the bytes
+        # of the trace do not count.
         if io["wchar"] is not None:
             io["wchar"] -= trace.stat().st_size
         git_trace = read_git_trace(trace)
@@ -349,14 +373,15 @@ class RoundMeasurement:
     def _end_run(self, is_last: bool) -> None:
         """Add the record of the timed run that has ended to `runs`, with its evidence and its work.
 
-        Do nothing if no timed run was before this hook. `is_last` is True after the last run. If the files
-        that the run wrote cannot be read, set `read_error`.
+        `is_last` is True after the last run. If the files that the run wrote cannot be read, set
+        `read_error`.
         """
         evidence = self.collector.end(self.hyperfine.pid, is_last)
+        # There was no timed run before the first prepare hook.
         if not evidence:
             return
-        # The time between the hooks before and after the run. It replaces the time between both readings of
-        # the counters, because these take time themselves.
+        # This replaces the time between the two readings of the counters, which includes the time that the
+        # readings take, by the time between the hooks before and after the run.
         evidence["window_s"] = round(self.hyperfine.since_hook_s, 6)
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
@@ -411,9 +436,11 @@ class RoundMeasurement:
     # The checks after the runs
 
     def _check_exit_codes(self) -> None:
-        """Raise UserError if the export lacks a run, or ProgramError if a run has failed."""
+        """Raise ProgramError if a run has failed, or UserError if there are not as many runs as expected."""
+        # None is the code of a run that a signal ended.
         codes = [run.exit_code for run in read_export(self.hyperfine.export)]
         expected = self.recipe["runs"]
+        # hyperfine's export has a code for each run, and its hooks added a record for each run to `runs`.
         if len(codes) != expected or len(self.runs) != expected:
             raise UserError(
                 f"{Programs().get('hyperfine')}: its export has {len(codes)} runs, and the recipe asks for "
@@ -446,13 +473,14 @@ class RoundMeasurement:
     def _check_counterpart(self) -> None:
         """Raise UserError if a run has not written an equal copy of the tree that it read.
 
-        Only some outputs have a `counterpart`: the path of the tree that they must equal, and the URL in the
-        expanded keywords of this tree, such as $HeadURL$.
+        Only some outputs have a `counterpart`: the path of the tree that they must equal, such as an export,
+        and the URL in the expanded keywords of this tree, such as $HeadURL$.
         """
         output = self.cell.output
         if not (output and output.counterpart and self.work_kind.inspect):
             return
         tree, url = output.counterpart
+        # The fingerprint of the tree. The URL in it differs from that in the output, so it is normalised.
         expected = self.work_kind.inspect(tree, work.UrlNormaliser(url))
         for run in self.runs:
             if run["work"] != expected:

@@ -91,16 +91,17 @@ def read_counters(*paths: Path) -> MachineCounters:
     about the machine.
     """
     clock_s = time.monotonic()
-    # `cpu 4705 356 584 3699 23 23 0 0 0 0`, the sum over all processors.
+    # `cpu 4705 356 584 3699 23 23 0 0 0 0`: the ticks of all processors in user mode, idle, and so on.
     line = read("/proc/stat").split("\n", 1)[0]
     ticks = [int(field) for field in line.split()[1:]]
+    # An unreadable file is read as "". Then this call raises UserError.
     if not ticks:
-        # This raises the error.
         kernel.check_system_files()
     return MachineCounters(
         clock_s=clock_s,
         busy_ticks=sum(ticks[column] for column in BUSY),
         steal_ticks=ticks[STEAL],
+        # The columns after STEAL are of guests, and a part of earlier columns.
         all_ticks=sum(ticks[: STEAL + 1]),
         cpu_stalled_us=_read_stalled_us("cpu"),
         memory_stalled_us=_read_stalled_us("memory"),
@@ -193,7 +194,7 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
     The seconds are of all processors together: 2 processors can be busy for 2 s in a run of 1 s. `steal_pct`
     is the share of their time that the hypervisor gave to others. `cpu_pressure_pct`, `memory_pressure_pct`
     and `io_pressure_pct` are shares of the run in which some task waited for this resource. The result lacks
-    those that the kernel does not count.
+    a pressure that the kernel does not count.
     """
     busy_ticks = after.busy_ticks - before.busy_ticks
     steal_ticks = after.steal_ticks - before.steal_ticks
@@ -209,7 +210,7 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
         name = f"{resource}_stalled_us"
         stalled_us = subtract(getattr(after, name), getattr(before, name))
         if stalled_us is not None:
-            # 1e-6 makes seconds of microseconds, and 100 per cent of a share.
+            # 100 is for per cent, and 1e-6 because the stalls are in microseconds.
             load[f"{resource}_pressure_pct"] = round(100e-6 * stalled_us / window_s, 2)
     return load
 
@@ -224,6 +225,7 @@ def read_device_use(*paths: Path) -> DeviceUse:
     devices: set[str] = set()
     for path in paths:
         devices |= block_folders(path)
+    # For each device, the numbers that the kernel counts: reads, sectors read, and so on.
     statistics = _read_statistics(devices)
     if not statistics:
         return DeviceUse()
@@ -231,7 +233,7 @@ def read_device_use(*paths: Path) -> DeviceUse:
     disks: set[str] = set()
     for device in devices:
         disks |= whole_disks(device)
-    # Before Linux 5.5, there is no such column.
+    # Before Linux 5.5, the kernel does not count flushes.
     flushes = [columns[FLUSHES] for columns in _read_statistics(disks) if len(columns) > FLUSHES]
     return DeviceUse(
         read_bytes=sum(columns[SECTORS_READ] for columns in statistics) * SECTOR_BYTES,

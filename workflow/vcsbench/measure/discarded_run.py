@@ -34,20 +34,23 @@ class DiscardedRun:
     # count, as long as the last cold run is less than DISCARDED_RUN_S ago.
 
     def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
-        # The file of this command and this copy; None if nothing is stored.
+        """Set `file` to the file of this command and this copy; None if nothing is stored.
+
+        Its name is a digest of the boot, the command and the folders of the subject. `root` is the checkout.
+        """
         self.file: Path | None = None
         folders: list[Path] = []
         if subject:
             folders = [folder for folder in subject.folders if folder.exists()]
         if not folders:
             return
-        # A copy of a repository that was made again has another inode or another change time. So it has
-        # another key, and its first cold run is discarded again.
+        # If a copy of a repository is made again, its folder has another inode or another change time. Then
+        # the name of the file changes, and the first cold run is discarded again.
         copies = []
         for folder in folders:
             status = os.stat(folder)
             copies.append((str(folder), status.st_ino, status.st_ctime_ns))
-        # The machine has another id after each boot. So a discarded run before the last boot does not count.
+        # Each boot has another id. So a discarded run before the last boot does not count.
         boot_id = read("/proc/sys/kernel/random/boot_id")
         key = [boot_id, recipe["argv"], recipe["stdin"], copies]
         name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]

@@ -81,8 +81,8 @@ class GitHttpd(_GitServer, Httpd):
 
     @cached_property
     def _configuration(self) -> str:
-        """The path of the generated configuration, as the server opens it."""
-        # A CGI program gets none of httpd's own variables, but those of the directive SetEnv.
+        """The path of the generated configuration, as the server opens it. The first use writes the file."""
+        # A CGI program gets the variables of the directive SetEnv, and none of httpd's own environment.
         variables = {
             **git_settings(SETTINGS),
             "GIT_PROJECT_ROOT": str(self.root),

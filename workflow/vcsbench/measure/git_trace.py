@@ -25,12 +25,13 @@ class GitTrace(NamedTuple):
 
 
 def read_git_trace(path: Path) -> GitTrace:
-    """Return the protocol and the number of sent objects from the trace file of a run.
+    """Return the version of the protocol and the number of sent objects, from the trace of a client's run.
 
-    A run without a server has neither. A line of the file is, for example, {"event": "data", "key":
-    "negotiated-version", "value": "2"}.
+    They are "" and 0 for a run without a server. A line of the file `path` is, for example, {"event": "data",
+    "key": "negotiated-version", "value": "2"}.
     """
     protocol = ""
+    # The numbers of objects that the client received from the server, and that it wrote to a pack.
     received = 0
     written = 0
     for line in path.read_text(errors="replace").splitlines():
@@ -39,10 +40,10 @@ def read_git_trace(path: Path) -> GitTrace:
             protocol = str(event["value"])
         elif event["event"] == "data" and event["key"] == "write_pack_file/wrote":
             written += int(event["value"])
-        # The arguments of a child have the number of objects that a client received.
+        # A client that receives a pack starts a child, whose arguments have the number of objects in it.
         elif event["event"] == "child_start":
             received += _count_received(event["argv"])
-    # A client that pushes writes the pack, and the server, whose events are elsewhere, receives it.
+    # A client that pushes receives nothing, but writes the pack that it sends.
     return GitTrace(protocol, received or written)
 
 

@@ -47,15 +47,15 @@ class InstructionCounter:
     def end(self) -> int | None:
         """Return the number of instructions until now, and close the counters.
 
-        Return None if a counter failed, or if other users had it for some of the time.
+        Return None if a counter failed, or if other users had the hardware's counter for some of the time.
         """
         total = 0
         while self.events:
             event = self.events.pop()
-            # Numbers of 8 bytes: the count, for how long it was enabled, and for how long it counted.
+            # Numbers of 8 bytes: the count, the time since the counter was enabled, and the time of counting.
             count, enabled_ns, running_ns = struct.unpack("=3Q", os.read(event, 24))
             os.close(event)
-            # The kernel lets several users take turns at a counter.
+            # If several users take turns at a counter of the hardware, the count is incomplete.
             if running_ns != enabled_ns:
                 self.has_failed = True
             total += count

@@ -32,12 +32,12 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
     """Run `client_count` clients at once, write the report, and return the exit code.
 
     `argv` is the command of a client, in which its number (from 1) replaces `mark`. Return 0 if all clients
-    succeed. If one fails, end all others, and return its exit code; like a shell, 128 plus the number of
-    the signal that ended it. Then no report is written.
+    succeed. If one fails, end all others, write no report, and return the exit code of the failed client. If
+    a signal ended it, the code is 128 plus the number of the signal, as in a shell.
     """
     # Memory that is shared with the clients, which write the times of their starts to it.
     starts = mmap(-1, START_BYTES * client_count)
-    # A pipe, to which nothing is written. The clients wait for its end.
+    # The ends of a pipe, to which nothing is written. The clients wait until all its writers are closed.
     gate, gate_writer = os.pipe()
     began_ns = _now_ns()
     clients: dict[int, Client] = {}  # by pid
@@ -47,19 +47,20 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
         clients[pid] = Client(number)
     os.close(gate)
     released_ns = _now_ns()
-    # The last writer: all clients read the end of the pipe now.
+    # This closes the last writer, so all clients read the end of the pipe now.
     os.close(gate_writer)
 
     for _ in range(client_count):
-        pid, status, used = os.wait4(-1, 0)
+        # With -1, wait4() returns the next client that ends, whichever it is. The status of success is 0.
+        pid, status, usage = os.wait4(-1, 0)
         ended_ns = _now_ns()
         client = clients[pid]
         client.ended_ns = ended_ns
         if status:
             _end_all(clients)
             return _report_failure(client, client_count, status)
-        client.user_s = used.ru_utime
-        client.system_s = used.ru_stime
+        client.user_s = usage.ru_utime
+        client.system_s = usage.ru_stime
     _write_report(report, list(clients.values()), starts, began_ns, released_ns)
     return 0
 
@@ -69,14 +70,15 @@ def _now_ns() -> int:
 
 
 def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: int) -> int:
-    """Start a client that waits at `gate`, a pipe, until all its writers are closed. Return its pid.
+    """Start a client that waits at a gate before it executes the command `argv`. Return its pid.
 
-    When it is released, the client writes its start to its place in `starts`, by its number from 0.
+    `gate` is a pipe for reading, `gate_writer` its end for writing. The gate opens when all copies of
+    `gate_writer` are closed. Then the client writes the time to its place in `starts`, by its number from 0.
     """
     pid = os.fork()
     if pid:
         return pid
-    # From here on, this is the client.
+    # From here on, this is the client. It would wait for itself if its copy of the writer stayed open.
     os.close(gate_writer)
     priority = os.getpriority(os.PRIO_PROCESS, 0)
     # With the highest priority, a client that still waits at the gate gets a processor before the commands of
@@ -119,9 +121,10 @@ def _report_failure(client: Client, client_count: int, status: int) -> int:
 def _write_report(
     report: str, clients: list[Client], starts: mmap, began_ns: int, released_ns: int
 ) -> None:
-    """Write the times of all clients as JSON, in seconds since their release at `released_ns`.
+    """Write the times of all clients as JSON, in seconds. Starts and ends count from the common release.
 
-    `starts` has the start of each client in nanoseconds. `began_ns` is the time before the first fork.
+    `starts` has the start of each client (`went_s`) in nanoseconds. `began_ns` is the time before the first
+    fork, and `released_ns` that of the release. `all_s` is the end of the last client.
     Example (records.Launched), shortened: {"forking_s": 0.002, "all_s": 1.5, "clients": [{"went_s": 0.0001,
     "ended_s": 1.5, "user_s": 0.2, "system_s": 0.1}]}.
     """

@@ -67,16 +67,18 @@ def find_network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> Netw
 def _read_from_server(mount: Mount) -> int | None:
     """Return the bytes that an NFS mount has read from its server since it was mounted.
 
-    Return None for other kinds of network file systems, which do not count them. The kernel prints several
-    lines for a mount. They are `device 127.0.0.1:/b mounted on /mnt/b with fstype nfs4 ...` and, among
-    others, `bytes: 10 20 4096 40 50 60 25 80`. Here that is 4,096 bytes of direct reads, and 25 pages.
+    Return None if the kernel does not count them, as for other kinds of network file systems. The kernel
+    prints several lines for each mount. The first is `device 127.0.0.1:/b mounted on /mnt/b with fstype nfs4
+    ...`. A later one is `bytes: 10 20 4096 40 50 60 25 80`: 4,096 bytes of direct reads, and 25 pages.
     """
     if mount.filesystem not in NFS:
         return None
+    # True while the lines are those of this mount.
     is_this_mount = False
     for line in read(MOUNT_STATISTICS).splitlines():
         words = line.split()
         if words[:1] == ["device"]:
+            # The folder of the mount follows the word `on`.
             is_this_mount = "on" in words and unescaped(words[words.index("on") + 1]) == mount.point
         elif is_this_mount and words[:1] == ["bytes:"]:
             numbers = [int(word) for word in words[1:]]

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcsbench import __version__, processes
+from vcsbench import __version__, kernel, processes
 from vcsbench.axis_names import CLOSED_LOOP
 from vcsbench.deployment.access_rules import FORBIDDEN, list_tree_folders, write_rules
 from vcsbench.deployment.credentials import store_credentials
@@ -24,7 +24,7 @@ from vcsbench.deployment.link import SERVER_HOST, Link, LinkedNetworks, Shaper
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import pegged
 from vcsbench.measure import launcher, traffic
-from vcsbench.measure.caches import clear_caches
+from vcsbench.measure.caches import clear_caches, load_files
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.server import HOST, Server
 from vcsbench.measure.server_kinds import SERVER_KINDS
@@ -81,6 +81,8 @@ TRAFFIC = [*FAST_PYTHON, traffic.__file__]
 # The programs that take a URL, and so the options of the client.
 CLIENTS = ("svn", "svnbench", "svnmucc", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60
+# A larger share of the available memory is not filled with files of the input: other pages would have to go.
+MAX_LOADED_SHARE = 0.25
 # svn's errors for a path that access rules forbid, over http and svn.
 FORBIDDEN_CODES = ("E175013", "E170001")
 OPENSSH_VERSION = re.compile(r"OpenSSH_([^\s,]+)")
@@ -92,7 +94,10 @@ class PreparedCell:
     """One round of a cell, by its recipe: its subjects, server, command, and the steps between runs."""
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
-        """`number` is the number of the round, from 1, `folder` a private folder, `root` the checkout."""
+        """Make the subjects and the server of a round. open() checks the subjects, but starts no server.
+
+        `number` is the number of the round, from 1, `folder` a private folder, `root` the checkout.
+        """
         self.recipe = recipe
         self.number = number
         self.folder = folder
@@ -104,14 +109,13 @@ class PreparedCell:
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         if self.input and self.output:
             self.output.input = self.input
-            # A function: the URL is read later, because it may have the port of the server.
+            # A function: the URL may have the port of the server, which is made below. An input without a
+            # server has no URL.
             self.output.origin = self.origin if self.input.served else None
-        # The folder that the server serves; None if no subject has one. If both have one, it is that of the
-        # output: a push goes to a copy of its own.
-        self.served: Path | None = None
-        for subject in self.subjects:
-            if subject.served:
-                self.served = subject.served
+        # The folder that the server serves; None if no subject has one. If both have one, it is the last one,
+        # that of the output: a push goes to the output, and not to the input.
+        served_folders = [subject.served for subject in self.subjects if subject.served]
+        self.served = served_folders[-1] if served_folders else None
         self.client = Programs(**recipe["build"]["client"])
         self.environment = self.client.environment()
         for name, value in recipe["environment"].items():
@@ -133,7 +137,7 @@ class PreparedCell:
         self.argv: list[str] = []
         # hyperfine times this command: the client, the launcher, or the program that sends the requests.
         self.timed = Invocation([], "", self.environment, recipe["time_limit_s"])
-        # In a cell with traffic, one request of each client, the readers first; otherwise [].
+        # In a cell with traffic, one request of each client, at least one reader's first; otherwise [].
         self.requests: list[Invocation] = []
         # The command of one client on an empty repository or tree; [] if there is no such command.
         self.idle_argv: list[str] = []
@@ -173,7 +177,7 @@ class PreparedCell:
         return LinkedNetworks(link, Shaper(line["shaper"]))
 
     def _make_server(self) -> Server | None:
-        """Return the server of the cell, not yet started; None without one, and if no subject is served."""
+        """Return the server of the cell, not yet started; None if it has no server, or nothing to serve."""
         recipe = self.recipe
         kind = recipe["access"]["server"]
         if not kind or self.served is None:
@@ -193,12 +197,13 @@ class PreparedCell:
             options=recipe.get("server_options", []),
             deployment=deployment_of(recipe),
             source=source,
+            # With `link`, client and server have networks of their own, and a line between these.
             host=SERVER_HOST if self.networks else HOST,
             in_network=self.networks.in_server_network if self.networks else nullcontext,
         )
 
     def open(self, stack: ExitStack) -> None:
-        """Check disks, subjects, programs and code against the recipe, and set the command and `versions`.
+        """Check disks, subjects, programs and code against the recipe, and set the commands and `versions`.
 
         The server is not started, but its port is reserved, because the command names it. `stack` takes the
         clean-up. Raise UserError if something differs from the recipe.
@@ -213,6 +218,7 @@ class PreparedCell:
             self.networks.open(stack)
         if self.server:
             stack.callback(self.server.close)
+            # Access rules name folders of the tree, whose path subject.check() has read.
             self.server.rules = self._make_rules(self.server)
         server_programs = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server_programs)
@@ -254,14 +260,15 @@ class PreparedCell:
 
         `argv` is the command of one client: "{svn} log {url}" becomes ["/usr/bin/svn", ..., "log",
         "svn://127.0.0.1:40123/ruby"]. `timed` is what hyperfine runs: this client, the launcher of several
-        clients, or the program that sends the requests of traffic, whose files are written here, too.
+        clients, or the program that sends the requests of traffic (its files are written here, too).
         """
         words = self._words()
         self.argv = fill_template(self.recipe["argv"], words)
         self.idle_argv = self._fill_in_idle_command(words)
+        # The file for the standard input, "" without one.
         stdin = "".join(fill_template(self.recipe["stdin"], words))
+        # `timed` has the environment and the time limit already.
         client_command = self.timed._replace(argv=self.argv, stdin=stdin)
-        timed_argv = self.argv
         if "traffic" in self.recipe:
             commits = self._prepare_commits(words)
             # Each request is also sent once untimed, one read even without readers: its output identifies the
@@ -273,6 +280,8 @@ class PreparedCell:
         elif "clients" in self.recipe:
             count = str(self.recipe["clients"])
             timed_argv = [*LAUNCHER, str(self.launcher_report), count, CLIENT_NUMBER, *self.argv]
+        else:
+            timed_argv = self.argv
         self.timed = client_command._replace(argv=timed_argv)
 
     @property
@@ -298,9 +307,10 @@ class PreparedCell:
             "seconds": self.recipe["traffic"]["seconds"],
             # 0: each client sends its next request when its last one has ended.
             "per_s": 0 if arrival == CLOSED_LOOP else float(arrival),
-            # By the round, so that all cells of a round have the same arrivals.
+            # The number of the round: all cells of a round have the same arrivals.
             "seed": self.number,
             "readers": self.readers,
+            # The command of each reader. Each committer has a command and a changed file of its own.
             "read": self.argv,
             "commits": [commit._asdict() for commit in commits],
             "report": str(self.traffic_report),
@@ -314,7 +324,8 @@ class PreparedCell:
         """Return the command on empty subjects, such as an empty repository or an empty working copy.
 
         It loads the client's own files into the page cache (touch_client). `words` are of the real subjects.
-        Return [] if a subject has no empty one, or if the server is on another machine.
+        Return [] without an input, if a subject has no empty counterpart, or if the server is on another
+        machine, where vcsbench makes no empty repository.
         """
         if not self.input or "remote" in self.recipe:
             return []
@@ -339,8 +350,8 @@ class PreparedCell:
         A value is a text, a list of arguments, or a function that returns one of them. Example: {"format":
         "f7", "python": ["/usr/bin/python3", "-I"], "url": <function>}.
         """
-        # A function is called only if a command has the word: {url} needs a port, for example. The value of
-        # an axis is a word as well, such as {format}, unless a later word has the same name.
+        # The value of an axis is a word as well, such as {format}, unless a word below has the same name. A
+        # function is called only if a command has its word: {url}, for example, needs a port.
         words: Words = {axis: str(value) for axis, value in self.recipe["axes"].items()}
         words["python"] = PYTHON
         # A program of vcsbench that builds a tree. Other commands do not use this word.
@@ -350,7 +361,7 @@ class PreparedCell:
         # {svn}, {svnadmin} and other programs, with the options that they need.
         for name in SUBVERSION_PROGRAMS:
             words[name] = partial(self._program, name)
-        # Options in the server configuration, such as the size of a cache.
+        # {svnadmin_args} and {load_args}: options in files of the server configuration, such as cache sizes.
         for program in ("svnadmin", "load"):
             words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
         if self.input and self.input.served:
@@ -474,8 +485,8 @@ class PreparedCell:
     def _check_refusals(self, server: Server) -> None:
         """Raise UserError unless the server refuses an anonymous client, and a path that the rules forbid.
 
-        A server that serves them would have other settings than the cell's label. The clients request
-        information about the empty repository.
+        A server that serves either has other settings than the label of the cell says. The requests are
+        `svn info` on the empty repository.
         """
         assert self.input
         url = self.url(self.input.idle_name)
@@ -488,7 +499,7 @@ class PreparedCell:
                 f"Check {server.source} for directives on access."
             )
         if server.credentials:
-            # svn stores passwords in the folder `auth`.
+            # svn stores passwords in the folder `auth`, so a copy without this folder has none.
             anonymous_config = self.folder / "anonymous"
             shutil.copytree(config, anonymous_config, ignore=shutil.ignore_patterns("auth"))
             if self._run_svn_info(anonymous_config, url).code == 0:
@@ -498,7 +509,7 @@ class PreparedCell:
                 )
         if server.deployment.has_rules:
             forbidden = self._run_svn_info(config, f"{url}/{FORBIDDEN}")
-            # The path does not exist. A server without rules reports that, and not that it is forbidden.
+            # No repository has this path. Without rules, a server reports that it is missing, not forbidden.
             if not any(code in forbidden.errors for code in FORBIDDEN_CODES):
                 raise UserError(
                     f"{server.kind}: it does not read its access rules: {forbidden.errors.strip()}. Remove "
@@ -521,6 +532,21 @@ class PreparedCell:
             folders += subject.folders
         clear_caches(self.recipe["clearing"], folders)
 
+    def load_files(self) -> None:
+        """Read all files of the input into the page cache, unless they would fill it.
+
+        A command reads parts of files. The kernel reads ahead of it, and the next run finds the end of what
+        was read ahead, where the kernel reads again. So a run could read from the disk although an equal run
+        came before it.
+        """
+        # The repository of a server on another machine is not here.
+        if not self.input or "remote" in self.recipe:
+            return
+        available = kernel.memory().available
+        if available is None or self.input.size > MAX_LOADED_SHARE * available:
+            return
+        load_files(*self.input.folders)
+
     def sync(self) -> None:
         os.sync()
 
@@ -528,16 +554,17 @@ class PreparedCell:
         """Run the client on empty subjects, so that its own files are in the page cache."""
         if not self.idle_argv:
             return
-        # A command with `fixed_cost: false` may fail on an empty repository. Before that, it loads the
-        # client's files, and may leave a part of its output.
+        # A command with `fixed_cost: false` may fail on an empty repository. It has loaded the client's files
+        # by then, and may leave a part of its output.
         may_fail = not self.recipe.get("fixed_cost", True)
         try:
             processes.run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
             if not may_fail:
                 raise ProgramError(f"{error} (against an empty repository)") from None
-        # A command that changes its input has nothing to reset: a commit here commits no change. But
-        # reset_output() would load names of the input into the caches, which were cleared just now.
+        # The output of the empty run is removed. A command that changes its input has left nothing: a commit
+        # here commits no change. To reset its input would also load names of the input into the caches, which
+        # were cleared before this step.
         if not self.writes_input:
             self.reset_output()
 
@@ -564,6 +591,9 @@ STEPS = {
         PreparedCell.start_server,
         "Start the server, unless it runs, and wait until it answers",
     ),
+    "load-files": CellStep(
+        PreparedCell.load_files, "Read all files of the input, if they fit well into the memory"
+    ),
     "stop-server": CellStep(PreparedCell.stop_server, "End the server, if it runs"),
     "sync": CellStep(
         PreparedCell.sync, "Write dirty pages, which cannot be dropped and would disturb a run"
@@ -579,8 +609,8 @@ STEPS = {
 def fill_template(template: str, words: Words) -> list[str]:
     """Return the command line of a template, in which each {word} is replaced by its value.
 
-    A word that stands for several arguments must stand alone: "{svn} export {url}/{tree}" is ["/usr/bin/svn",
-    "--non-interactive", "export", "svn://127.0.0.1:40123/ruby/trunk"]. Raise UserError for an unknown word.
+    Only a word that stands alone can be several arguments: "{svn} export {url}/{tree}" is ["/usr/bin/svn",
+    ..., "export", "svn://127.0.0.1:40123/ruby/trunk"]. Raise UserError for an unknown word.
     """
     is_git = template.startswith("git ")
     argv: list[str] = []
@@ -596,8 +626,8 @@ def fill_template(template: str, words: Words) -> list[str]:
         # have. The path `/` alone stays.
         if part.endswith("}") and len(argument) > 1:
             argument = argument.rstrip("/")
-        # Subversion reads the text behind an @ in a URL as a revision, unless the URL is pegged. Other
-        # arguments stay as they are. git has no such revisions.
+        # Subversion reads the text behind the last @ of a URL as a revision. So pegged() adds an @ to such a
+        # URL; other arguments stay as they are. git reads no revision there.
         if not is_git:
             argument = pegged(argument)
         argv.append(argument)

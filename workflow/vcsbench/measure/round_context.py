@@ -59,7 +59,7 @@ def describe_round(
     state = recipe["state"]
     storage = recipe["storage"]
     subject_facts: SubjectFacts = {}
-    # The flags of all runs, such as "nothing-packed".
+    # The flags of what the command reads and writes, which all runs get, such as "nothing-packed".
     flags: list[str] = []
     for subject in cell.subjects:
         subject_facts |= subject.facts()
@@ -79,6 +79,7 @@ def describe_round(
         "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
         "warmup": state["warmup"],
         "network": recipe.get("network"),
+        # The shaped network between client and server, such as one with a delay of 20 ms.
         "line": cell.networks.describe() if cell.networks else None,
         "environment": cell.environment,
         "server": _describe_server(cell, runs),
@@ -104,12 +105,13 @@ def _describe_server(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, obj
     """Return the facts about the server; None for a cell without one.
 
     Example: {"kind": "svnserve", "argv": ["/usr/bin/svnserve", ...], "port": 40123, "pid": 4711, "settings":
-    ""}. `subversion_argv` is the command line of the program that sshd starts for each connection.
+    ""}. `settings` are lines of its configuration. If the server is sshd, `subversion_argv` is the command
+    line of the program that sshd starts for each connection.
     """
     server = cell.server
     if not server:
         return None
-    # The server of the last run: a cache state may demand a new one for each run.
+    # The server of the last run: a cache state may demand a new server for each run.
     pid = runs[-1]["evidence"].get("server_pid") if runs else None
     facts = {
         "kind": server.kind,
@@ -171,13 +173,14 @@ def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None)
     program = cell.argv[0] if "/" in cell.argv[0] else path_of(name)
     is_subversion = name.startswith("svn")
     mapped = captured.mapped if captured else None
-    # If the client's files are unknown, the client is run again to list them. Another client than
-    # Subversion's is not run again, because it could change the tree that it works on.
+    # If the client's files are unknown, the client is run again to list them, if possible on an empty
+    # repository (`idle_argv`). Another client than Subversion's is not run again, because it could change the
+    # tree that it works on.
     if mapped is None and is_subversion:
         mapped = untimed_runs.trace_mapped_files(cell.idle_argv or cell.argv, cell.environment)
     client = _describe_side(program, cell.versions[name], cell.client.places, mapped)
     if not is_subversion:
-        # Such a program may have run svn, whose libraries are then among the mapped files.
+        # Another client may have run svn, whose libraries are then among the mapped files.
         client["libraries"] = None
     return client
 

@@ -108,14 +108,17 @@ class EvidenceCollector:
 
         - `read` is the subject that the command reads, such as a repository, and `written` the subject that
           it writes; None without such a subject.
+        - `server` is None for a cell without a server.
         - `clearing` is the way to clear caches, such as "drop-caches".
         - `measures_sync`: after each run, measure how long its output takes to be on the device.
-        - `networks` are the networks of client and server; None without a line between them.
-        - `group` counts the CPU time of the server, which is added to it.
+        - `networks` are the networks of client and server; None without a made line between them.
+        - `group` is a control group. The server is added to it, so that it counts the server's CPU time.
         - `samples_memory`: read the memory of the server again and again during a timed run. A server that
           forks has no process of the run left after it.
-        - `runs_hooks`: the server starts hooks, which end within the run.
+        - `runs_hooks`: the server starts hooks of the repository, which end within the run.
         - `owns_network`: all traffic in the network of this process is of the cell.
+
+        All other hooks here are those of hyperfine: the commands that it starts before and after a run.
         """
         self.input = read
         self.output = written
@@ -137,20 +140,21 @@ class EvidenceCollector:
         self.line_evidence: Evidence = {}
         # The reads of the untimed runs, in their order.
         self.warming: list[WarmUpReads] = []
-        # The server that was added to the group.
+        # The server that was last added to the group.
         self.grouped: ServerIdentity | None = None
-        # The bytes that a server has read in each run; None for a run without this count.
+        # The bytes that each server has read in each of its runs; None for a run without this count.
         self.server_reads: dict[ServerIdentity, list[int | None]] = {}
-        # The instructions of the start of a hook's shell.
+        # The instructions of the start of a hook's shell; None if they cannot be counted.
         self.hook_instructions: int | None = None
 
-        # Facts about the present run, from begin() to end(). `before` is None if no run has begun.
+        # Facts about the present run, which are set before it. `before` is None if no run has begun.
         self.is_timed = False
         self.before: Snapshot | None = None
         # None if the caches were not cleared before the run.
         self.cleared: ClearedResidency | None = None
-        # The facts about the machine at its begin.
+        # The facts about the machine at the begin of a timed run.
         self.begin_evidence: Evidence = {}
+        # By side: "client" and "server".
         self.instruction_counters: dict[str, instructions.InstructionCounter] = {}
         self.sampler: MemorySampler | None = None
 
@@ -189,17 +193,18 @@ class EvidenceCollector:
     def begin(self, hyperfine_pid: int, is_timed: bool) -> None:
         """Read the counters before a run. Before a timed run, also read facts about the machine.
 
-        hyperfine starts a timed run as soon as this hook ends. An untimed run is started by this process, and
-        needs fewer counts.
+        This is part of a hook of hyperfine, which starts a timed run as soon as the hook ends. An untimed run
+        is started by this process, and needs fewer counts.
         """
         self.is_timed = is_timed
         if self.server:
+            # Processes of earlier connections must not end within this run.
             self.server.await_connections()
         if not is_timed:
             self.before = self._snapshot([hyperfine_pid])
             return
         counted_pids = {"client": [hyperfine_pid]}
-        # The server, and then its descendants.
+        # The server first, then its descendants; [] without a server.
         server_pids: list[int] = []
         if self.server and self.server.pid:
             server_pids = process_facts.family(self.server.pid)
@@ -208,10 +213,11 @@ class EvidenceCollector:
             "memory_available_bytes": kernel.memory().available,
             "other_servers": find_other_servers(server_pids),
         }
-        # The shell of this hook still runs. When it ends, the kernel adds its counts to hyperfine's. They do
-        # not belong to the run, so both are read here, and after the run hyperfine alone.
+        # The shell of this hook is still a child of hyperfine. When it ends, the kernel adds its counts to
+        # those of hyperfine. They do not belong to the run: this reading has those of both, and the reading
+        # after the run those of hyperfine alone.
         self.before = self._snapshot(process_facts.family(hyperfine_pid))
-        # Only the end of this hook is between this time and the start of the run.
+        # Until the run starts, only the lines below and the end of this hook follow.
         now = datetime.datetime.now(datetime.UTC)
         self.begin_evidence["started_at"] = now.strftime(TIME_FORMAT)
         self.instruction_counters = instructions.count_instructions(counted_pids)
@@ -226,6 +232,7 @@ class EvidenceCollector:
         """
         # These counters end before all other steps, because the steps execute instructions, too.
         instruction_counts = self._end_instruction_counters()
+        # close() ends the sampler. Its peak is read below.
         sampler = self.sampler
         self.close()
         before = self.before
@@ -236,10 +243,11 @@ class EvidenceCollector:
             return None
 
         if instruction_counts:
-            # The start of this hook's shell was counted as well.
-            client = instruction_counts["client_instructions"]
-            instruction_counts["client_instructions"] = subtract(client, self.hook_instructions)
+            # The start of this hook's shell was counted as well, so the difference replaces the count.
+            counted = instruction_counts["client_instructions"]
+            instruction_counts["client_instructions"] = subtract(counted, self.hook_instructions)
         if self.server:
+            # The processes of the run's connections must have ended, so that they are counted as ended.
             self.server.await_connections()
         after = self._snapshot([hyperfine_pid])
         sync_s = None
@@ -247,10 +255,11 @@ class EvidenceCollector:
             sync_s = counters.measure_sync_s(self.output.folders[0])
 
         counts = self._describe_run(before, after, instruction_counts)
-        # Only a server that ran before and after the run has a key for its peak memory.
+        # Only a server that ran before and after the run has a key for its peak memory. The sampled peak
+        # replaces that of the processes which still run.
         if sampler and "server_peak_memory_bytes" in counts:
             counts["server_peak_memory_bytes"] = sampler.peak_bytes
-        # The bytes that this server has read in its earlier runs, which filled its caches.
+        # The bytes that this server has read in each of its earlier runs, which filled its caches.
         earlier_reads = self._add_server_read(after.server_identity, counts.get("server_rchar"))
         if not self.is_timed:
             reads = {name: value for name, value in counts.items() if name in WARM_UP_KEYS}
@@ -289,20 +298,21 @@ class EvidenceCollector:
     def _snapshot(self, client_pids: list[int]) -> Snapshot:
         """Read all counters of machine, client and server now. The difference of two snapshots is one run.
 
-        `client_pids` are the processes that count as the client: hyperfine, whose counts include its ended
-        children, and before a run also its children that still live.
+        `client_pids` are the processes that count as the client: hyperfine, and before a timed run also its
+        children that still live. The counts of a process include those of its ended children.
         """
+        counted_pids = list(client_pids)
         if not self.is_timed:
-            # An untimed run is a child of this process, so its counts are added to the counts of this process
-            # when it ends.
-            client_pids = [*client_pids, os.getpid()]
-        client = process_facts.usage(client_pids)
+            # An untimed run is a child of this process, not of hyperfine.
+            counted_pids.append(os.getpid())
+        client = process_facts.usage(counted_pids)
         # The counted devices are those of input and output.
         folders = []
         for subject in (self.input, self.output):
             if subject:
                 # An output does not exist before its run: the folder around it is on the same device.
                 folders += [path if path.exists() else path.parent for path in subject.folders]
+        # The CPU time of vcsbench: of this process, and of the relay of a made line.
         own_cpu_s = time.process_time()
         if self.networks:
             own_cpu_s += self.networks.cpu_s()
@@ -338,7 +348,7 @@ class EvidenceCollector:
         """
         evidence = counters.count_events(before.machine, after.machine)
         if not self.owns_network:
-            # Other programs of the machine use the same interfaces.
+            # Other programs of the machine use the same interfaces, so the counted bytes are replaced.
             evidence["wire_bytes"] = None
         evidence |= count_growth(before.client, after.client, process_facts.IO_COUNTS, "client_")
         if before.network and after.network:
@@ -348,14 +358,14 @@ class EvidenceCollector:
         server_counts = _count_server(before, after)
         evidence |= server_counts
         evidence |= counters.measure_load(before.machine, after.machine)
-        # The CPU time of the server is not that of other programs. It counts as 0 without a server, and with
-        # another server than before the run.
+        # `server_counts` is {} without a server, and with another server than before the run.
         server_s = server_counts.get("server_cpu_s", 0.0)
         other_programs = _estimate_others(before, after, evidence["busy_s"], server_s)
         is_short = server_s is not None and server_s < COARSE_S
         has_ticks_only = _count_group_cpu(before, after) is None
         if is_short and has_ticks_only and _have_server_processes_ended(before, after):
-            # The error of two ticks is more than a tenth of so short a time. So it is unknown.
+            # The error of two ticks is more than a tenth of so short a time. So "unknown" replaces the time,
+            # which was exact enough to estimate the other programs.
             evidence["server_cpu_s"] = None
         if self.server:
             evidence |= _describe_server(self.server, before, after, self.runs_hooks)
@@ -376,13 +386,13 @@ class EvidenceCollector:
         return earlier_reads
 
     def _query_residency(self, is_last: bool) -> EvidencePart:
-        """Return which share of input and output, from 0 to 1, was in memory before and after a run.
+        """Return how much of input and output was in memory before and after a run, as shares from 0 to 1.
 
-        Example: {"resident_before": 0.0, "resident_after": 0.75, ...}. A value is None if it was not queried,
-        or if the kernel does not answer.
+        Example: {"resident_before": 0.0, "resident_after": 0.75, ...}. A value is None (`resident_of` is "")
+        if it was not queried, or if the kernel does not answer.
         """
         is_cleared = self.cleared is not None
-        # Both are unknown if the caches were not cleared.
+        # The shares before the run were queried after the caches were cleared. Otherwise, they are unknown.
         before = self.cleared or ClearedResidency()
         self.cleared = None
         # A query opens files, and that changes caches. So it comes after a run whose caches were cleared
@@ -401,7 +411,7 @@ class EvidenceCollector:
             return evidence
         evidence["written_resident_before"] = _share(before.written)
         if may_query:
-            # Of a working copy, these are its database, pristine and working files.
+            # The parts of a working copy are its database, pristine and working files.
             for part, paths in self.output.parts().items():
                 evidence[f"{part}_resident"] = _share(caches.query_residency(*paths))
         return evidence
@@ -455,7 +465,7 @@ def _estimate_others(
 
     Say 2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s. Then
     the result is {"others_cpu_s": 0.2, "others_cpu_pct": 10.0}: 0.2 s of the available 2 s. Both are None if
-    a count is missing.
+    the time of the client or `server_s`, that of the server, is unknown.
     """
     client_s = subtract(after.client.cpu_s, before.client.cpu_s)
     if client_s is None or server_s is None:
@@ -477,24 +487,25 @@ def _describe_server(
 ) -> EvidencePart:
     """Return facts such as {"server_kind": "svnserve", "server_pid": 4711, "server_same": True, ...}.
 
-    `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if it also ran
-    before the run. Only then the facts have its age, command line, program and peak memory. The peak memory
-    is None if a process of the server was started or has ended: the kernel keeps no peak of an ended one.
+    `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if this server
+    also ran before the run. Only then the facts have its age, command line, program and peak memory. The peak
+    memory is None if a process of the server was started or has ended: the kernel keeps no peak of an ended
+    one. With `runs_hooks`, the server also starts hooks of the repository, which are no such processes.
     """
     is_same = after.server is not None and before.server_identity == after.server_identity
     pid = after.server.identity.pid if after.server else 0
-    have_changed = _have_server_processes_changed(server, before, after, runs_hooks)
+    processes_changed = _have_server_processes_changed(server, before, after, runs_hooks)
     facts: EvidencePart = {
         "server_kind": server.kind,
         "server_pid": pid,
         "server_same": is_same,
-        "server_processes_changed": have_changed,
+        "server_processes_changed": processes_changed,
     }
     if is_same:
         facts["server_age_s"] = round(time.time() - process_facts.started_at(pid), 3)
         facts["server_argv"] = process_facts.command_line(pid)
         facts["server_build"] = describe_binary(pid)
-        peak_bytes = None if have_changed else process_facts.peak_memory_bytes(pid)
+        peak_bytes = None if processes_changed else process_facts.peak_memory_bytes(pid)
         facts["server_peak_memory_bytes"] = peak_bytes
     return facts
 

@@ -71,29 +71,32 @@ class Hyperfine:
         self.answer_hook = answer_hook
         self.export = folder / "export.json"
         self.log = folder / "hyperfine.log"
-        # The folder of the pipes. Only this user may open them: a process of somebody else could read the
-        # answers, and the hook would wait for ever.
+        # The folder of the pipes. Only this user may open the pipes: a process of somebody else could read
+        # the answers, and the hook would wait for ever.
         self.hooks = folder / "hooks"
         self.hooks.mkdir(mode=0o700)
         # The descriptors of the pipes, which are open until this process ends.
         self.requests = _make_pipe(self.hooks / "ask")
         self.replies = _make_pipe(self.hooks / "answer")
-        # The pid of hyperfine, the seconds of the last run() with all hooks, and of the hooks alone.
+        # The pid of hyperfine.
         self.pid = 0
+        # The seconds of the last run() with all hooks, and of its hooks alone.
         self.seconds = 0.0
         self.hooks_s = 0.0
-        # While a hook is answered: the time since the answer to the last hook. This is the time of the run
-        # between both hooks, with the end of one shell and the start of the other.
+        # While a hook is answered: the time since the answer to the hook before. This is the time of the run
+        # between the two hooks, with the end of the first hook's shell and the start of the second one's.
         self.since_hook_s = 0.0
+        # The time of the last answer (time.monotonic()).
         self.answered_at = 0.0
+        # The error of `answer_hook`, which run() raises after hyperfine has ended.
         self.hook_error: Exception | None = None
 
     def run(self, command: Invocation, runs: int, lock: int) -> str | None:
         """Time `runs` runs of a command, answer hyperfine's hooks, and set `pid`, `seconds` and `hooks_s`.
 
-        Return None, or why hyperfine failed, for example its last lines of output. hyperfine and its children
-        inherit the descriptor `lock`, so a lock on it is held until they end. Raise the error of a hook, or
-        UserError if a run takes too long.
+        Return why hyperfine failed, for example its last lines of output, or None if it did not fail.
+        hyperfine and the timed command inherit the descriptor `lock`, so a lock on it is held until both have
+        ended. Hooks close it (HOOK_SCRIPT). Raise the error of a hook, or UserError if a run takes too long.
         """
         argv = self._build_argv(command, runs)
         began = time.monotonic()
@@ -121,7 +124,8 @@ class Hyperfine:
         Example, shortened: hyperfine -N --runs 1 --setup "sh -c ..." --export-json FILE "svn log URL".
         """
         hyperfine = Programs().get("hyperfine")
-        # -N: without a shell, whose start would be part of the measured time.
+        # -N: without a shell, whose start would be part of the measured time. `basic`: the log gets no
+        # progress bar.
         argv = [hyperfine, "-N", "--style", "basic"]
         # The export has no exit codes of hyperfine's own warm-up runs, so vcsbench warms up in a hook.
         argv += ["--warmup", "0", "--runs", str(runs)]
@@ -145,18 +149,18 @@ class Hyperfine:
         return [*argv, shlex.join(timed_argv)]
 
     def _answer_hooks(self, limit_s: float) -> None:
-        """Answer the hooks of hyperfine until it ends.
+        """Answer the hooks of hyperfine until hyperfine ends.
 
-        Raise the error of a hook after hyperfine has ended. Raise UserError if no hook asks for `limit_s`
-        seconds: a run between two hooks takes too long.
+        Raise the error of a hook after hyperfine has ended. Raise UserError after `limit_s` seconds without a
+        request of a hook: the run after the last hook takes too long.
         """
         # A descriptor that select() reports once hyperfine has ended.
         end_of_hyperfine = os.pidfd_open(self.pid)
         try:
             while True:
                 ready = select.select([self.requests, end_of_hyperfine], [], [], limit_s)[0]
-                # If both are ready, hyperfine has ended after its last hook asked. So a request is answered
-                # first.
+                # A hook may have asked just before hyperfine ended, so that both are ready. Then the request
+                # is answered first.
                 if self.requests in ready:
                     self._answer_request()
                 elif end_of_hyperfine in ready:
@@ -208,8 +212,8 @@ class Run(NamedTuple):
 def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
     """Return the runs of an export of hyperfine 1.15 to 2.x with one command, in order.
 
-    `content` is the content of the export if it is not in a file; `path` is then for messages only. Raise
-    UserError with the path if the content is no such export.
+    `content` is the content of an export that is in no file; `path` is then for messages only. Raise
+    UserError with the path if the content is not that of such an export.
     """
     if content is None:
         content = Path(path).read_bytes()
@@ -218,7 +222,7 @@ def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
     # RecursionError: the JSON is nested too deeply.
     except (ValueError, RecursionError):
         raise UserError(f"{path}: is not JSON. Delete it and run again to measure it.") from None
-    # hyperfine 1.x writes no version.
+    # hyperfine 1.x writes no version. JSON that is no object has none either, and is refused.
     version = export.get("schema_version", 1) if isinstance(export, dict) else None
     if version not in (1, 2):
         raise UserError(
@@ -230,7 +234,9 @@ def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
         if version == 1:
             return _read_runs_of_schema_1(result)
         return [_read_run_of_schema_2(measurement) for measurement in result["measurements"]]
+    # A key or a measurement is missing, or a value has another type.
     except (KeyError, IndexError, TypeError, ValueError) as error:
+        # The text of a KeyError is only the key.
         fault = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UserError(
             f"{path}: is not an export of hyperfine ({fault}). Delete it and run again."

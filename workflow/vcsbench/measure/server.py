@@ -111,9 +111,10 @@ class Server:
     ) -> None:
         """Prepare the server of the folder `root`, without a port or a process. `run` is a private folder.
 
-        `files` is the folder with the server configuration, and `options` come after its options. If `files`
-        is a copy, messages name `source`, the user's file. `deployment` has authentication, access rules and
-        encryption. In the network of `in_network()`, the server listens on `host`.
+        `files` is the folder with the server configuration. If it is a copy, messages name `source`, the
+        user's file. `options` are those of the cell, such as ["--compression", "5"]. `deployment` has
+        authentication, access rules and encryption. The server listens on `host`, in the network that
+        `in_network()` enters.
         """
         self.root = root
         self.files = files
@@ -128,10 +129,11 @@ class Server:
         self.credentials: Credentials | None = None
         if deployment.authentication:
             self.credentials = credentials.make_credentials()
-        # The text of its access rules. The caller sets them before the first start.
+        # The text of the server's access rules. The caller sets it before the first start.
         self.rules = ""
-        # The text of the configuration that follows from `deployment`, once it is written.
+        # The part of the configuration that follows from `deployment`, once the configuration is written.
         self.settings = ""
+        # The variables of the server's environment.
         self.variables = dict(self.needed_variables)
         self.argv: list[str] = []
         self.process: processes.Process | None = None
@@ -221,11 +223,12 @@ class Server:
     def start(self) -> None:
         """Start the server, and wait until it answers: set `argv`, `process` and `listeners`.
 
-        Raise UserError with the last lines of its output if it does not answer. Also raise it if the server
-        runs with other options than those of its command line.
+        Raise UserError with the last lines of its output if it does not answer. Raise UserError as well if
+        the server runs with other options than those of its command line, or below a wrapper.
         """
         self._spawn()
         self.listeners = self._await_listeners()
+        # `pid` is 0 if the server has ended after its answer.
         is_answering = bool(self.listeners and self.greet() and self.pid)
         if not is_answering:
             output = " ".join(self.last_output()) or "it printed nothing"
@@ -239,12 +242,12 @@ class Server:
     def _spawn(self) -> None:
         """Start the process of the server, without waiting for it: set `argv` and `process`.
 
-        If this process is root's, the server runs as another user. It inherits the open files in
+        If this process is root's, the server runs as another user. The server inherits the open files in
         `descriptors`, so that it needs no right to open them.
         """
-        # This also writes its configuration.
+        # At the first start, command() also writes the configuration of the server.
         self.argv = self.command()
-        # The servers of all runs of the cell write to one file.
+        # The first start makes the file of the output. All later starts append to it.
         if OUTPUT not in self.descriptors:
             flags = _NEW | os.O_APPEND | os.O_RDWR
             self.descriptors[OUTPUT] = os.open(self.run / OUTPUT, flags, 0o600)
@@ -323,16 +326,17 @@ class Server:
 
         Raise UserError if the open files of the server cannot be read.
         """
-        # Another program may have taken the port, and would answer in place of the server. So the listening
-        # socket has to be among the open files of this server. Both are sets such as {"socket:[4711]"}.
+        # The sockets that listen on the port, of any program, such as {"socket:[4711]"}.
         sockets = process_facts.listening_files(self.pid, self.port)
         if not sockets:
             return []
+        # Another program may have taken the port, and would answer in place of the server. So a listening
+        # socket must be among the open files of the server or its descendants.
         open_files = {pid: process_facts.open_files(pid) for pid in process_facts.family(self.pid)}
         listeners = [pid for pid, files in open_files.items() if files & sockets]
+        # A running server has open files. If none is visible, this process has no right to read them. The
+        # server may also have ended by now: then `pid` is 0, and it has no open files.
         can_read_files = any(open_files.values())
-        # A server that runs has open files. If none is visible, this process has no right to read them. A
-        # server that has ended (`pid` is 0) has none.
         if not can_read_files and self.pid:
             raise UserError(
                 f"{self.kind}: this process may not read the open files of its server, so another program "
@@ -420,21 +424,22 @@ class Svnserve(Server):
 
     @cached_property
     def _configuration(self) -> str:
-        """The path of the configuration, as the server opens it; "" without one. Reading it sets `settings`.
+        """The path of the configuration for svnserve, such as /proc/self/fd/6; "" without a configuration.
 
-        It replaces conf/svnserve.conf of each repository, so the copies stay unchanged. svnserve reads all
-        files through descriptors.
+        The first access writes the configuration and all files that it needs, and sets `settings`. The
+        configuration replaces conf/svnserve.conf of each repository, so the copies stay unchanged.
         """
         # The files that the configuration names, such as {"rules": "/proc/self/fd/5"}.
         files = {}
         if self.credentials and self.deployment.authentication == SASL:
-            # svnserve finds these by a variable of its environment.
+            # svnserve finds the files of SASL by a variable of its environment, so they are not in `files`.
             self._make_sasl_files(self.credentials)
         elif self.credentials:
             passwords = credentials.svnserve_passwords(self.credentials)
             files["passwords"] = self._write("passwords", passwords.encode())
         if self.deployment.has_rules:
             files["rules"] = self._write("authz", self.rules.encode())
+        # "" if the deployment needs no settings of svnserve.
         self.settings = svnserve_configuration(self.deployment, files)
         if not self.settings:
             return ""
@@ -480,11 +485,13 @@ class Httpd(Server):
 
     @cached_property
     def _configuration(self) -> str:
-        """The path of the configuration, as the server opens it. Reading it sets `settings`.
+        """The path of the configuration for httpd, such as /proc/self/fd/6.
 
-        The directives of the user's `httpd.conf` are at its end. httpd opens both files, and its folder, by
-        paths such as /proc/self/fd/5. So its user needs no right on the folders above them, and no character
-        of a path is a wildcard of a directive.
+        The first access writes the configuration and all files that it needs, and sets `settings`. The
+        configuration includes the user's `httpd.conf`. Only the directives of the deployment come after it.
+
+        httpd opens its files, and the folder that it may write, by paths such as /proc/self/fd/5. So httpd's
+        user needs no right on the folders above them, and no character of a path is a wildcard.
         """
         directives_file = self.files / self.file
         try:
@@ -500,7 +507,7 @@ class Httpd(Server):
             port=self.port,
             access=WRITABLE if self.deployment.is_writable else READ_ONLY,
             root=quote_for_httpd(self.root),
-            # The directive is written only if the path needs it, because older releases do not know it.
+            # Older releases do not know this directive, so it is written only for a path that needs it.
             utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
             modules=self._list_load_directives(),
             directives=self._write(DIRECTIVES, directives),
@@ -548,13 +555,17 @@ class Httpd(Server):
         return "\n".join(lines)
 
     def _connect(self) -> socket.socket:
-        """Connect to the server. Raise UserError unless it has the certificate and TLS of its settings."""
+        """Connect to the server, with TLS if it encrypts.
+
+        Raise UserError if the certificate is not the one that vcsbench made for the server, or if the version
+        of TLS is not TLS_VERSION.
+        """
         connection = super()._connect()
+        # The file of the server's certificate; None if the server does not encrypt.
         authority = self.authority()
-        # Without a certificate, the server does not encrypt.
         if not authority:
             return connection
-        # Few cells need it, and its import takes as long as the start of a server.
+        # Few cells need ssl, and its import takes as long as the start of a server.
         import ssl
 
         try:

@@ -33,9 +33,10 @@ class ServerGroup:
             self.close()
 
     def _try_to_add(self, pid: int) -> bool:
-        """Add a server with its descendants. Return False if not all could be added."""
+        """Add a server, by its pid, and its descendants. Return False if some could not be added."""
         # The kernel lists the pids of the group in this file, and adds each pid that is written to it.
         members_file = f"{self._folder}/cgroup.procs"
+        # A process may start others before it is added, so the list is made again until all are in the group.
         for _ in range(TRIES):
             added = read(members_file).split()
             missing = [member for member in process_facts.family(pid) if str(member) not in added]
@@ -70,14 +71,14 @@ class ServerGroup:
 
 def _make_folder() -> Path | None:
     """Make the folder of a group, and return it; None if the kernel does not allow it."""
-    # In version 2 of control groups, all controllers have the same groups.
+    # In version 2 of control groups, all controllers have the same groups, so those of cpu stand for all.
     folders = [group.folder for group in groups("cpu") if group.version == 2]
     if not folders:
         return None
     # The first group is that of this process, the others are its ancestors.
-    above = folders[0]
-    _remove_left_groups(above)
-    folder = above / f"{NAME}{os.getpid()}"
+    own_folder = folders[0]
+    _remove_left_groups(own_folder)
+    folder = own_folder / f"{NAME}{os.getpid()}"
     try:
         folder.mkdir()
     except OSError:

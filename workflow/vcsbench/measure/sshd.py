@@ -168,9 +168,10 @@ class Sshd(Server):
         return self.host
 
     def greet(self) -> str:
-        """Open a session as a client does, and return svnserve's first message; "" if it sends none.
+        """Open a session as a client does, and return svnserve's first message.
 
-        Set `session_argv` and `session_files` from the process of this svnserve.
+        Set `session_argv` and `session_files` from the process of this svnserve. Return "" and set nothing if
+        there is no message after START_LIMIT_S seconds, or the connection is closed before.
         """
         with processes.background(
             [*self._client_command(), self.host, "svnserve", "-t"],
@@ -193,6 +194,7 @@ class Sshd(Server):
             client.stdin.close()
             processes.wait_for_end(client, START_LIMIT_S)
             client.stdout.close()
+        # The client has ended. sshd's processes of the connection may end a little later.
         self.await_connections()
         return answer.decode(errors="replace")
 
@@ -206,17 +208,20 @@ class Sshd(Server):
 
     @cached_property
     def _configuration(self) -> Path:
-        """The path of sshd's configuration. It is written with all other files of sshd and of its clients.
+        """The path of sshd's configuration.
 
-        Raise UserError if ssh's configuration cannot name the folder of the run.
+        The first use writes this file, and all other files of sshd and of its clients, to the folder of the
+        run. It raises UserError if ssh's configuration cannot name this folder.
         """
         reason = why_no_ssh_folder(self.run)
         if reason:
             raise UserError(f"{reason}.")
-        # sshd closes the descriptors that it inherits, so it opens its files by name.
+        # sshd closes the descriptors that it inherits, so it opens its files by name. For this, its user
+        # needs the right to enter the folder of the run, which is private.
         self._let_server_search_run()
         self._make_keys()
         self._write_users()
+        # The script that sshd runs for each login.
         self.write_file("session", os.fsencode(self._session_script()))
         names = {"user": USER, "run": self.run, "host": self.host, "port": self.port}
         client_text = CLIENT_TEMPLATE.substitute(names)

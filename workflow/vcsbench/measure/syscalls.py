@@ -51,21 +51,21 @@ MAX_SLOWDOWN = 100.0
 
 
 def count_lines(lines: Iterable[bytes]) -> Counter[str]:
-    """Count the system calls in strace's lines, and the bytes that they read and wrote.
+    """Count the system calls in strace's lines, and the bytes that these calls read and wrote.
 
     Calls of a group (GROUPS) are counted together: read() and pread64() are `reads`. An open counts as
     `opens_read_only`, `opens_read_write` or `opens_failed`, and any other call by its own name. Example:
     {"opens_read_only": 2, "reads": 5, "bytes_read": 4096, "mmap": 7}. Lines of another form are ignored.
     """
     counts: Counter[str] = Counter()
-    # A call may be printed in two lines: the first has the first arguments, the second the others and the
-    # result. So the first arguments are stored, by thread, until the second line comes.
+    # A call may be printed in two lines: one with the first arguments, and one with the other arguments and
+    # the result. So the first arguments are stored, by thread, until the second line of this thread comes.
     unfinished: dict[bytes, bytes] = {}
     for line in lines:
         match = _LINE.match(line)
         if not match:
             continue
-        # Such as b"12", b"read", b"0x3, 0x7f, 0x1000" and b"0x1000".
+        # Such as b"12", b"read", b"0x3, 0x7f, 0x1000" and b"0x1000". The first of two lines has no result.
         thread, name, arguments, result = match.groups()
         arguments = unfinished.pop(thread, b"") + arguments
         if result is None:
@@ -124,18 +124,22 @@ class Strace:
             stdin=stdin,
             env=env,
         )
-        # Only strace has this end now, so the lines end when strace ends.
+        # strace has a copy of this end. It must be the only process that has one, so that the lines end when
+        # strace ends.
         os.close(write_end)
         self.thread = threading.Thread(target=self._count, args=(read_end,), daemon=True)
         self.thread.start()
 
     @classmethod
     def attach(cls, pids: Sequence[int]) -> Strace:
-        """Count the calls of running processes, their threads and later children, until end().
+        """Return an strace that counts the calls of a running server, until end().
 
-        Return when strace has attached to all threads. Raise UserError if it cannot.
+        `pids` are the processes of the server. Their threads and later children are counted, too. The server
+        moves to one processor. Raise UserError if strace does not attach to all threads within
+        ATTACH_LIMIT_S.
         """
-        # The client of trace_command() has the first processor, so the server gets the last one.
+        # strace and the processes that it traces run on one processor (Strace). The client of trace_command()
+        # has the first processor, so the server gets the last one.
         cpu = max(os.sched_getaffinity(0))
         # A task is a thread, such as /proc/12/task/13.
         for task in _list_tasks(pids):
@@ -149,8 +153,9 @@ class Strace:
         while not _are_traced(pids):
             if strace.process.poll() is not None or time.monotonic() > deadline:
                 strace.process.kill()
+                errors = strace.wait()
                 raise UserError(
-                    f"strace cannot trace the server: {strace.wait()}. Allow ptrace, or remove "
+                    f"strace cannot trace the server: {errors}. Allow ptrace, or remove "
                     f"`trace_syscalls` from the study."
                 )
             time.sleep(0.01)
@@ -200,10 +205,12 @@ def trace_command(command: Invocation) -> Counter[str]:
     Example (count_lines): {"reads": 5, "mmap": 7}. Raise UserError if the command fails or takes longer than
     its limit.
     """
+    # `stdin` is the path of a file, "" for no input.
     with open(command.stdin or os.devnull, "rb") as stdin:
         cpu = min(os.sched_getaffinity(0))
         strace = Strace(cpu, ["--", *command.argv], stdin=stdin, env=command.environment)
     errors = strace.wait(command.limit_s)
+    # None: the limit has passed.
     if errors is None:
         processes.kill_group(strace.process.pid)
         strace.process.wait()
@@ -224,8 +231,9 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
     """Run the command of a cell once under strace, and return its system calls.
 
     Example: {"client": {"reads": 5, "mmap": 7}, "server": None, "why_not": "", "seconds": 1.5}. `server` is
-    None for a cell without one. If the command cannot be traced, both are None, and `why_not` is a sentence.
-    `folder` is a private folder, `root` the checkout.
+    None for a cell without one. If the command cannot be traced, `client` and `server` are None, and
+    `why_not` is a sentence. `seconds` is the time of all this, with the preparation of the cell. `folder` is
+    a private folder, `root` the checkout.
     """
     began = time.monotonic()
     client, server = None, None
@@ -234,7 +242,7 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
         # A missing strace is reported at once, before the preparation, which takes long.
         find_strace()
         with ExitStack() as stack:
-            cell = PreparedCell(recipe, 1, folder, root)
+            cell = PreparedCell(recipe, number=1, folder=folder, root=root)
             cell.open(stack)
             client, server = _count_calls(cell)
     except (UserError, OSError) as error:
@@ -286,7 +294,7 @@ def count_locks(cell: PreparedCell) -> int | None:
     update = cell.timed._replace(argv=cell.fill_template(UPDATE), stdin="")
     calls = trace_command(update)["fcntl"]
     is_exclusive = calls <= MAX_EXCLUSIVE_LOCKS
-    # The value of the cell's axis, exclusive or default (shared).
+    # The value of the cell's axis: exclusive, or default for shared locks.
     locking = cell.recipe["locking"]
     must_be_exclusive = locking == "exclusive"
     if is_exclusive != must_be_exclusive:

@@ -78,14 +78,15 @@ class TrafficGenerator:
     """The requests of all clients, from the first one to the end of the last one."""
 
     def __init__(self, specification: dict[str, Any]) -> None:
-        """Plan the requests of a specification.
+        """Plan the requests of a specification, and open the file for their errors.
 
-        Example, shortened: {"seconds": 10, "per_s": 0, "seed": 1, "readers": 4, "read": ["svn", "ls", URL],
-        "commits": [{"argv": ["svnmucc", ...], "change": FILE}]}.
+        Example: {"seconds": 10, "per_s": 0, "seed": 1, "readers": 4, "read": ["svn", "ls", URL], "commits":
+        [{"argv": ["svnmucc", ...], "change": FILE}], "errors": FILE}. It also has "report", for main().
         """
         read_argvs = [specification["read"]] * specification["readers"]
         commit_argvs = [commit["argv"] for commit in specification["commits"]]
         changes = [commit["change"] for commit in specification["commits"]]
+        # Readers change no file.
         self.requests = {READ: Requests(read_argvs, []), COMMIT: Requests(commit_argvs, changes)}
         # The duration of the traffic in nanoseconds.
         self.length = round(specification["seconds"] * NS)
@@ -99,21 +100,26 @@ class TrafficGenerator:
         self.errors = os.open(
             specification["errors"], os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
         )
+        # The standard input and output of all requests.
         self.null_device = os.open(os.devnull, os.O_RDWR)
+        # If another process becomes the parent, this first parent has ended.
         self.parent = os.getppid()
         # The requests that run, by the pid of their process.
         self.running: dict[int, RunningRequest] = {}
+        # The number of failed requests of both kinds.
         self.failures = 0
         # The number of requests that arrived when all clients were busy.
         self.late = 0
+        # The processor time of all requests that have ended.
         self.requests_cpu_s = 0.0
+        # The start of the traffic by the monotonic clock, in nanoseconds. run() sets it.
         self.began = 0
 
     def _plan_arrivals(self, seed: int) -> deque[tuple[int, str]]:
         """Return the times and kinds of all requests of an open loop, such as [(52000000, "read"), ...].
 
-        The kinds have the shares of readers and committers among the clients. The same seed and rate give the
-        same times, for any number of clients.
+        Times are in nanoseconds since the start of the traffic. The kinds have the shares of readers and
+        committers among the clients. The same seed and rate give the same times, for any number of clients.
         """
         generator = random.Random(seed)
         times: list[int] = []
@@ -128,20 +134,22 @@ class TrafficGenerator:
         return deque((at, generator.choice(kinds)) for at in times)
 
     def run(self) -> int:
-        """Send all requests, and return 0 after the end of the last one.
+        """Send requests for the duration of the traffic, and return 0 when all that were started have ended.
 
-        After too many failures, or if the parent has ended, end all requests, and return 1.
+        After more than MOST_FAILURES failures, or if the parent has ended, end all requests, and return 1.
         """
-        # SIGCHLD is blocked, so that the end of a request just before sigtimedwait() is not lost.
+        # The end of a request sends SIGCHLD. The signal is blocked, so that it is not lost if it comes just
+        # before sigtimedwait().
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         self.began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         while True:
+            # In nanoseconds since the start of the traffic, as `length` is.
             now = self._now()
             if now < self.length:
                 self._start_all(now)
             elif not self.running:
                 return 0
-            # Wait until a request ends, or the next one arrives.
+            # Wait until a request ends, or the next one arrives, for at most LONGEST_WAIT_S.
             signal.sigtimedwait([signal.SIGCHLD], self._wait_s())
             self._reap()
             if self.failures > MOST_FAILURES:
@@ -166,9 +174,10 @@ class TrafficGenerator:
         return min(wait_s, LONGEST_WAIT_S) if wait_s > 0 else LONGEST_WAIT_S
 
     def _start_all(self, now: int) -> None:
-        """Start all requests that have arrived and find an idle client. `now` is in nanoseconds.
+        """Start all requests that have arrived and find an idle client.
 
-        In a closed loop, each idle client starts a request.
+        In a closed loop, each idle client starts a request. `now` is in nanoseconds since the start of the
+        traffic.
         """
         # In an open loop: move the requests that have arrived to those that wait for a client.
         while self.arrivals and self.arrivals[0][0] <= now:
@@ -180,7 +189,7 @@ class TrafficGenerator:
             requests.waiting.append(planned)
         for kind, requests in self.requests.items():
             if not self.per_s:
-                # In a closed loop, a request arrives for each idle client.
+                # In a closed loop, a request arrives for each idle client. _start() replaces its time.
                 requests.waiting.extend([now] * len(requests.idle))
             while requests.waiting and requests.idle:
                 client = requests.idle.popleft()
@@ -188,10 +197,13 @@ class TrafficGenerator:
                 self._start(kind, client, planned)
 
     def _start(self, kind: str, client: int, planned: int) -> None:
-        """Start a request of a client, by its number from 0. `planned` is its arrival in nanoseconds."""
+        """Start a request of the client with the number `client`, which counts from 0.
+
+        `planned` is the arrival of the request, in nanoseconds since the start of the traffic.
+        """
         requests = self.requests[kind]
         if kind == COMMIT:
-            # A commit needs a change, another one each time.
+            # A commit needs a change of its file, another one each time.
             requests.number += 1
             line = f"committer {client + 1}, request {requests.number}\n"
             with open(requests.changes[client], "w") as file:
@@ -210,10 +222,9 @@ class TrafficGenerator:
             # A request must not inherit that SIGCHLD is blocked.
             setsigmask=[],
         )
-        if not self.per_s:
-            # In a closed loop, a request is planned when its client is free to send it.
-            planned = started
-        self.running[pid] = RunningRequest(kind, client, planned, started)
+        # In a closed loop, a request arrives at the moment in which its client sends it.
+        arrival = planned if self.per_s else started
+        self.running[pid] = RunningRequest(kind, client, arrival, started)
 
     def _reap(self) -> None:
         """Record all requests that have ended, and make their clients idle."""

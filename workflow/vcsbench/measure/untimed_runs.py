@@ -58,13 +58,14 @@ def capture(
     """Run a command once, untimed, and return its work, its I/O, its peak memory and its mapped files.
 
     `read_output` gets the output of the command, and returns the work (its fingerprint). `log` takes the
-    error output of the command; a pipe is made in its folder. Raise UserError if the command fails or takes
-    longer than its limit.
+    error output of the command; a pipe is made in the folder of `log`. Raise UserError if the command fails
+    or takes longer than its limit, and any error of `read_output`.
     """
     run = _UntimedRun(command, read_output, log)
     try:
         run.release()
         is_in_time = run.wait_for_end(command.limit_s)
+        # This raises the error of `read_output`, if there was one.
         work = run.reader.get_work()
         io = run.read_io_counts()
     finally:
@@ -94,7 +95,7 @@ class _UntimedRun:
         gate = log.with_suffix(".gate")
         if not gate.exists():
             os.mkfifo(gate, 0o600)
-        # For reading and writing, so that opening does not wait for the other end.
+        # The pipe is opened for reading and writing: opening one end would wait for the other end.
         self.gate = os.open(gate, os.O_RDWR | os.O_NOFOLLOW)
         with log.open("wb") as errors, open(command.stdin or os.devnull, "rb") as stdin:
             self.process = processes.start_process(
@@ -105,7 +106,7 @@ class _UntimedRun:
                 stderr=errors,
             )
         assert self.process.stdout
-        # Such as "pipe:[4711]". By this name, _end_writers() finds the processes that write to it.
+        # Such as "pipe:[4711]". By this name, _end_writers() finds the processes that hold the output open.
         self.output = os.readlink(f"/proc/self/fd/{self.process.stdout.fileno()}")
         # A descriptor that select() reports once the command has ended.
         self.ended = os.pidfd_open(self.process.pid)
@@ -220,22 +221,24 @@ class ExitTracer(threading.Thread):
         self.is_attached.wait()
 
     def run(self) -> None:
-        """Attach to the child, and read the counts of all processes in the stop just before their exit."""
+        """Attach to the child, and read the counts of each traced process when it stops before its exit."""
         # The tracer attaches in this thread, because only the thread that attaches gets the stops.
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
+        # Also if tracing is not allowed: the starting thread waits for this.
         self.is_attached.set()
         while is_allowed:
-            # PEEK leaves the event to others. If it is the end of the child, it has to stay, because another
-            # thread of this process waits for it with process.wait().
+            # PEEK leaves the event in place. The end of the child must stay there, because another thread of
+            # this process waits for it with process.wait().
             try:
                 event = os.waitid(os.P_ALL, 0, PEEK)
             except ChildProcessError:
-                return  # all have ended
+                # No traced process is left.
+                return
             assert event
             if event.si_pid == self.pid and event.si_code in ENDED:
                 # The child was about to exit when the trace began, so it never stopped for the tracer.
                 return
-            # Take the event.
+            # Take the event, a stop of a traced process or the end of one.
             pid, status = os.waitpid(event.si_pid, WAIT_OWN)
             if os.WIFSTOPPED(status):
                 self._continue_stopped(pid, status)

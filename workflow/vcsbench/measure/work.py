@@ -129,7 +129,7 @@ def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     digest = UrlFreeDigest(urls)
     revisions = 0
     paths = 0
-    # The number of lines in the last heading, and how many of them are still to be skipped.
+    # The number of the message's lines by the last heading, and how many of them are still to be skipped.
     message_lines = 0
     lines_to_skip = 0
     # True from a heading to the empty line before the message.
@@ -143,6 +143,7 @@ def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
             lines_to_skip -= 1
         elif heading:
             revisions += 1
+            # With -q, there are no messages, and the heading has no number.
             message_lines = int(heading[1] or 0)
             is_before_message = True
         elif is_before_message and line.startswith(LOG_PATH):
@@ -227,7 +228,9 @@ def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = False) -> Fingerprint:
     """Return {"revisions": 4, "youngest": 3, "nodes": 9, "digest": "9f86...", "bytes": 80} of a dump.
 
-    With `nodes_only`, digest and bytes begin with the first node, behind the properties of the only revision.
+    `youngest` is the last revision. Digest and bytes exclude headers that differ between equal repositories
+    (LEFT_OUT), and revision 0's date. With `nodes_only`, they also exclude all before the first node, such as
+    the properties of the only revision.
     """
     # A dump is a sequence of records. Each has lines of headers, an empty line, and as many bytes of content
     # as its header `Content-length` gives (none without this header).
@@ -238,7 +241,7 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
     content_length = 0
     is_revision_0 = False
     for line in stream:
-        # The first header of a node, which is a changed path in a revision.
+        # A node is a changed path in a revision. This is the first header of its record.
         if line.startswith(NODE):
             nodes += 1
         is_digested = nodes > 0 or not nodes_only
@@ -258,6 +261,7 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
             revisions += 1
             youngest = int(line[len(REVISION) :])
             is_revision_0 = youngest == 0
+        # The lengths in the headers of revision 0 include its date.
         is_date_length = is_revision_0 and LENGTH_OF_REVISION_0.match(line)
         is_left_out = is_date_length or LEFT_OUT.match(line)
         if is_digested and not is_left_out:
@@ -361,8 +365,8 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
     """Return the numbers of objects, refs and files of a clone, and a digest of all of them.
 
     Example: {"objects": 300, "refs": 2, "files": 40, "digest": "9f86..."}. A bare clone has no `files`. A
-    clone that `is_partial` may have contents of files (blobs) of its HEAD only: raise ValueError if it has
-    others. Return {} for a clone without objects.
+    clone that `is_partial` may have the contents of files (blobs) of its HEAD only: raise ValueError if it
+    has other blobs. Return {} for a clone without objects.
     """
     # Most kinds of work need no git.
     from vcsbench.systems.git_program import run_git
@@ -370,12 +374,13 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
     git = clone / ".git"
     is_bare = not git.exists()
     repository = clone if is_bare else git
-    # Objects and not packs, whose bytes differ from run to run, because several threads make them.
+    # Lines such as b"9f86... blob". The objects are compared, and not their packs: several threads make a
+    # pack, so its bytes differ from run to run.
     objects = run_git(repository, *GIT_OBJECTS)
     if not objects:
         return {}
     if is_partial:
-        # Lines such as "9f86... blob", and the names of the blobs of HEAD.
+        # The name of an object is the first word of its line.
         blobs = {line.split()[0] for line in objects.splitlines() if line.endswith(b" blob")}
         head_blobs = run_git(repository, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
         # If a server ignores the filter, git only warns, and gets the contents of earlier commits, too.
@@ -386,7 +391,7 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
     digest = hashlib.sha256(objects + refs)
     work: Fingerprint = {"objects": objects.count(b"\n"), "refs": refs.count(b"\n")}
     if not is_bare:
-        # A clone of a repository without the branch of its HEAD has no files.
+        # If the repository lacks the branch of its HEAD, the clone has no files, and `tree_work` is empty.
         tree_work = inspect_built_tree(clone, urls)
         digest.update(str(tree_work.get("digest", "")).encode())
         work["files"] = tree_work.get("files", 0)
@@ -397,8 +402,8 @@ def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> F
     """Return the work of a command that wrote a tree, such as {"files": 5, "bytes": 80, "digest": "9f86..."}.
 
     It has the numbers of files, directories and symlinks, and the bytes in files. The digest covers names,
-    contents without URLs, the executable bit and the targets of symlinks. `is_built` leaves out directories
-    and METADATA. Return {} for a tree without files and symlinks.
+    contents without URLs, the executable bit and the targets of symlinks. With `is_built`, directories and
+    METADATA, such as .git, are left out. Return {} for a tree without files and symlinks.
     """
     files = 0
     directories = 0
@@ -456,13 +461,13 @@ def _list_entries(target: Path) -> Iterator[WrittenEntry]:
     """
     root = os.fsencode(target)
     try:
-        mode = os.lstat(root).st_mode
+        root_mode = os.lstat(root).st_mode
     except FileNotFoundError:
         return
-    yield WrittenEntry(b"", root, mode)
-    # The folders to list, each after the start of the names in it: (b"lib/", b"/mnt/target/lib").
+    yield WrittenEntry(b"", root, root_mode)
+    # The folders to list, each with the start of the names of its entries: (b"lib/", b"/mnt/target/lib").
     pending: list[tuple[bytes, bytes]] = []
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(root_mode):
         pending.append((b"", root))
     while pending:
         prefix, folder = pending.pop()

@@ -65,18 +65,21 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
     First come the cells of the configured grid, in the order of the values of its axes. Some are followed by
     a duplicate: a second cell with equal values, which shows the noise. The cells on the empty repository,
     which measure fixed cost, are last. `why_skip` returns why this machine cannot measure a cell with given
-    values of axes; "" if it can. Raise UserError if no cell is left.
+    values of axes; "" if it can. Raise UserError if the configuration of the grid is wrong, or excludes all
+    cells.
     """
     settings = env.config.settings
     # The values of each axis in the order of the study: {"command": ["log", "export"], "format": ["f7"]}.
     values = measured_values(study, env)
+    points = _read_points(env, study, values)
     cells = []
-    for axes in _sort_points(_read_points(env, study, values), values):
-        cells.append(CellSpec(study.name, _path(axes), axes, why_skip(axes)))
+    for axes in _sort_points(points, values):
+        cells.append(CellSpec(study.name, _path(axes), axes, skip=why_skip(axes)))
     if not cells:
         text = "no cell is left. Take something out of its `exclude`."
         raise env.config.error(["grid", study.name], text)
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
+    # The paths of the cells that get a duplicate.
     duplicated = _choose_duplicates(
         measured, study.variance_group, settings.duplicates, settings.seed
     )
@@ -96,10 +99,11 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
 def _sort_points(
     points: Iterable[dict[str, str]], values: Mapping[str, list[str]]
 ) -> list[dict[str, str]]:
-    """Return the axis values of cells, sorted by the order of the values of each axis, each cell once.
+    """Return the points in the order of the values of their first axis, then of the second axis, and so on.
 
-    An example of a point is {"command": "log", "format": "f7"}. `values` has the values of each axis in their
-    order. The first axis is sorted first, and an axis that does not apply ("") comes before its values.
+    A point has the axis values of a cell, such as {"command": "log", "format": "f7"}. `values` has the values
+    of each axis in their order. The value "", of an axis that does not apply, comes first. Equal points are
+    in the result once.
     """
     # By axis, the place of each value: {"format": {"": 0, "f6": 1, "f7": 2}}.
     ranks: dict[str, dict[str, int]] = {}
@@ -109,7 +113,7 @@ def _sort_points(
     def ranks_of_point(axes: AxisValues) -> list[int]:
         return [ranks[axis][value] for axis, value in axes.items()]
 
-    # A cell that is in `points` twice has one path.
+    # Equal points have the same path.
     point_by_path = {_path(axes): axes for axes in points}
     return sorted(point_by_path.values(), key=ranks_of_point)
 
@@ -124,7 +128,8 @@ def _read_points(
     """Return the axis values of all cells that the configuration includes and does not exclude.
 
     A part of `include`, such as {"format": ["f6", "f7"]}, stands for all combinations of its values with all
-    values of the other axes. A cell that two parts include is in the result twice.
+    values of the other axes (`values`). A cell that two parts include is in the result twice. A combination
+    that its command's `restrict_to` excludes is left out. Raise UserError for a wrong or too large part.
     """
     grid = env.config.settings.grid[study.name]
     excluded_parts = []
@@ -148,6 +153,7 @@ def _read_points(
             command = study.command(axes)
             # A command may be restricted to some values of axes, such as one access.
             if command.restrict_to is None or matches_cell(axes, command.restrict_to):
+                # The point has "" for an axis that does not apply to the command.
                 points.append(_without_inapplicable(axes, command))
     return points
 
@@ -169,8 +175,9 @@ def _read_part(
 ) -> dict[str, list[str]]:
     """Return one part of a grid with a list of values for each axis that it names.
 
-    {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `place` is where the part
-    is in the configuration, such as ("include", 0). Raise UserError for an unknown axis or value.
+    {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `values` has all values
+    of each axis of the study. `place` is where the part is in the configuration, such as ("include", 0).
+    Raise UserError for an unknown axis or value.
     """
     part: dict[str, list[str]] = {}
     for axis, configured_values in configured.items():
@@ -234,18 +241,22 @@ def fixed_cost_points(
     """Return the axis values of the cells that measure the fixed cost of `cells` on an empty repository.
 
     Fixed cost is mostly the start of a client. Cells that differ only in the axes SAME_FIXED_COST, such as
-    format and cache state, share one such cell. Traffic has none, and neither has a command that fails on an
-    empty repository, or that `why_skip` excludes there. `caches` are the values of the axis `cache`.
+    format and cache state, share one cell of fixed cost. There is none for traffic, for a command that fails
+    on an empty repository (`fixed_cost: false`), and if `why_skip` has a reason against each possible cell.
+    `caches` are the values of the axis `cache`.
     """
     # By the values of a cell on all other axes than SAME_FIXED_COST: {(("command", "log"), ...): {...}}.
     points: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
         group = tuple((axis, value) for axis, value in axes.items() if axis not in SAME_FIXED_COST)
+        if group in points:
+            continue
         command = study.command(axes)
         # Traffic has a fixed duration, and each of its requests includes the start of a client.
-        has_none = command.fixed_cost is False or command.traffic is not None
-        has_repository = axes.get(axis_names.REPOSITORY_AXIS, "") != ""
-        if has_none or not has_repository or group in points:
+        if command.fixed_cost is False or command.traffic is not None:
+            continue
+        # A cell without a repository has no empty one in its place.
+        if not axes.get(axis_names.REPOSITORY_AXIS):
             continue
         for point in _fixed_cost_candidates(axes, caches):
             if not why_skip(point):
@@ -255,8 +266,12 @@ def fixed_cost_points(
 
 
 def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the axis values of cells that may measure the fixed cost of a cell, the best cell first."""
-    # By axis, the values on an empty repository, the best first. On other axes, the cell's value stays.
+    """Yield the axis values of cells that may measure the fixed cost of a cell, the best one first.
+
+    `axes` are the values of the cell whose fixed cost is measured, and `caches` those of the axis `cache`.
+    """
+    # By axis, the values to try on the empty repository, the best first. On other axes, the value in `axes`
+    # stays.
     candidates = {
         axis_names.REPOSITORY_AXIS: [EMPTY],
         axis_names.PACKING_AXIS: ["nopack"],
@@ -264,12 +279,12 @@ def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[
         axis_names.UPKEEP_AXIS: ["one-pack"],
         axis_names.REFS_AXIS: ["as-is"],
         axis_names.REF_STORAGE_AXIS: ["packed"],
-        # Warm caches scatter least.
+        # Times with warm caches scatter least.
         axis_names.CACHE_AXIS: [*warmest_first(caches), axes.get(axis_names.CACHE_AXIS, "")],
     }
     choices = []
     for axis, value in axes.items():
-        # An axis that does not apply to the cell ("") does not apply to its fixed cost either.
+        # An axis that does not apply to the cell (its value is "") does not apply to its fixed cost either.
         choices.append(candidates[axis] if axis in candidates and value else [value])
     for combination in product(*choices):
         yield dict(zip(axes, combination, strict=True))

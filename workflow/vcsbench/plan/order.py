@@ -20,23 +20,27 @@ def run_order(
     """Return the position of each cell-round, from 0: {("fsfs-san-2014", "log/http/cold", 1): 0}.
 
     Studies come one after another. In each round of a study, blocks and the cells of a block are in random
-    order. More `rounds` do not change the order of the earlier ones. `block_axes` has the axes whose values
-    make a block, by study: {"fsfs-san-2014": ["command", "cache"]}. With `by_block`, a block has all of its
-    rounds before the next block begins.
+    order. More `rounds` do not change the order of the earlier ones. A block is the cells of a study with
+    equal values of the axes in `block_axes`: {"fsfs-san-2014": ["command", "cache"]}. With `by_block`, a
+    block has all of its rounds before the next block begins.
     """
+    # A key is the study and the values, such as ("fsfs-san-2014", "log", "cold").
     blocks_by_study: dict[str, dict[BlockKey, list[CellSpec]]] = {study: {} for study in block_axes}
     for cell in cells:
         key = (cell.study, *values_on_axes(cell.axes, block_axes[cell.study]))
         blocks_by_study[cell.study].setdefault(key, []).append(cell)
     order: list[CellRoundKey] = []
     for blocks in blocks_by_study.values():
-        # The blocks of a group are measured together, round by round.
-        groups: list[Blocks] = [blocks]
+        # A group of blocks is measured round by round, and the next group follows.
+        groups: list[Blocks]
         if by_block:
             # Each block is a group. If a node of a cluster is lost, its finished blocks are then complete.
             keys = sorted(blocks)
             random.Random(f"{seed}/blocks").shuffle(keys)
             groups = [{key: blocks[key]} for key in keys]
+        else:
+            # All blocks of the study are one group.
+            groups = [blocks]
         for group in groups:
             for number in range(1, rounds + 1):
                 order += _draw_round(group, number, seed)
@@ -60,13 +64,16 @@ def _shuffle_blocks(blocks: Blocks, shuffler: random.Random) -> list[BlockKey]:
     """Return the keys of the blocks in random order, blocks of one cache state next to each other.
 
     A hot run after a cold one has to fill the caches again, which takes time. So blocks of one cache state
-    stay together. The blocks form a circle, and the result begins at a random block of it. So each block is
-    in each position equally often.
+    stay together. The blocks form a circle, and the result begins at a random block of the circle. So each
+    block is in each position equally often. One state may be split: a part of its blocks begins the result,
+    and the rest ends it.
     """
     keys_by_cache: dict[str, list[BlockKey]] = {}
     for key in sorted(blocks):
+        # The state of the first cell stands for the block: "cold", or "" without the axis `cache`.
         cache = blocks[key][0].axes.get("cache", "")
         keys_by_cache.setdefault(cache, []).append(key)
+    # A list of keys for each cache state.
     keys_of_caches = list(keys_by_cache.values())
     shuffler.shuffle(keys_of_caches)
     circle: list[BlockKey] = []

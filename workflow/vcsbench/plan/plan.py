@@ -28,13 +28,15 @@ class Plan:
         """Make the grids of all configured studies, and read the rounds that earlier runs have decided.
 
         Without `by_block`, a round of all blocks ends before the next round begins. With it, a block has all
-        of its rounds before the next block. Raise UserError for a grid that has no cell, or too many.
+        of its rounds before the next block. Raise UserError for a grid without a cell, and for too many
+        cell-rounds of all studies.
         """
         self.env = env
         self.by_block = by_block
         self.config = env.config
         self.root = env.root
-        # The recipes without digests, by study and values of axes. A cell and its duplicate share one.
+        # The recipes without digests, by study and values of axes: ("ssd", "log", "f7"). A cell and its
+        # duplicate (a second cell with equal values) share one.
         self._drafts: dict[tuple[str, ...], Recipe] = {}
         # The cells of each study, skipped ones included.
         self.grids: dict[str, list[CellSpec]] = {}
@@ -43,7 +45,7 @@ class Plan:
         # The cells of all studies that can be measured here.
         self.cells = [cell for grid in self.grids.values() for cell in grid if not cell.skip]
         self._check_size()
-        # By study and path.
+        # By study and path: {("ssd", "log/f7"): CellSpec(...)}.
         self.cell_by_key = {(cell.study, cell.path): cell for cell in self.cells}
         # The rounds that a run with a time limit has decided so far, by study. Without a time limit, the
         # configuration fixes the rounds, and this is empty.
@@ -161,14 +163,15 @@ class Plan:
         """Return the cell that is traced for each cell whose system calls are counted, by path.
 
         Cells that make the same calls share one traced cell: {"log/svn/hot": TracedCell("log/svn/cold",
-        "9f86...")}. Return {} if the study counts no system calls.
+        "9f86...")}, with a digest of the calls' causes. Return {} if the study counts no system calls.
         """
+        # The values of axes whose cells are counted, {} for all cells: {"access": ["svn"]}.
         counted_axes = self.config.studies[study].trace_syscalls
         if counted_axes is None:
             return {}
         counted = []
         for cell in self.measured(study):
-            # An axis that does not apply to a cell excludes no cell.
+            # An axis that does not apply to a cell does not exclude the cell.
             is_counted = matches_cell(cell.axes, counted_axes, fits_empty=True)
             if is_counted and not is_fixed_cost(cell.axes):
                 counted.append(self.recipe(study, cell.path))

@@ -62,10 +62,11 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     """
     command = study.command(axes)
     defaults = _default_values(study, command, axes, env)
-    draft = _with_axes(_keys_of_command(command, env), axes, defaults, env)
-    # The keys come from many places, so their types cannot be checked.
-    recipe = cast("Recipe", draft)
-    if draft["runs"] == AUTO:
+    keys = _with_axes(_keys_of_command(command, env), axes, defaults, env)
+    # `recipe` is the same dictionary. Its keys come from many places, so their types cannot be checked.
+    recipe = cast("Recipe", keys)
+    # The following keys depend on several axes. They replace or complete keys of the command and the axes.
+    if keys["runs"] == AUTO:
         recipe["runs"] = _choose_runs(recipe)
     # One access can be another server for another system: `http` of git is not `http` of Subversion.
     use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
@@ -89,25 +90,26 @@ def _with_axes(
     defaults: Mapping[str, str],
     env: Environment,
 ) -> dict[str, object]:
-    """Return `keys` with the keys of each axis, by the cell's value on it, or the default of the axis.
+    """Return `keys` with the keys that the cell's value on each axis adds, or the default of the axis.
 
-    `keys` are those of the command: {"argv": "{svn} log {url}", "runs": "auto"}. For example, the value "f7"
-    on the axis `format` adds {"repository": {"format": "f7"}}.
+    `keys` are those of the command: {"argv": "{svn} log {url}", "runs": "auto"}. `axes` has the cell's
+    values. For example, the value "f7" on the axis `format` adds {"repository": {"format": "f7"}}.
     """
-    draft = dict(keys)
+    all_keys = dict(keys)
+    # An axis that the cell does not have may have a default, so the loop is over all known axes.
     for name in _all_axes(axes):
         value = axes.get(name) or defaults.get(name, "")
         for key, part in axis_of(name).recipe_keys(value, env).items():
-            before = draft.get(key)  # from the command, or from another axis
+            before = all_keys.get(key)  # from the command, or from another axis
             # Two axes may set parts of one mapping, such as the repository's name and its format.
             if isinstance(part, Mapping) and isinstance(before, Mapping):
-                draft[key] = {**before, **part}
+                all_keys[key] = {**before, **part}
             # Two axes may add options of the client.
             elif isinstance(part, list) and isinstance(before, list):
-                draft[key] = [*before, *part]
+                all_keys[key] = [*before, *part]
             else:
-                draft[key] = part
-    return draft
+                all_keys[key] = part
+    return all_keys
 
 
 def _keys_of_command(command: Command, env: Environment) -> dict[str, object]:
@@ -147,18 +149,19 @@ def _all_axes(axes: Mapping[str, str]) -> list[str]:
 def _state_of_cell(recipe: Recipe, command: Command) -> State:
     """Return the cache state of a cell: its steps, its own number of warm-up runs, and its promises.
 
-    A promise is what the evidence of each run must show, such as cold caches.
+    A promise is a fact that the evidence of each run must show, such as cold caches.
     """
-    # All cells share the state's dict (STATES), so a copy is changed.
+    # All cells share the dictionary of a state (STATES), so a copy is changed.
     state = recipe["state"].copy()
     # draft_recipe() has read `runs`, which is a key of the recipe and not of its state.
     state.pop("runs", None)
-    # The further warm-up runs that fill the caches of a server.
+    # A cell with a server has further warm-up runs, which fill the caches of the server.
     warmup_of_server = state.pop("warmup_of_server", 0)
     is_remote = "remote" in recipe
     if recipe["access"]["server"] or is_remote:
         state["warmup"] += warmup_of_server
-    # A command may set its warm-up runs itself. Then its first cold run is not discarded in addition.
+    # A command may set its number of warm-up runs, which replaces that of the state. Then its first cold run
+    # counts, which cold states discard.
     if command.warmup is not None:
         state["warmup"] = command.warmup
         state["discard"] = False
@@ -195,10 +198,11 @@ def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
 def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     """Return the complete recipe of a cell: its draft with digests of code, server files and binaries.
 
-    The last key is the `digest` of the whole recipe. A result with another digest is out of date.
+    The last key is the `digest` of all other keys. A result with another digest is out of date.
     """
+    # The digest stays "" without a server configuration. So it does for systems other than Subversion, whose
+    # accesses read no file of a configuration.
     files_digest = ""
-    # The accesses of other systems than Subversion read no file of a server configuration.
     if draft["server_folder"] and draft["access"]["files"]:
         files = tuple(draft["access"]["files"])
         files_digest = _files_digest(env.root / draft["server_folder"], files)
@@ -218,8 +222,8 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     if "repository" in draft:
         # The size of spacers decides where the files of the copies lie on the disk.
         recipe["fragmentation_kib"] = env.config.settings.fragmentation_kib
-    # The nodes of a cluster have different disks, but have to agree on the digest. So disks are no part of
-    # their recipes.
+    # `is_elsewhere`: the nodes of a cluster measure. They have different disks, but have to agree on the
+    # digest. So disks are no part of their recipes.
     if not env.is_elsewhere:
         recipe["disks"] = {folder: _identity(folder) for folder in _folders(recipe, env)}
     recipe["digest"] = recipe_digest(recipe)

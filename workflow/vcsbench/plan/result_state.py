@@ -51,11 +51,11 @@ class SamplingBatches:
     """
 
     def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
-        """Read the last decision with rounds. Each block has at least `least` rounds.
+        """Read the last decision with rounds.
 
-        A decision, made while a study is measured, gives the next batch of rounds. `blocks` has the digest of
-        the repositories of each block: {"log/ruby/cold": "9f86d081884c7d65"}. Decisions on other repositories
-        do not count.
+        A decision, made while a study is measured, gives the next batch of rounds. The first batch has no
+        decision, and `least` rounds of each block. `blocks` has the digest of the repositories of each block:
+        {"log/ruby/cold": "9f86d081884c7d65"}. Decisions on other repositories do not count.
         """
         self.study = study
         self.root = root
@@ -63,11 +63,11 @@ class SamplingBatches:
         self.blocks = blocks
         # The total rounds of each block, by batch. A decision stays as it is, so none is read twice.
         self._rounds_by_batch = {1: dict.fromkeys(blocks, least)}
-        # The batch of the last decision with rounds at this time. Earlier ones are not read, because each has
-        # the total rounds of each block.
+        # The batch of the last decision with rounds at this time. Earlier decisions are not read, because the
+        # last one has the total rounds of each block.
         self._last_at_start = 1
         for number in sorted(self._numbers_of_files(), reverse=True):
-            # This also keeps the rounds in _rounds_by_batch.
+            # _rounds_after() also stores the rounds in _rounds_by_batch.
             if self._rounds_after(number) is not None:
                 self._last_at_start = number
                 break
@@ -81,7 +81,7 @@ class SamplingBatches:
         return numbers
 
     def _rounds_after(self, number: int) -> dict[str, int] | None:
-        """Return the total rounds of each block after a batch; None if it is not decided, or has no rounds.
+        """Return the total rounds of each block after a batch; None without a decision that adds rounds.
 
         A decision has `gives` (True if it adds rounds), `of` (the digest of the repositories of each block)
         and `rounds` (the total rounds of each block), such as {"gives": true, "of": {"log/cold": "9f86..."},
@@ -92,7 +92,8 @@ class SamplingBatches:
             decision = read_json(self.root / decision_of(self.study, number))
             if not decision.get("gives"):
                 return None
-            # A block that is not in the decision, or has other repositories now, gets the fewest rounds.
+            # A block that is not in the decision, or has other repositories now, gets the fewest rounds. The
+            # fewest rounds may be more now than when the decision was made.
             rounds = dict.fromkeys(self.blocks, self.least)
             for block, digest in self.blocks.items():
                 if decision["of"].get(block) == digest:
@@ -162,8 +163,8 @@ def check_version(path: Path, context: Context) -> None:
 def remove_unreadable(root: Path) -> list[Path]:
     """Remove the files below results/ that a power cut or a full disk damaged, and return the removed paths.
 
-    Snakemake makes missing files again, but does not look at their content, so a damaged file would stay. The
-    caller holds the lock of the checkout.
+    Snakemake makes missing files again, but does not look at their content, so a damaged file would stay.
+    Logs, builds and records of preparations (UNCHECKED) stay. The caller holds the lock of the checkout.
     """
     removed: list[Path] = []
     for folder in sorted((root / "results").glob("*")):
@@ -173,8 +174,9 @@ def remove_unreadable(root: Path) -> list[Path]:
             if _is_readable_file(path):
                 continue
             # In these two folders, the output of a rule is the folder of a study. Snakemake would not notice
-            # one missing file in it, so the whole folder is removed.
-            output = path.parent if folder.name in ("tables", "published") else path
+            # one missing file in it, so the whole folder is removed. The loop then skips its other files.
+            is_in_output_folder = folder.name in ("tables", "published")
+            output = path.parent if is_in_output_folder else path
             remove_path(output)
             removed.append(output)
     return removed

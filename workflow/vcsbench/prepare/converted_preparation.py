@@ -26,7 +26,11 @@ class ConvertedPreparation(Preparation):
     """
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
-        """Load a source into a git repository, convert that, verify the result, and return facts on it."""
+        """Load a source into a git repository, convert this to `fmt`, such as hg, and verify the result.
+
+        Return the record of the load. Raise UserError if a step fails. The result is in the folder `staging`,
+        such as hg.plain.
+        """
         begun = time.monotonic()
         path = staging / f"{fmt}.{PLAIN_FORMAT}"
         # The history in git's form is only needed for the conversion.
@@ -41,9 +45,10 @@ class ConvertedPreparation(Preparation):
                 self._verify(path)
         finally:
             remove_path(history)
-        # The check below reads this number.
+        # Later checks of the repository and its copies read this number, also mismatch() below.
         keep_commit_count(path, commits)
         record = describe_load(source, facts, PLAIN_FORMAT, commits, begun)
+        # The first difference between the repository and its label, "" without a difference.
         mismatch = system_of(fmt).store.mismatch(path, fmt, PLAIN_FORMAT)
         if mismatch:
             raise UserError(f"{path}: was loaded, but {mismatch}.")

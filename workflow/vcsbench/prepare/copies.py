@@ -86,7 +86,10 @@ Loads = Mapping[tuple[str, str], LoadRecord]
 
 
 def read_content(root: Path) -> Content:
-    """Return one digest of all files of a repository, and the state of each folder when it was read."""
+    """Return one digest of the paths and contents of a repository's files, and the state of each folder.
+
+    The state is by the path of the folder, such as {"db": "9f86..."}. It is that of the time of the reading.
+    """
     # The sum of the files' digests is the same in any order of the files, which may differ between copies.
     total = 0
     state: dict[str, str] = {}
@@ -107,15 +110,17 @@ def read_content(root: Path) -> Content:
 def copy_and_compare(
     jobs: Sequence[CopyJob], temporary: Path, *, fragmentation_kib: float, seed: int
 ) -> list[Content]:
-    """Make copies with interleave(), read them again, and return the content of each job's copy.
+    """Make copies with interleave(), read them again, and return the digest and state of each job's copy.
 
-    Raise OSError if a copy differs from its source. The caller removes the folder `temporary`.
+    Raise OSError if a copy differs from its source. The caller removes the folder `temporary`. For the other
+    arguments, see interleave().
     """
     # The servers, which run as another user, have to read the copies.
     umask = os.umask(UMASK)
     try:
         interleave(jobs, temporary, fragmentation_kib=fragmentation_kib, seed=seed)
         for job in jobs:
+            # A copy of a git repository needs the times of its packs, for example.
             if job.finish:
                 job.finish(job.destination)
     finally:
@@ -146,8 +151,9 @@ def interleave(
     """Make all copies at once: step 1 of each copy, then step 2 of each copy, and so on.
 
     A step is a revision, or a shard (a folder of revisions) of a packed copy. So files lie on the device as
-    if the repositories had grown together. `temporary`, on the same storage, gets a spacer between two steps,
-    as in the published study: a file of random size, from 0 to twice `fragmentation_kib`.
+    if the repositories had grown together. Between two of these steps, `temporary`, a folder on the same
+    storage, gets a spacer as in the published study: a file of random size, from 0 to twice
+    `fragmentation_kib` (0: no spacers). `seed` decides on the sizes.
     """
     spacer_sizes = random.Random(seed)
     for job in jobs:
@@ -159,10 +165,10 @@ def interleave(
     files = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
     previous_step = None
     with progress.stage("copying", len(files), "files") as at:
-        # The progress display shows `at.done`, the number of finished files.
+        # The loop counts the finished files in `at.done`, which the progress display shows.
         for at.done, (step, index, file) in enumerate(files):
             # A step of a copy has several files: the revision, and its properties. A spacer comes before each
-            # step but the first.
+            # step of a copy but the very first.
             step_of_copy = (step, index)
             is_new_step = previous_step not in (None, step_of_copy)
             if fragmentation_kib and is_new_step:
@@ -209,12 +215,13 @@ def make_copies(
     """
     with naming(workdir.path):
         workdir.make(REPOSITORIES)
-        # An earlier job that was killed may have left spacers there.
+        # An earlier job that was killed may have left its spacers.
         workdir.remove(TEMPORARY)
         _remove_incomplete(workdir)
         planned = _plan_copies(workdir.path, variants, loads, settings)
         jobs = [copy.job for copy in planned]
-        # Copies that were changed are removed before the space is checked, because they take some of it.
+        # Changed copies count as missing. They are removed before the space is checked, because they take
+        # some of it.
         for job in jobs:
             _remove_copy(workdir, job.destination)
         _check_space(workdir.path, jobs, settings.fragmentation_kib)
@@ -261,23 +268,23 @@ def _plan_copies(
 ) -> list[PlannedCopy]:
     """Return the missing copies of variants in a work folder, each with the job that makes it.
 
-    The source of a job is the loaded or packed repository. If that is gone, it is the first intact copy of
-    the variant. If no copy is intact, remove the metadata of all of them, and raise UserError.
+    The source of a job is the loaded or packed repository or, if that is gone, the first intact copy of the
+    variant. If no copy is intact, remove the metadata of all copies of the variant, and raise UserError.
     """
     missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
     planned = []
-    for variant, number in missing:
-        # By number: {1: .../ruby.f7.pack.1, 2: .../ruby.f7.pack.2}.
+    for variant, missing_number in missing:
+        # All copies of the variant by number: {1: .../ruby.f7.pack.1, 2: .../ruby.f7.pack.2}.
         paths: dict[int, Path] = {}
-        for copy_number in range(1, settings.copies + 1):
-            paths[copy_number] = repository.copy_path(folder, variant.name, copy_number)
-        intact = [path for other, path in paths.items() if (variant, other) not in missing]
+        for number in range(1, settings.copies + 1):
+            paths[number] = repository.copy_path(folder, variant.name, number)
+        intact = [path for number, path in paths.items() if (variant, number) not in missing]
         source = staged_path(loads[variant.repo, variant.format], variant)
         if not source and intact:
             source = intact[0]
         if not source:
-            # The plan of a run checks only a sample of files, and may have found these copies intact. For the
-            # next plan, copies without metadata are missing, so its run loads the repository again.
+            # The plan of this run has checked only a sample of files, so it may have found these copies
+            # intact, and planned no load. Copies without metadata are missing for the next plan.
             for path in paths.values():
                 repository.metadata_file(path).unlink(missing_ok=True)
             raise UserError(
@@ -285,8 +292,9 @@ def _plan_copies(
                 f"gone or was changed. Run again to load it again."
             )
         store = variant.system.store
-        job = CopyJob(source, paths[number], store.list_files(source), store.finish_copy)
-        planned.append(PlannedCopy(variant, number, job))
+        files = store.list_files(source)
+        job = CopyJob(source, paths[missing_number], files, store.finish_copy)
+        planned.append(PlannedCopy(variant, missing_number, job))
     return planned
 
 
@@ -337,10 +345,10 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
 def _make_batch(
     workdir: WorkDir, planned: Sequence[PlannedCopy], loads: Loads, settings: CopySettings
 ) -> None:
-    """Make planned copies, verify their sources at the same time, and write their metadata last.
+    """Make planned copies, verify their sources at the same time, and write the copies' metadata last.
 
     Raise OSError if a copy differs from its source, and UserError if the storage was unmounted or a source is
-    damaged. After an error, all of these copies are removed.
+    damaged. After any error, all of these copies are removed.
     """
     jobs = [copy.job for copy in planned]
     # A source that is itself an intact copy was verified when it was made. So only the sources in folders of
@@ -348,10 +356,10 @@ def _make_batch(
     load_folders = set()
     for copy in planned:
         load_folders.add(Path(loads[copy.variant.repo, copy.variant.format]["path"]))
-    loaded_sources = load_folders & {job.source.parent for job in jobs}
+    folders_to_verify = load_folders & {job.source.parent for job in jobs}
     try:
         temporary = workdir.make(TEMPORARY)
-        with verify.verifying(sorted(loaded_sources)):
+        with verify.verifying(sorted(folders_to_verify)):
             contents = copy_and_compare(
                 jobs,
                 temporary,
@@ -360,7 +368,7 @@ def _make_batch(
             )
         # If the storage was unmounted after the run began, the copies are on the disk below its mount point.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
-        # A source that is itself a copy must still have the digest in its metadata.
+        # A source that is itself a copy must still have the digest that its own metadata have.
         for job, content in zip(jobs, contents, strict=True):
             _check_copied_again(job.source, content)
         for copy, content in zip(planned, contents, strict=True):
@@ -393,17 +401,19 @@ def _check_copied_again(source: Path, content: Content) -> None:
 def _describe_copy(
     copy: PlannedCopy, load: LoadRecord, content: Content, fragmentation_kib: float
 ) -> CopyMetadata:
-    """Return the metadata of a copy that was made (CopyMetadata), except its path.
+    """Return the metadata of a new copy (CopyMetadata): {"repo": "ruby", "format": "f7", "copy": 1, ...}.
 
     `load` is the record of the load of its repository, and `content` was read from the copy.
     """
     variant, job = copy.variant, copy.job
+    facts_on_load = {key: value for key, value in load.items() if key in FROM_LOAD}
     metadata: dict[str, object] = {
         "repo": variant.repo,
         "identity": variant.identity,
+        # Facts such as the format and the packing, and those of the files, such as the youngest revision.
         **variant.system.describe(variant.format, variant.state),
         **variant.system.store.facts(job.destination),
-        **{key: value for key, value in load.items() if key in FROM_LOAD},
+        **facts_on_load,
         "variant": variant.name,
         "files": len(job.files),
         "bytes": sum(file.size for file in job.files),

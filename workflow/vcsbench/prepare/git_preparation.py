@@ -55,18 +55,21 @@ class GitPreparation(Preparation):
     """The preparation of bare git repositories."""
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
-        """Load a source into the repository `git.as-is`, and return facts about it (loader.load_source)."""
+        """Load a source into the repository `git.as-is` in the folder `staging`, and return facts about it.
+
+        `fmt` is "git". Raise UserError if the source is damaged, or cannot be loaded.
+        """
         begun = time.monotonic()
         path = staging / f"{fmt}.{Upkeep.AS_IS}"
         with progress.stage(source.doing, unit="commits"):
             if isinstance(source, GitCopySource):
-                # The user's git repository stays as it is: its files are copied.
+                # The user's repository is measured as it is: the files of its objects and refs are copied.
                 git_store.create_bare(path, source.object_format())
                 facts = source.copy_to(path)
                 verify_git(path, f"{source.describe()}: the repository is damaged")
             else:
                 facts = import_history(source, path)
-                # fast-import stores whole objects. A repack with -f searches deltas between them.
+                # fast-import stores whole objects. A repack with -f searches deltas between the objects.
                 run_git(path, *REPACK, "-f")
                 run_git(path, "pack-refs", "--all")
         commits = git_store.write_commit_count(path)
@@ -104,11 +107,12 @@ def import_history(source: Source, path: Path) -> Facts:
     """
     git_store.create_bare(path)
     facts = None
-    # Callers write the pack again or read it once, so it need not be small.
+    # Callers write the pack again or read it once, so it need not be small. 1 is the fastest compression.
     settings = {"pack.compression": "1", "core.compression": "1"}
     arguments = ("fast-import", "--quiet", "--done")
     with start_git(path, *arguments, stdin=processes.PIPE, settings=settings) as program:
-        # If git fails, it ends early, so writing fails. Its messages, which are read below, have the reason.
+        # If git fails, it ends early, and the source cannot write to it any more. The reason is in git's
+        # messages, which are read below.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write_fast_import(cast("BinaryIO", program.process.stdin))
         program.close_input()
@@ -116,16 +120,17 @@ def import_history(source: Source, path: Path) -> Facts:
             # This raises OSError if the messages report a full storage.
             raise_write_error(program.errors(), path)
             raise program.failed()
-    # Without facts, git ended without an error before the source had written everything.
+    # Writing failed, but git's exit code is 0: git ended before the source had written everything.
     if not facts:
         raise UserError(f"{path}: git fast-import did not read all of the history. Run again.")
     return facts
 
 
 def make_state(loaded: Path, state: GitState) -> MadeState:
-    """Make a repository with the commits of a loaded one, in another state, next to it.
+    """Make a repository in a state, next to the loaded repository that it is made from.
 
-    After an error, no incomplete repository is left. Raise UserError if git fails or makes another state.
+    An existing repository in this state is replaced. After an error, no incomplete repository is left. Raise
+    UserError if git fails, or makes another state than `state`.
     """
     reason = git_store.why_no_state(state, git_version())
     if reason:
@@ -142,12 +147,14 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
         begun = time.monotonic()
         _keep_up(new, state.upkeep)
         seconds = time.monotonic() - begun
-        # The refs of a state may lead to fewer commits than those of the loaded repository.
+        # The state's refs may lead to fewer commits than the refs of the loaded repository. So the copied
+        # file with the number of commits is replaced.
         (new / COMMITS).unlink(missing_ok=True)
         git_store.write_commit_count(new)
         mismatch = GitStore().mismatch(new, git_store.GIT_FORMAT, state.name)
         if mismatch:
             raise UserError(f"{new}: git made another state: {mismatch}. Use another git.")
+    # BaseException also covers the SystemExit after a signal.
     except BaseException:
         remove_path(new)
         raise
@@ -170,14 +177,18 @@ def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
 
 
 def _keep_up(path: Path, upkeep: str) -> None:
-    """Bring the objects of a repository into a state of upkeep, such as one pack with a bitmap."""
-    if upkeep != Upkeep.AS_IS and upkeep not in git_store.MANY_PACKS_UPKEEPS:
-        # All other states have one pack. The user's repository may have graphs and indices. They would
-        # describe packs that a repack removes.
+    """Bring the objects of a repository into a state of upkeep, such as one pack with a bitmap.
+
+    The repository is a copy of a loaded one, or has many packs already if the state has many (_copy_objects).
+    """
+    has_one_pack = upkeep != Upkeep.AS_IS and upkeep not in git_store.MANY_PACKS_UPKEEPS
+    if has_one_pack:
+        # A copy of the user's repository may have commit-graphs and multi-pack indices. The states that need
+        # a graph get a new one below, and no state with one pack has a multi-pack index.
         for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
             remove_path(part)
         run_git(path, *REPACK)
-        # A repack leaves the loose objects that no ref leads to.
+        # The repack leaves the loose objects that no ref leads to. prune removes them.
         run_git(path, "prune", "--expire=now")
     if upkeep in git_store.BITMAP_UPKEEPS:
         run_git(path, "repack", "-a", "-d", "-q", "--write-bitmap-index")
@@ -192,9 +203,10 @@ def _keep_up(path: Path, upkeep: str) -> None:
 
 
 def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
-    """Make a repository with many packs: push the commits of a loaded one in PUSHES parts, the oldest first.
+    """Make a repository with many packs at `path`: push the commits of a loaded one to it, the oldest first.
 
-    With `is_geometric`, it is repacked between pushes, as a server does. Raise UserError for one commit.
+    Each of up to PUSHES parts of the commits becomes a pack. With `is_geometric`, the new repository is
+    repacked between pushes, as a server does. Raise UserError if there is only one commit.
     """
     git_store.create_bare(path, object_format(loaded))
     commits = _list_commits(loaded)
@@ -203,16 +215,18 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     parts = min(PUSHES, len(commits))
     # The index of the last commit of each part: {1, 3, 5, ...} for 100 commits in 50 parts.
     ends = {len(commits) * number // parts - 1 for number in range(1, parts + 1)}
-    # The commits so far that have no child yet, as keys. A push of them pushes all commits so far.
+    # The commits so far that have no child yet, as keys. A push of these pushes all commits so far.
     heads: dict[str, None] = {}
     pushes = 0
     with progress.stage("pushing", len(commits), "commits") as at:
-        # The progress display shows `at.done`, the number of pushed commits.
-        for at.done, (commit, parents) in enumerate(commits):
+        for index, (commit, parents) in enumerate(commits):
+            # The progress display shows this number.
+            at.done = index
             for parent in parents:
                 heads.pop(parent, None)
             heads[commit] = None
-            if at.done in ends:
+            if index in ends:
+                # A pushed commit needs a ref. set_refs() replaces these refs later.
                 _push(loaded, path, [f"{head}:{PUSHED}{head}" for head in heads])
                 pushes += 1
                 if is_geometric and pushes % PUSHES_PER_REPACK == 0:

@@ -20,9 +20,10 @@ class StoredRef(NamedTuple):
 
 
 def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
-    """Give the repository at `path` the refs of a state, in its storage. `loaded` has the history's refs.
+    """Give the repository at `path` the refs of a state, in the state's storage of refs.
 
-    A state with a number of refs has the branch of HEAD, further refs of the history, and added tags.
+    `loaded` is the repository with all refs of the history. A state with a number of refs, such as "20000",
+    has the branch of HEAD, further refs of the history, and added tags. Another state has all refs.
     """
     refs = _list_refs(loaded)
     if state.refs != git_store.AS_IS_REFS:
@@ -31,6 +32,7 @@ def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
     # One process of git sets all refs, because a state may have 20,000.
     commands = [b"create %s %s\n" % (ref.name, ref.target) for ref in refs if not ref.symbolic]
     run_git(path, "update-ref", "--stdin", stdin=b"".join(commands))
+    # git wrote the refs as loose files, or into the reftable.
     if state.ref_storage == git_store.PACKED_REFS:
         run_git(path, "pack-refs", "--all")
     # A symbolic ref is set after the ref that it names.
@@ -62,24 +64,26 @@ def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[S
 
 
 def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
-    """Remove all refs of the repository at `path`, and prepare a storage of refs, such as REFTABLE.
+    """Replace all refs of the repository at `path` by an empty storage of refs, such as REFTABLE.
 
     HEAD becomes that of the repository `loaded`.
     """
     for name in ("packed-refs", "refs", "reftable"):
         remove_path(path / name)
+    # Such as `ref: refs/heads/main`.
     head = (loaded / "HEAD").read_text()
-    hash_name = object_format(loaded)
-    # A repository without commits, whose files of this storage are moved to `path`.
+    # The kind of digests that name objects: sha1 or sha256.
+    object_hash = object_format(loaded)
+    # A repository without refs. Its configuration and its empty storage are moved to `path`.
     fresh = path / "fresh"
-    git_store.create_bare(fresh, hash_name, storage)
+    git_store.create_bare(fresh, object_hash, storage)
     (fresh / "config").replace(path / "config")
     if storage == git_store.REFTABLE:
-        # git itself makes the files of an empty reftable.
+        # Only git itself makes the files of an empty reftable.
         remove_path(fresh)
-        init_reftable(fresh, hash_name)
+        init_reftable(fresh, object_hash)
         (fresh / "reftable").replace(path / "reftable")
-        # The file HEAD is a placeholder. git keeps the real one in the table (below).
+        # This file is a placeholder. The real HEAD is in the reftable, and is set below.
         (fresh / "HEAD").replace(path / "HEAD")
     else:
         (path / "HEAD").write_text(head)
@@ -87,5 +91,4 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     (fresh / "refs").replace(path / "refs")
     remove_path(fresh)
     if storage == git_store.REFTABLE:
-        # HEAD is, for example, `ref: refs/heads/main`.
         run_git(path, "symbolic-ref", "HEAD", head.removeprefix("ref: ").strip())

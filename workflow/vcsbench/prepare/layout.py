@@ -55,10 +55,11 @@ def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     """Return the layout of copies from the bytes at which their sampled revisions or shards begin on disk.
 
-    `kinds` has the positions of packed copies, and those of others: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1:
-    12288}} is interleaved. The verdict is INTERLEAVED if all copies are in the largest group of their kind,
-    PARTLY if only some are, and APART if none is. It is ALONE if no kind has two copies, and UNKNOWN if no
-    files can be compared.
+    `kinds` has an entry for packed copies, and one for others. An entry has the positions of each copy: by
+    step (a revision or shard), the byte at which its file begins. {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1:
+    12288}} is interleaved. Copies with several steps are compared with the others of their kind. The verdict
+    is INTERLEAVED if all compared copies are in the largest group of their kind, PARTLY if only some are, and
+    APART if none is. It is ALONE if no kind has two copies, and UNKNOWN if no files can be compared.
     """
     sampled = sum(len(steps) for positions in kinds for steps in positions.values())
     if not sampled:
@@ -67,18 +68,19 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
         sentence = "are the only copies of their kind"
         return {"verdict": LayoutVerdict.ALONE, "sentence": sentence, "apart": []}
 
-    # For each step, the bytes between it and the same step of the nearest other copy.
+    # For each step of each compared copy, the bytes between it and the same step of the nearest other copy.
     same_step_gaps: list[int] = []
-    # For each compared copy, the median of the bytes between two of its steps.
+    # For each compared copy, the median of the bytes between two of its steps: {"a": 8192.0, "b": 8192.0}.
     other_step_gaps: dict[str, float] = {}
     # The copies in the largest group of their kind.
     together: set[str] = set()
-    for positions in map(_comparable, kinds):
+    for all_positions in kinds:
+        positions = _comparable(all_positions)
         gaps_of_kind = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
         same_step_gaps += _gaps_to_nearest_copy(positions)
         other_step_gaps |= gaps_of_kind
         together |= _largest_group(positions, gaps_of_kind)
-    # Without gaps, no step is in two copies that have several steps each.
+    # No step was sampled in two compared copies.
     if not same_step_gaps:
         return _unknown("there are too few revisions")
 
@@ -140,12 +142,13 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
         if not shared_steps:
             return False
         gaps = [abs(positions[first][step] - positions[second][step]) for step in shared_steps]
+        # Much nearer: at most half as far.
         return median(gaps) <= MAX_RATIO * min(step_gaps[first], step_gaps[second])
 
     groups: list[set[str]] = []
     for copy in sorted(positions):
         # Two copies may have no sampled step in common. So a copy joins a group if it lies together with one
-        # member. If it does with members of several groups, these groups become one.
+        # member of it. Groups that the copy joins become one group.
         joined = {copy}
         other_groups = []
         for group in groups:

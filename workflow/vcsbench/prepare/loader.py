@@ -53,27 +53,29 @@ def choose_staging(
 ) -> WorkDir:
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
-    `repositories` has the number of repositories of the loaded size that each storage gets later, such as
-    copies. Raise UserError if a storage has too little space for them, or no work folder has enough for the
-    load.
+    `repositories` has the number of repositories that each storage gets after the load, such as copies, each
+    as large as the loaded one. Raise UserError if a storage has too little space for these, or if no work
+    folder also has space for the load.
     """
     size = repository_bytes(estimate)
-    # Scratch comes first, because it is the fastest.
+    # Scratch comes first, because it is the fastest. It may be one of the storages, and is listed once.
     workdirs = list(dict.fromkeys([scratch, *repositories]))
     for workdir in workdirs:
         workdir.make()
+    # By work folder: the bytes that later repositories take on its device, and the bytes that are free there.
     reserved = _reserved_bytes(workdirs, repositories, size)
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
 
     total = words.count_of(sum(repositories.values()), "repository", "repositories")
     spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
     print_progress(f"{total} of about {words.size(size)} each; {', '.join(spaces)}")
-    # Without space for the copies, the load is useless. So the error is raised before hours of loading.
+    # Without space for the later repositories, the load is useless. So the error is raised before hours of
+    # loading.
     for workdir in repositories:
         if reserved[workdir] > free[workdir]:
             raise _too_small(workdir, reserved[workdir], free[workdir])
 
-    # The load takes the first work folder with space for it next to the later repositories.
+    # The load needs the space of one repository in addition.
     for workdir in workdirs:
         if reserved[workdir] + size <= free[workdir]:
             if workdir is not scratch:
@@ -81,7 +83,7 @@ def choose_staging(
                     f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer"
                 )
             return workdir
-    # None has enough space. The error names the last one.
+    # No work folder has enough space. The error names the last one.
     last = workdirs[-1]
     raise _too_small(last, reserved[last] + size, free[last])
 

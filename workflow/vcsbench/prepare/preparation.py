@@ -43,16 +43,18 @@ def describe_load(
 ) -> LoadRecord:
     """Return the record of a load by git, Mercurial or Fossil, and print the time that the load took.
 
-    The load began at `begun`, a time of time.monotonic(). `state` is such as "as-is".
+    The load began at `begun`, a time of time.monotonic(), and made `commits` commits. `state` is the state of
+    the loaded repository, such as "as-is". `facts` are those of the source's history.
     """
     seconds = round(time.monotonic() - begun, 1)
     print_progress(f"loaded {words.count_of(commits, 'commit')} in {seconds} s")
+    # The numbers of paths that a disk or a working copy cannot hold.
     odd_paths = source.odd_paths()
     return {
         "packing": state,
         "revisions": commits,
         "notes": list(facts.notes),
-        # Only Subversion has options of a load, and exports a folder of the tree.
+        # Only Subversion has options of a load, and exports a folder of the tree. So these three are empty.
         "load_options": [],
         "tree": "",
         "folder": "",

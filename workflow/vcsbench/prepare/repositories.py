@@ -36,20 +36,21 @@ class PreparedRepositories:
         dumps: Mapping[str, int],
         fragmentation_kib: float,
     ) -> None:
-        # The variants (repositories in a format and state) that cells read, by storage. They are sorted,
+        # The variants (repositories in a format and state) that cells read, by storage. Both are sorted,
         # because params of rules have to be the same in each run.
         self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
         self.storages = list(self.needed)
         # The configured folder of each storage: {"disk": "/var/tmp"}.
         self.folders = folders
-        # The number of copies of each variant, and the mean spacer between their files.
+        # The number of copies of each variant, and the mean spacer between their files in KiB.
         self.copies = copies
         self.fragmentation_kib = fragmentation_kib
         # The checkout.
         self.root = root
         # The number of revisions of each dump file that cells read, by repository: {"ruby": 500}.
         self.dumps = dumps
-        # The value of a token whose output has to be made again.
+        # The token of a rule whose output has to be made again. Otherwise, a token is the time in the rule's
+        # record. It is a param, and Snakemake runs a rule again if a param changes.
         self._now = datetime.datetime.now(datetime.UTC).isoformat()
 
     def workdir(self, storage: str) -> WorkDir:
@@ -117,30 +118,31 @@ class PreparedRepositories:
     def copies_token(self, storage: str) -> str:
         """Return the time when the copies on a storage were made, as text, from the rule's record.
 
-        If copies that the rule once made are missing or changed, as after a reboot on a tmpfs, print their
-        names, and return the present time. As a param of the rule, another time makes the rule run again.
+        Return the present time without a record, and if copies or empty repositories that the rule once made
+        are missing or changed, as after a reboot on a tmpfs. Another time makes the rule run again, because
+        it is a param. The names of missing and changed copies are printed.
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
         facts_by_variant = record.get("repositories", {})
         # The variants whose copies were made from their present source. Another source is a change of another
         # param of the rule, so it needs no new token.
-        made = []
+        made_variants = []
         for variant in self.needed[storage]:
             identity_of_made = facts_by_variant.get(variant.name, {}).get("identity")
             if identity_of_made == variant.identity:
-                made.append(variant)
+                made_variants.append(variant)
         lost = []
         for (variant, number), reason in self.missing(storage).items():
-            if variant in made:
+            if variant in made_variants:
                 lost.append(f"{variant.name}.{number}: {reason}")
         if lost:
             _print_lost_copies(workdir, lost)
             return self._now
-        # The rule also makes the empty repositories of the storage.
-        systems = {variant.system for variant in made}
-        if not all(repository.empty_copy_ok(workdir, system) for system in systems):
-            return self._now
+        # The rule also makes an empty repository for each version control system.
+        for system in {variant.system for variant in made_variants}:
+            if not repository.empty_copy_ok(workdir, system):
+                return self._now
         return str(record.get("made") or self._now)
 
     def _without_copies(self, repo: str, fmt: str) -> list[Variant]:
@@ -160,11 +162,11 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def load_token(self, repo: str, fmt: str) -> str:
-        """Return the time of a load as text, from its record; the present time if it has to be loaded again.
+        """Return the time of a load as text, from its record; the present time if the rule has to load again.
 
-        It has to be loaded again without a record. If the loaded repository is gone or changed, it is loaded
-        again only if something has to be made from it: copies of a variant without any, or the dump file. As
-        a param of the rule, another time makes the rule run again.
+        Another time makes the rule run, because it is a param. The rule has to load again without a record.
+        It also has to if the loaded repository is gone, changed or of another source, and something has to be
+        made from it: copies of a variant that has none, or the dump file.
         """
         record = self.read_load(repo, fmt)
         if not record:
@@ -174,7 +176,8 @@ class PreparedRepositories:
             # The source has changed since the load.
             if record["identity"] != variant.identity:
                 return self._now
-            # Copies are made from `staged_path`. A packed one that is gone is made again from the loaded one.
+            # Copies are made from the repository at `staged_path`: the loaded one, or one that was made from
+            # it, such as a packed one. If the made one is gone, the loaded one is enough to make it again.
             can_be_copied = staged_path(record, variant) is not None
             can_be_made = variant.is_made and loaded is not None
             if not can_be_copied and not can_be_made:
@@ -221,8 +224,8 @@ class PreparedRepositories:
         7}} for five missing copies, the packed repository and the loaded one.
         """
         record = self.read_load(repo, fmt)
-        # Snakemake loads again if the request changes, because it is a param. So while a load is up to date,
-        # its own request stays, also if fewer copies are missing by now.
+        # The request is a param, so Snakemake would load again if it changed. A load that is up to date keeps
+        # its request, also if fewer copies are missing by now.
         if record and not self.needs_load(repo, fmt):
             return record["request"]
         number_by_folder: dict[str, int] = {}
@@ -236,7 +239,8 @@ class PreparedRepositories:
             folder = self.folders[storage]
             # Two storages may be one folder.
             number_by_folder[folder] = number_by_folder.get(folder, 0) + copies + states
-        # The loaded repository is kept on the first storage with its copies, or on any for a dump alone.
+        # The loaded repository is kept in the first folder with copies of it. A repository for a dump alone,
+        # without copies, is kept in the first folder of all.
         candidates = [*number_by_folder, *self.folders.values()]
         home = candidates[0]
         number_by_folder[home] = number_by_folder.get(home, 0) + 1
@@ -308,8 +312,9 @@ def missing_copies(
 ) -> dict[tuple[Variant, int], str]:
     """Return the missing or changed copies, each with the reason: {(variant, 1): "it does not exist"}.
 
-    About `checked_files` files of all copies are checked, in random shards (folders of revisions); by default
-    all. A copy that was made with another `fragmentation_kib` counts as missing.
+    By default, all files are checked. With `checked_files`, about so many files of all copies are checked, in
+    random shards (folders of revisions), and all other folders. A copy that was made with another
+    `fragmentation_kib` counts as missing.
     """
     metadata_by_copy: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:
@@ -324,8 +329,11 @@ def missing_copies(
         # copy.
         shards = None
         if total_files > checked_files:
-            is_shard = variant.system.store.is_sampled
-            all_shards = [folder for folder in metadata.get("state", {}) if is_shard(folder)]
+            store = variant.system.store
+            # The keys of `state` are all folders of the copy. Only shards are sampled.
+            all_shards = [
+                folder for folder in metadata.get("state", {}) if store.is_sampled(folder)
+            ]
             shards = math.ceil(checked_files / total_files * len(all_shards))
         path = repository.copy_path(workdir, variant.name, number)
         problem = repository.problem_with(path, metadata, variant, number, shards)

@@ -49,30 +49,36 @@ class SubversionPreparation(Preparation):
     """The preparation of FSFS repositories: loaded or copied as they are, and packed."""
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
-        """Load a source into a repository of a format, and return facts about it (loader.load_source).
+        """Load a source into a new repository below `staging`, and return facts about this repository.
 
-        The format `as-is` is an exact copy of the user's repository, which keeps its packing. Repositories of
-        other formats are not packed.
+        With `as-is`, it is a copy of the user's repository, which keeps its packing; `as-is-to-f8` also
+        upgrades the copy. A repository of another format, such as f7, is not packed. Raise UserError if the
+        source cannot be loaded, or if the repository has another format than `fmt`.
         """
         begun = time.monotonic()
         format_value = formats.parse_format(fmt)
+        # The source that finds the tree to export, in the repository that was made.
+        tree_source: Source
         if format_value.is_as_is:
-            source, repository, facts = _copy_as_it_is(source, fmt, staging)
+            tree_source, repository, facts = _copy_as_it_is(source, fmt, staging)
         else:
+            tree_source = source
             repository = staging / f"{fmt}.{formats.NOT_PACKED}"
             facts = _load_stream(source, repository, format_value)
+        # Such as `f6-to-f8`: made in f6, and upgraded here.
         if format_value.is_upgraded:
             fsfs.upgrade(repository, format_value)
         print_progress(
             f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
         )
+        # The name of the repository ends with its packing, such as f7.nopack.
+        packing = repository.name.rpartition(".")[2]
         # An svnadmin of another release may make another format. All results would be about this wrong
         # format.
-        packing = repository.name.rpartition(".")[2]
         mismatch = fsfs.mismatch(repository, fmt, packing)
         if mismatch:
             raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
-        tree = source.tree(repository)
+        tree = tree_source.tree(repository)
         # The folder with the most entries, and the numbers of paths that not every system can check out.
         folder, odd_paths = summarize_tree(repository, tree)
         return {
@@ -131,13 +137,16 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     """Copy a repository to the folder `staging` by `svnadmin hotcopy`, and return the copy's path and facts.
 
     Deltas, packing and settings stay as they are, but unreadable dates and servers of memcached are removed.
-    The path ends with the packing of the copy, such as as-is.pack. The repository is only read, and none of
-    its hooks runs. Raise UserError if svnadmin fails.
+    Hooks and passwords are not copied. The path ends with the packing of the copy, such as as-is.pack. The
+    repository is only read. Raise UserError if svnadmin fails, or if the copy has a link.
     """
     copy, view = staging / f"{formats.AS_IS}.new", staging / f"{formats.AS_IS}.view"
     youngest = fsfs.youngest(repository)
+    # svnadmin would write into `locks` of the copied folder, and copy hooks and passwords. So it copies the
+    # folder `view`, which has a link to the repository's `db`, and empty folders in place of the others.
     _make_view(repository, view)
     try:
+        # hotcopy and _remove_bogus_dates() run svnadmin, whose error is the UserError below.
         with progress.stage("copying the repository", youngest, "revisions") as at:
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
         notes = _disconnect_memcached(copy)
@@ -151,7 +160,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
         raise UserError(f"{repository}: {reason}") from error
     shutil.rmtree(view)
     _make_readable(copy)
-    # The user's repository may have been packed since the run began. So the packing is that of the copy.
+    # The user's repository may have been packed since the run began. So the packing is read from the copy.
     packing = fsfs.check_shape(copy).packing
     return copy.rename(staging / f"{formats.AS_IS}.{packing}"), facts
 
@@ -186,17 +195,18 @@ def _make_readable(copy: Path) -> None:
     link, which somebody may have made since the repository was checked.
     """
     # Links are not followed, because the mode of a file outside of the copy must not change.
-    for folder, names, files, descriptor in os.fwalk(copy, follow_symlinks=False):
+    for folder, subfolders, files, descriptor in os.fwalk(copy, follow_symlinks=False):
         os.fchmod(descriptor, 0o755)
-        for name in [*names, *files]:
+        # fwalk() lists a link to a folder among the subfolders.
+        for name in [*subfolders, *files]:
             mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
             path = os.path.join(folder, name)
             if stat.S_ISLNK(mode):
                 raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
-            # fwalk() comes to the folders among the names later.
+            # fwalk() visits the subfolders later.
             if stat.S_ISREG(mode):
-                # The name may belong to another file by now. So the mode is that of the file that is opened,
-                # and no link is opened.
+                # The name may belong to a link by now. So the file is opened without following a link, and
+                # the mode is set on the opened file, not on the name.
                 file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=descriptor)
                 is_writable = bool(mode & 0o200)
                 os.fchmod(file, 0o644 if is_writable else 0o444)
@@ -227,11 +237,12 @@ def _stream(source: Source, path: Path) -> Facts:
     Return the facts of the source. Raise UserError if the load fails or does not load all revisions, and
     OSError if the storage is full.
     """
+    # It stays None if svnadmin ends before the source has written everything.
     facts = None
     failure = f"{path}: svnadmin load failed"
     with Program([*LOAD, str(path)], failure, stdin=processes.PIPE) as load:
-        # If svnadmin fails, it ends early, so writing fails. Its messages, which are read below, have the
-        # reason.
+        # If svnadmin fails, it ends early, so writing fails. The reason is in the messages of svnadmin, which
+        # are read below.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write(cast("BinaryIO", load.process.stdin))
         load.close_input()
@@ -239,7 +250,7 @@ def _stream(source: Source, path: Path) -> Facts:
             # This raises OSError if the messages report a full storage.
             raise_write_error(load.errors(), path)
             raise _load_error(load, source, path)
-    # Without facts, svnadmin ended without an error before it had read everything.
+    # svnadmin ended early, but reported no error.
     if facts is None:
         raise UserError(f"{path}: svnadmin load did not read all of the history. Run again.")
     # svnadmin load may take damage for the end of the stream, and end without an error. So the loaded
@@ -259,9 +270,9 @@ def _load_error(load: Program, source: Source, path: Path) -> UserError:
     svnadmin load failed after revision 7 (revision 8 of a.dump, at byte 4,096 of the stream): ...`
     """
     last_loaded = fsfs.youngest(path)
-    # `failure` is the beginning of the program's error.
+    # load.failed() makes the error: `failure`, a colon, and the last messages of the program.
     load.failure += f" after revision {last_loaded}"
-    # Such as `revision 8 of a.dump, at byte 4096`; "" if the source has no place of a revision.
+    # "" for a source in which revisions have no place.
     place = source.describe_place(last_loaded + 1)
     if place:
         load.failure += f" ({place})"
@@ -276,8 +287,8 @@ def _load_error(load: Program, source: Source, path: Path) -> UserError:
 def make_packed(repository: Path) -> float:
     """Make a packed copy of a loaded repository next to it, and return the seconds of `svnadmin pack`.
 
-    f7.nopack gets the copy f7.pack. Return 0.0 for an exact copy of the user's repository that is packed
-    itself. After an error, no incomplete copy is left.
+    f7.nopack gets the copy f7.pack. Do nothing and return 0.0 if the repository is packed already, as a copy
+    of the user's repository can be. After an error, no incomplete copy is left.
     """
     fmt = repository.name.rpartition(".")[0]
     packed = repository.with_name(f"{fmt}.{formats.PACKED}")
@@ -288,7 +299,8 @@ def make_packed(repository: Path) -> float:
     for path in (packed, new):
         remove_path(path)
     try:
-        # svnadmin packs a repository in place, so it gets a copy: the loaded one is needed unpacked, too.
+        # svnadmin packs a repository in place. The loaded repository is needed as it is, too, so a copy of it
+        # is packed.
         shutil.copytree(repository, new)
         begun = time.monotonic()
         with progress.stage("packing", fsfs.check_shape(new).full, "shards") as at:
@@ -303,12 +315,14 @@ def make_packed(repository: Path) -> float:
 
 
 def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:
-    """Dump the revisions 0 to `revisions`, or to the youngest, into the file `name`.dump in a work folder.
+    """Dump revision 0 to revision `revisions`, or to the youngest if that is less, into a file.
 
-    Return its path, state (file_state), bytes and last revision. Raise UserError if svnadmin fails, and
-    OSError if the storage is full. No incomplete file is kept.
+    The file is dumps/`name`.dump in the work folder. Return its path, its state (file_state), its bytes and
+    the last revision in it. Raise UserError if svnadmin fails, and OSError if the storage is full. No
+    incomplete file is kept.
     """
     path = workdir.make(DUMPS) / f"{name}.dump"
+    # An earlier dump, or a file that somebody has put there.
     workdir.remove(DUMPS, path.name)
     try:
         last = min(revisions, fsfs.youngest(repository))
@@ -316,15 +330,15 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
         # db/current is missing, empty, or has no number.
         raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
     try:
-        # A file that somebody has put there may be a hard link to a file that must not be overwritten. So the
-        # mode "x" makes a new file.
+        # The mode "x" never writes to an existing file. Such a file may be somebody's hard link to a file
+        # that must not be overwritten.
         with path.open("xb") as file:
 
             def write(output: IO[bytes]) -> None:
                 shutil.copyfileobj(output, file, CHUNK)
 
             fsfs.read_output(write, "dump", "-q", "-r", f"0:{last}", repository)
-            # After a power cut, a dump with a record is complete.
+            # The caller writes a record of the dump. So after a power cut, a dump with a record is complete.
             os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)

@@ -33,13 +33,14 @@ AGAIN = "Run again to make it again."
 def list_verifications(staging: Path, fmt: str, stop: threading.Event) -> list[Task]:
     """Return the tasks that verify the repositories of one format in a folder, such as f7.nopack and f7.pack.
 
-    The tasks raise UserError for damage, and CancelledError soon after `stop` is set.
+    Each packing may be missing. The tasks raise UserError for damage, and CancelledError soon after `stop` is
+    set.
     """
     plain = staging / f"{fmt}.{NOT_PACKED}"
     partly = staging / f"{fmt}.{PARTLY_PACKED}"
     packed = staging / f"{fmt}.{PACKED}"
-    # A packed copy has all revisions of the plain repository. So the packed copy is verified, and the plain
-    # repository is compared with it, which takes less time.
+    # A packed copy has all revisions of the plain repository. So the copy is verified, and the plain
+    # repository is compared with the copy, which takes less time. Without a copy, the plain one is verified.
     verified = [path for path in (packed, partly) if path.exists()]
     if not verified:
         verified = [plain]
@@ -54,10 +55,11 @@ def _verify(path: Path, stop: threading.Event, *options: str) -> None:
 
     Raise UserError if svnadmin finds damage, and CancelledError if `stop` is set before it ends.
     """
-    # Both ways of verifying print the revision that they have reached, but in different words.
+    # With and without METADATA_ONLY, svnadmin prints the revision that it has reached, in different words.
     pattern = _METADATA if METADATA_ONLY in options else _VERIFIED
     check_stop(stop)
     with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
+        # A function that takes the number of finished revisions from a line of svnadmin's output.
         show_revision = at.follow(pattern)
 
         def on_line(line: str) -> None:
@@ -116,10 +118,10 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event
             revisions = range(first, first + shard_size)
             parts = [revision_file(plain, revision) for revision in revisions]
             _check_concatenation(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")
-        # The youngest revisions are not packed: both repositories have the same files of them.
-        for at.done in range(shards * shard_size, youngest + 1):
-            unpacked = revision_file(packed, at.done)
-            _check_concatenation([revision_file(plain, at.done)], unpacked)
+        # The youngest revisions are not packed: both repositories have the same files of these revisions.
+        for revision in range(shards * shard_size, youngest + 1):
+            at.done = revision
+            _check_concatenation([revision_file(plain, revision)], revision_file(packed, revision))
 
 
 def _check_concatenation(parts: Sequence[Path], whole: Path) -> None:

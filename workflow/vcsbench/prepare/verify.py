@@ -23,18 +23,19 @@ class DamagedError(UserError):
 
 @contextlib.contextmanager
 def verifying(staging: Sequence[Path]) -> Iterator[None]:
-    """Verify loaded repositories in threads while the `with` block runs, and wait for both at its end.
+    """Verify loaded repositories in threads while the `with` block runs, and wait for the threads at its end.
 
     Each folder of `staging` has one loaded repository, and perhaps its packed copy: f7.nopack and f7.pack.
-    After the block, raise DamagedError if a repository is damaged. An error of the block stops the
-    verification.
+    After the block, raise DamagedError if a repository is damaged. An error, of the block or of the
+    verification, stops the verification.
     """
     stop = threading.Event()
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             futures = []
             for folder in staging:
-                # A task may compare f7.nopack with f7.pack. So the tasks are listed by format, not by file.
+                # A task may compare f7.nopack with f7.pack. So the tasks are listed by format (`f7`), not by
+                # repository.
                 formats = {path.name.partition(".")[0] for path in folder.glob("*.*")}
                 for fmt in sorted(formats):
                     for task in preparation_of(fmt).list_tasks(folder, fmt, stop):
@@ -45,8 +46,9 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
             for future in futures:
                 future.result()
         finally:
-            # The end of `with` waits for all tasks, which may last hours. After an error, nobody needs their
-            # results. With `stop` set, a task ends when svnadmin prints its next line.
+            # The end of `with ThreadPoolExecutor` waits for all tasks, which may last hours. After an error,
+            # nobody needs the results of the other tasks. With `stop` set, a task ends soon, such as when
+            # svnadmin prints its next line. Without an error, all tasks have ended before.
             stop.set()
 
 

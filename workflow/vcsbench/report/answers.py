@@ -78,14 +78,15 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
 def shown_flags(results: Results) -> set[str]:
     """Return the flags that the rows of cards may name: `{"apart"}`. A flag is a code of a doubt about runs.
 
-    A flag of more than NEARLY_ALL of the comparisons is left out, because a mark on each row tells a reader
-    nothing. So are PLAIN_FLAGS, BUSY_FLAGS (the page has one sentence on the runs that other programs
-    disturbed), and those DOUBTS that no aggregate card has.
+    A flag of a larger share of the comparisons than NEARLY_ALL is left out, because a mark on each row tells
+    a reader nothing. Left out are also PLAIN_FLAGS, BUSY_FLAGS (the page has one sentence on the runs that
+    other programs disturbed), and those DOUBTS that no aggregate card has.
     """
     number_of_pairs = 0
     # By flag: the number of comparisons that have it.
     counts: Counter[str] = Counter()
     for card in results.advice.cards:
+        # An aggregate card has one answer over all cells, so a doubt about a single run matters.
         ignored = () if card.question.aggregate else DOUBTS
         pairs = [pair for case in card.cases for pair in case.pairs]
         number_of_pairs += len(pairs)
@@ -106,6 +107,7 @@ def _make_card_view(
         card=card,
         anchor=anchor_of(card),
         rows=_make_rows(card, results, flags),
+        # The labels of the two sides of the card's forest plot, such as f6 and `f7 or f8`.
         left=_name_side(axis, unique_values(pair.baseline for pair in answering)),
         right=_name_side(axis, unique_values(pair.candidate for pair in answering)),
         actions=_find_actions(card),
@@ -145,10 +147,10 @@ def _find_actions(card: Card) -> list[ValueAction]:
 
 
 def _make_lines(card: Card, results: Results) -> list[str]:
-    """Return the remarks of a card as sentences: `This run did not measure f8.`
+    """Return the remarks below a card's answer as sentences: `This run did not measure f8.`
 
-    First come its own remarks, then values that the grid lacks, comparisons that do not count, and values
-    without a result.
+    First come the remarks that the card has already, and the meanings of values that cost something. Then
+    come values that the grid lacks, comparisons that do not count, and values without a result.
     """
     axis = card.question.axis
     lines = [*card.lines, *card.notes]
@@ -229,7 +231,7 @@ def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
 
 
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:
-    """Return a row for each comparison that the answer of a card counts, in the order of _rank_pair.
+    """Return a row for each comparison that the answer of a card counts, decided ones first (_rank_pair).
 
     `flags` are those that rows may name.
     """
@@ -238,12 +240,13 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     # The values of all axes identify a cell.
     runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     pairs = sorted(_list_pairs(card), key=_rank_pair)
-    # If all rows have the same side, the axis of the chart names it once.
+    # A side that is the same in all rows is not named in each row: the axis of the chart names it once.
     names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     names_baseline = len({pair.baseline for _, pair in pairs}) > 1
     rows = []
     for case, pair in pairs:
-        # A case has the values of all axes except that of the question. With a side's value, it is a cell.
+        # A case has the values of all axes except that of the question. With the value of a side, they
+        # identify the cell of this side.
         cells = [values_in({**case.where, axis: value}, axes) for value in pair.sides]
         runs_of_sides = [runs_of_cells.get(cell, []) for cell in cells]
         sides = _label_sides(axis, pair, names_candidate, names_baseline)

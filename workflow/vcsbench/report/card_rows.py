@@ -16,7 +16,7 @@ from vcsbench.plan.grid import AxisValues
 from vcsbench.report.results import Rows, unique_values
 
 # The CSS class of a row by the call of its comparison: its outcome for the candidate. The other calls are no
-# answer, so they have UNDECIDED_STYLE. "reference" is a faster baseline.
+# answer, so they have UNDECIDED_STYLE. "candidate" is a faster candidate, and "reference" a faster baseline.
 ROW_STYLES = {
     Call.FASTER: "candidate",
     Call.SLOWER: "reference",
@@ -24,6 +24,8 @@ ROW_STYLES = {
     Call.TOO_SMALL: "small",
 }
 UNDECIDED_STYLE = "undecided"
+# The styles of a card that recommends its baseline: the recommended side has the same colour in all cards.
+EXCHANGED_STYLES = {"candidate": "reference", "reference": "candidate"}
 # Words in the notes of a card's rows, with their meanings.
 ROW_KEY = {
     "detectable from": "the run finds a difference of this size 9 times in 10",
@@ -69,8 +71,10 @@ def make_card_row(
     """
     axis = card.question.axis
     candidate = labels.value_label(axis, pair.candidate)
+    # The values of the axes that distinguish the cases of the card (`shown`).
     label = labels.case_label(case.where, card.shown)
-    # Exact counts and single rounds have no interval. The outcome takes its place: `f7 equal`.
+    # Exact counts and single rounds have no interval (low = high, or 0). The outcome takes its place: `f7
+    # equal`.
     has_interval = 0 < pair.low < pair.high
     interval = labels.change_between(pair.low, pair.high) if has_interval else pair_outcome(pair)
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
@@ -81,7 +85,7 @@ def make_card_row(
     return CardRow(
         pair=pair,
         # "" is the value of an axis that does not apply to the case.
-        where={axis: value for axis, value in case.where.items() if value},
+        where={name: value for name, value in case.where.items() if value},
         label=f"{sides}: {label}" if sides else label,
         # An aggregate card has an answer for each candidate. Other cards name the faster side.
         text=pair_text(axis, pair, card.min_effect_pct, of_candidate=card.question.aggregate),
@@ -89,15 +93,23 @@ def make_card_row(
         times=labels.seconds_of_both(pair.times) if all(pair.times) else [],
         interval=f"{candidate} {interval}",
         note="; ".join(notes),
-        style=ROW_STYLES.get(pair.call, UNDECIDED_STYLE),
+        style=_style_row(card, pair),
         flags=flags,
     )
+
+
+def _style_row(card: Card, pair: Pair) -> str:
+    style = ROW_STYLES.get(pair.call, UNDECIDED_STYLE)
+    if card.answer.value == pair.baseline:
+        return EXCHANGED_STYLES.get(style, style)
+    return style
 
 
 def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> list[str]:
     """Return the notes on the numbers of a comparison, [] if it needs none. ROW_KEY explains their words.
 
     Example: `["25 and 25 runs in 5 rounds", "detectable from 5 %", "up to 30 % of a time is fixed cost"]`.
+    `runs_of_sides` has the valid runs of the baseline and of the candidate, perhaps none.
     """
     notes = []
     # An answer over all cells has few comparisons, so its reader sees on how many runs each one rests.

@@ -34,16 +34,20 @@ class CellDetails(TypedDict):
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
     """Return the details of all numbers for JSON: facts of cells, runs and tables, and parts of commands.
 
-    `cells` has CellDetails by path, `runs` the columns of all runs, `tables` the facts of tables by anchor.
-    `counted` has the unit of each count: `{"Read by system calls": "MiB"}`. `of` has arguments of commands.
+    - `of`: the arguments of the commands that the dialog shows.
+    - `counted`: the unit of each count, by its title: `{"Read by system calls": "MiB"}`.
+    - `cells`: CellDetails by the path of the cell.
+    - `runs`: the values of all runs in each column: `{"round": [1, 1, 2], "flags": [...], ...}`.
+    - `tables`: the facts of each table by its anchor in the page.
     """
+    # The second measurements of cells (duplicates) are left out.
     runs_by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
     # The runs of a cell must be next to each other, because CellDetails.runs is an index and a number.
     runs = [run for members in runs_by_cell.values() for run in members]
     metrics = {
         section.anchor: metric_in(results.study.tables[section.name]) for section in sections
     }
-    # The counts, such as bytes read, that are above 0 in some run.
+    # The metrics that are counts, such as bytes read, and above 0 in some run.
     counts = [
         metric
         for metric in METRICS.values()
@@ -51,7 +55,6 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
     ]
     command = results.command
     return {
-        # For the commands of the dialog.
         "of": {
             "own": results.own_repository,
             "tree": command.tree,
@@ -74,7 +77,8 @@ def _describe_cells(
 ) -> dict[str, CellDetails]:
     """Return the facts of each cell by its path. `counts` are the metrics of CellDetails.counted.
 
-    `runs_by_cell` has the runs in the order of the columns of runs.
+    `runs_by_cell` has all runs by the path of their cell. Cells and runs are in the order of the columns of
+    _make_run_columns(), in which CellDetails.runs has the place of the cell's runs.
     """
     names = name_cells(results)
     cells = {}
@@ -163,39 +167,46 @@ def _describe_caches(runs: Rows) -> list[str]:
 
     Example: `Share of its files in memory: 0 % before a run, 31 % to 33 % after a run.`
     """
-    sentences = ["No cache was cleared before a run."]
+    # The method, such as drop-caches; "" for a run without clearing.
     ways = unique_values(run.get("cache_cleared_by", "") for run in runs)
     clearing = words.enumeration([way for way in ways if way])
     if clearing:
         sentences = [f"The caches were cleared before a run, by {clearing}."]
+    else:
+        sentences = ["No cache was cleared before a run."]
     texts = []
     for when in ("before", "after"):
-        # A share is from 0 to 1.
+        # The columns resident_before and resident_after have shares from 0 to 1.
         shares = _read_numbers(runs, f"resident_{when}")
         if shares:
-            text = _format_range(shares, lambda share: f"{words.significant(100 * share, 2)} %")
+            text = _format_range(shares, _format_share)
             texts.append(f"{text} {when} a run")
     if texts:
         sentences.append(f"Share of its files in memory: {', '.join(texts)}.")
     return sentences
 
 
-def _describe_server(runs: Rows) -> list[str]:
-    """Return sentences on the age of the server, and on its delayed acknowledgements; [] without a server.
+def _format_share(share: float) -> str:
+    return f"{words.significant(100 * share, 2)} %"
 
-    A delayed acknowledgement makes client and server wait for up to 40 ms. So it is time without work.
+
+def _describe_server(runs: Rows) -> list[str]:
+    """Return sentences on the age of the server, and on delayed acknowledgements of TCP; [] without a server.
+
+    A delayed acknowledgement makes client and server wait for up to 40 ms, which is time without work.
     """
     ages_s = _read_numbers(runs, "server_age_s")
     if not ages_s:
         return []
     sentence = f"The server was {_format_range(ages_s, words.significant)} s old when a run began"
-    # The column is text, as Python writes a boolean.
+    # The column has texts, as Python writes a boolean.
     if all(run.get("server_same") == "True" for run in runs):
         sentence += "; after each run it was the same process"
     sentences = [f"{sentence}."]
-    delayed = sum(number > 0 for number in _read_numbers(runs, "delayed_acks"))
-    if delayed:
-        share = f"{delayed} of {words.count_of(len(runs), 'run')}"
+    # The column has the number of delayed acknowledgements in a run.
+    delayed_runs = [number for number in _read_numbers(runs, "delayed_acks") if number > 0]
+    if delayed_runs:
+        share = f"{len(delayed_runs)} of {words.count_of(len(runs), 'run')}"
         sentences.append(f"In {share} TCP delayed an acknowledgement by 40 ms.")
     return sentences
 
@@ -213,17 +224,17 @@ def _format_range(numbers: Sequence[float], write: Callable[[float], str]) -> st
 
 
 def summarise_times(runs: Rows) -> list[float | None]:
-    """Return four times of a cell's valid runs in seconds, None for an unknown one; [] without a valid run.
+    """Return four times of a cell's valid runs in seconds, None for an unknown time; [] without a valid run.
 
-    They are the elapsed time (the geometric mean over the rounds, as in tables), the medians of the client's
-    and the server's CPU time, and the waiting: the time in which neither computed. It is below 0 if both
-    computed at once. Example: `[1.24, 0.81, 0.3, 0.13]`.
+    They are the elapsed time (the geometric mean over the rounds, as in tables), the CPU times of client and
+    server (the medians of the means of rounds), and the waiting: the time in which neither computed. The
+    waiting is below 0 if both computed at once. Example: `[1.24, 0.81, 0.3, 0.13]`.
     """
     timed = [run for run in runs if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0]
     valid = [run for run in timed if not is_invalid(run["flags"])]
     if not valid:
         return []
-    # Each round has the same weight, also if some of its runs are invalid.
+    # By rounds, so that a round has its full weight even if some of its runs are invalid.
     rounds = grouped_by(valid, lambda run: run["round"]).values()
     means = [geometric_mean(_read_numbers(members, "elapsed_s")) for members in rounds]
     elapsed = geometric_mean(means)

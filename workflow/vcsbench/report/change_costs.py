@@ -13,7 +13,7 @@ from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
 from vcsbench.advice.wishes import ANY, MeasuredWork, WorkOfChange
 from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS, UPKEEP_AXIS
-from vcsbench.formats import PACKED
+from vcsbench.formats import NOT_PACKED, PACKED
 from vcsbench.report.results import Results
 from vcsbench.systems.git_store import GIT_FORMAT, Upkeep
 
@@ -41,11 +41,12 @@ def make_estimate(results: Results) -> LoadEstimate | None:
     repository, load = _find_largest_load(results)
     if not load:
         return None
+    # The bytes by format and packing: {"f7": {"nopack": 36700160}}.
     sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for context in results.contexts:
         facts = context["repository"]
         if facts.get("name") == repository and facts.get("bytes"):
-            # A repository in the format of the installed svnadmin has no name of a format.
+            # A repository in the format of the installed svnadmin has no name of a format: "".
             sizes[facts.get("format", "")][facts.get("packing", "")] = facts["bytes"]
     return LoadEstimate(
         revisions=load["revisions"],
@@ -57,7 +58,7 @@ def make_estimate(results: Results) -> LoadEstimate | None:
 
 
 def measured_work(results: Results) -> WorkOfChange:
-    """Return the time that loading, packing and upkeep took, by axis and value; {} without a load.
+    """Return the time that loading, packing and upkeep took, by axis and value; {} without a timed load.
 
     Example: `{("format", ANY): MeasuredWork(40.1, "5 526 revisions", False), ("packing", "pack"): ...}`. All
     formats load at once, so they share an entry. A change without a known time is missing.
@@ -90,7 +91,7 @@ def describe_costs(results: Results, axis: str) -> list[str]:
         return []
     estimate = make_estimate(results)
     sentences = _describe_sizes(estimate["bytes"], axis) if estimate else []
-    # A record of a load has the times of the packings that were made of it, too.
+    # The record of a load also has the times in which the loaded repository was packed.
     for load in _find_loads(results).values():
         revisions = words.count_of(load["revisions"], "revision")
         if axis == FORMAT_AXIS:
@@ -101,20 +102,21 @@ def describe_costs(results: Results, axis: str) -> list[str]:
             seconds = load["seconds_by_state"].get(PACKED)
         if seconds:
             duration = words.duration_from_1_s(seconds)
-            place = " in memory. A disk takes longer" if _is_in_memory(load) else ""
-            sentences.append(f"{work} took {duration}{place}.")
+            remark = " in memory. A disk takes longer" if _is_in_memory(load) else ""
+            sentences.append(f"{work} took {duration}{remark}.")
     return sentences
 
 
 def _describe_upkeep(results: Results) -> list[str]:
     """Return a sentence for each repository: `Its commands took, for 3 000 commits: one pack 2 s, ... .`
 
-    A time starts from packs as they were loaded. Pushes make the state of many packs, so it has no time.
+    The time of a state, such as one pack, is that of the commands of git that repack and index.
     """
     sentences = []
     for load in _find_loads(results).values():
         parts = []
         for upkeep, seconds in load["seconds_by_state"].items():
+            # Pushes make the state of many packs. It needs no command of upkeep, so its time says nothing.
             if upkeep != Upkeep.MANY_PACKS:
                 label = value_label(UPKEEP_AXIS, upkeep)
                 parts.append(f"{label} {words.duration_from_1_s(seconds)}")
@@ -126,27 +128,32 @@ def _describe_upkeep(results: Results) -> list[str]:
 
 
 def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[str]:
-    """Return a sentence on the bytes of each format or packing (`axis`), [] if only one is known.
+    """Return a text on the bytes of each format, or of each packing (`axis`), [] if fewer than two are known.
 
-    `sizes` has bytes by format and packing. Example: `Size of the files: f6 80.0 MiB, f7 35.0 MiB. Not
-    packed, they take more on disk.`
+    `sizes` has bytes by format and packing: `{"f6": {"nopack": 83886080, "pack": 73400320}}`. Example: `Size
+    of the files: f6 80.0 MiB, f7 35.0 MiB. Not packed, they take more on disk.`
     """
     subject = "Size of the files"
-    # The bytes of each value of the axis.
-    compared: dict[str, int] = {}
-    for format_name, size_by_packing in sizes.items():
+    size_by_value: dict[str, int] = {}
+    if axis == FORMAT_AXIS:
         # Formats are compared without packing.
-        if axis == FORMAT_AXIS and "nopack" in size_by_packing:
-            compared[format_name] = size_by_packing["nopack"]
-        # Packings are compared in the first format that has both.
-        if axis == PACKING_AXIS and len(size_by_packing) > 1 and not compared:
-            compared.update(size_by_packing)
-            if format_name:
-                subject += f" of {format_name}"
-    if len(compared) < 2:
+        for format_name, size_by_packing in sizes.items():
+            if NOT_PACKED in size_by_packing:
+                size_by_value[format_name] = size_by_packing[NOT_PACKED]
+    else:
+        # Packings are compared in the first format that has several.
+        for format_name, size_by_packing in sizes.items():
+            if len(size_by_packing) > 1:
+                size_by_value.update(size_by_packing)
+                # The format of the installed svnadmin has no name.
+                if format_name:
+                    subject = f"Size of the files of {format_name}"
+                break
+    if len(size_by_value) < 2:
         return []
     texts = [
-        f"{value_label(axis, value)} {words.size(size)}" for value, size in sorted(compared.items())
+        f"{value_label(axis, value)} {words.size(size)}"
+        for value, size in sorted(size_by_value.items())
     ]
     # Files take whole blocks on a disk. A repository that is not packed has many small files, so it takes
     # more than their length.

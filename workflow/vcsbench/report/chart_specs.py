@@ -70,14 +70,16 @@ def factor_ticks(low: float, high: float) -> list[float]:
 
     An example: 0.5, 1, 2, 5 and 10 for an axis from 0.4 to 12.
     """
+    # The number of powers of ten that the axis covers, such as 1.5 from 0.4 to 12.
     decades = math.log10(high / low)
-    digits = [1.0, 2.0, 5.0]
-    # With 1, 2 and 5, the labels of more than three decades would overlap, and less than half a decade would
-    # have one label or none.
     if decades > 3:
+        # More labels would overlap.
         digits = [1.0]
     elif decades < 0.5:
+        # With 1, 2 and 5 only, the axis would have one label or none.
         digits = [1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 8.0, 9.0]
+    else:
+        digits = [1.0, 2.0, 5.0]
     powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
     # Without rounding, 3 x 0.1 is 0.30000000000000004.
     ticks = [float(f"{digit * 10.0**power:.6g}") for power in powers for digit in digits]
@@ -113,13 +115,14 @@ def _factor_axis(field: str, title: str | list[str], values: Iterable[float | No
 def _row_axis(records: Sequence[Record]) -> altair.Y:
     """Return the vertical axis: a row for each different `label` of the records, the first one at the top.
 
-    A line break in a label breaks its text, too.
+    A line break in a label begins a new line of the drawn text.
     """
     labels = unique_values(str(record["label"]) for record in records)
     axis = altair.Axis(
         labelLimit=LABEL_WIDTH,
-        # Browsers and vl-convert measure texts with different fonts.
+        # A fixed width, because browsers and vl-convert measure texts with different fonts.
         minExtent=LABEL_WIDTH,
+        # Vega draws a list of texts as lines.
         labelExpr="split(datum.label, '\\n')",
         ticks=False,
         domain=False,
@@ -161,9 +164,10 @@ def pick_filter(axes: Iterable[str], compared: str = "") -> str:
     # Without an axis, every row fits.
     tests = ["true"]
     for axis in axes:
-        fits = f"!datum['{axis}'] || datum['{axis}'] === pick_{axis}"
         if axis == compared:
             fits = f"datum.baseline === pick_{axis} || datum.candidate === pick_{axis}"
+        else:
+            fits = f"!datum['{axis}'] || datum['{axis}'] === pick_{axis}"
         tests.append(f"(pick_{axis} === '{ANY}' || {fits})")
     return " && ".join(tests)
 
@@ -203,23 +207,18 @@ def forest_chart(
     """
     records = [_forest_record(row) for row in rows]
     baseline, candidate = sides
-    # An unknown end of an interval is 0, which has no effect on the axis.
-    ends = [end for row in rows for end in (row.pair.ratio, row.pair.low, row.pair.high)]
+    # All numbers that the axis should show. An unknown end of an interval is 0, which _factor_axis() leaves
+    # out.
+    factors: list[float | None] = []
+    for row in rows:
+        factors += [row.pair.ratio, row.pair.low, row.pair.high]
     x_title: str | list[str] = f"← {baseline} faster | {candidate} faster →"
-    # A longer title would be cut at the ends of the plot, so it has two lines.
+    # A longer title would be cut at the ends of the plot, so two lines replace it.
     if len(x_title) > TITLE_LINE:
         x_title = [f"← {baseline} faster", f"{candidate} faster →"]
-    x = _factor_axis("ratio", x_title, ends)
+    x = _factor_axis("ratio", x_title, factors)
     y = _row_axis(records)
-    # Each style of a row has a colour for the dot's line and one for its inside. The page explains them below
-    # the chart, so the chart needs no legend.
-    styles = list(DOT_COLOURS)
-    line_colours = [line for line, _ in DOT_COLOURS.values()]
-    inside_colours = [inside for _, inside in DOT_COLOURS.values()]
-    stroke_scale = altair.Scale(domain=styles, range=line_colours)
-    fill_scale = altair.Scale(domain=styles, range=inside_colours)
-    stroke = altair.Color("style:N", scale=stroke_scale, legend=None)
-    fill = altair.Fill("style:N", scale=fill_scale, legend=None)
+    stroke, fill = _dot_colours()
     titles = {"case": "Case", "result": "Result", "interval": "95 % interval", "note": "Notes"}
     tooltip = _tooltip({f"{field}:N": title for field, title in titles.items()})
 
@@ -241,9 +240,10 @@ def forest_chart(
     texts = fitting_rows.mark_text(
         align="left", baseline="middle", limit=TEXT_WIDTH, color=INK, lineBreak="\n"
     ).encode(x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip)
-    # All rows are as high as the one with most lines.
+    # All rows are as high as the row with most lines. `further_lines` excludes the first line of a text.
     texts_of_rows = [str(record[key]) for record in records for key in ("label", "result")]
     further_lines = max(text.count("\n") for text in texts_of_rows)
+    # A later layer covers an earlier one: the grey band is behind everything.
     chart = (
         altair.layer(band, _line_at_1(), whiskers, points, texts)
         .add_params(*_pick_parameters(picks))
@@ -257,6 +257,21 @@ def forest_chart(
     return Chart(name, title, _specification(chart))
 
 
+def _dot_colours() -> tuple[altair.Color, altair.Fill]:
+    """Return the colours of a dot's line and of its inside, by the `style` of its row (DOT_COLOURS).
+
+    The page explains them below the chart, so the chart needs no legend.
+    """
+    styles = list(DOT_COLOURS)
+    line_colours = [line for line, _ in DOT_COLOURS.values()]
+    inside_colours = [inside for _, inside in DOT_COLOURS.values()]
+    line_scale = altair.Scale(domain=styles, range=line_colours)
+    inside_scale = altair.Scale(domain=styles, range=inside_colours)
+    line = altair.Color("style:N", scale=line_scale, legend=None)
+    inside = altair.Fill("style:N", scale=inside_scale, legend=None)
+    return line, inside
+
+
 def _forest_record(row: CardRow) -> Record:
     """Return a row of a forest plot: texts, the ratio, and the interval's ends.
 
@@ -267,9 +282,8 @@ def _forest_record(row: CardRow) -> Record:
     1.24, "low": 1.2, "high": 1.28, "style": "candidate", "result": "f7 1.2x faster, 1.24 s | 1.00 s", ...}`.
     """
     pair = row.pair
-    result = row.text
-    if row.times:
-        result = f"{row.text}, {' | '.join(row.times)}"
+    # The times of baseline and candidate, if they are known.
+    result = f"{row.text}, {' | '.join(row.times)}" if row.times else row.text
     return {
         **row.where,
         "label": "\n".join(textwrap.wrap(row.label, LABEL_LINE)),
@@ -290,11 +304,12 @@ def _forest_record(row: CardRow) -> Record:
 def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     """Return a plot with a row for each finding, in the given order, on one axis of factors."""
     # All numbers that the axis should show, None for each that is unknown.
-    ends: list[float | None] = []
+    factors: list[float | None] = []
     for dot in dots:
-        ends += [dot.published, dot.measured]
-        ends += [dot.low, dot.high, dot.expected_low, dot.expected_high]
-    domain = factor_domain(ends)
+        factors += [dot.published, dot.measured]
+        factors += [dot.low, dot.high, dot.expected_low, dot.expected_high]
+    # The ends of the axis, at which open ranges end, too.
+    domain = factor_domain(factors)
     records = [_finding_record(dot, domain) for dot in dots]
     fields = ("statement", "verdict", "expected", "published", "measured", "interval")
     tooltip = _tooltip({f"{name}:N": name.capitalize() for name in fields})
@@ -311,7 +326,7 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
         shape="diamond", size=110, color=INK, fill="white", opacity=1
     ).encode(x=altair.X("published_at:Q"), tooltip=tooltip)
     measured = base.mark_point(size=70, color=INK, fill=INK, opacity=1).encode(
-        x=_factor_axis("measured_at", "factor, logarithmic", ends), tooltip=tooltip
+        x=_factor_axis("measured_at", "factor, logarithmic", factors), tooltip=tooltip
     )
     texts = base.mark_text(align="left", color=INK).encode(
         x=altair.value(PLOT_WIDTH + TEXT_GAP), text="verdict:N", tooltip=tooltip
@@ -319,7 +334,9 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     key = "Dot: measured, with its 95 % interval. Grey bar: the expected range."
     if any(dot.published for dot in dots):
         key = f"Hollow diamond: published. {key}"
-    if any(end and not 1 / MAX_FACTOR <= end <= MAX_FACTOR for end in ends):
+    # The sentence also stands for factors below 1 / MAX_FACTOR, which are drawn at the left end.
+    beyond_axis = [each for each in factors if each and not 1 / MAX_FACTOR <= each <= MAX_FACTOR]
+    if beyond_axis:
         key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
     # A later layer covers an earlier one: the bar of the expected range is behind everything.
     chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(
@@ -336,8 +353,8 @@ def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
     """Return a finding as a row of its plot; a number that is not drawn is None.
 
     The label is the statement in lines of up to LABEL_LINE characters, and the meaning of the right side.
-    `domain` has the ends of the axis. The bar of `at least 2` ends there, and that of `at most 2` begins
-    there.
+    `domain` has the two ends of the axis: the bar of `at least 2` ends at the right one, and the bar of `at
+    most 2` begins at the left one. The texts of the tooltip (`dot.texts`) are keys, too.
 
     Example: `{"label": "f7 is twice as fast\\nabove 1x: f7 is faster", "statement": "f7 is twice as fast",
     "verdict": "weaker", "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5,
@@ -418,9 +435,10 @@ def line_chart(
 def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
     """Return a plot with a row for each cell, and in it a stroke for each round.
 
-    A stroke is at the round's distance from the cell's mean. The cell with the largest distance is first.
-    `picks` are the axes on which a reader can pick a value: the plot shows fitting cells.
+    A stroke is at the round's distance from the cell's mean, in per cent. The cell with the largest distance
+    is first. `picks` are the axes on which a reader can pick a value: the plot shows the cells that fit.
     """
+    # _row_axis() puts the cells in the order in which they first occur here.
     noisiest_first = sorted(dots, key=lambda dot: -abs(dot.deviation_pct))
     records: list[Record] = [
         {
@@ -448,9 +466,9 @@ def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
 
 
 def time_chart(seconds: Mapping[str, float]) -> Chart:
-    """Return one horizontal bar that consists of parts: `seconds` maps each part's name to its length.
+    """Return one horizontal bar that consists of parts: `seconds` has the length of each part by its name.
 
-    Example of the parts: `{"preparation": 60, "measuring": 700}`, drawn in this order.
+    Example: `{"preparation": 60, "measuring": 700}`, drawn in this order.
     """
     parts = list(seconds)
     records = [{"part": part, "seconds": round(spent, 1)} for part, spent in seconds.items()]

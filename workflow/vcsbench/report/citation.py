@@ -30,7 +30,7 @@ def cite_results(results: Results, setup: Setup) -> dict[str, str]:
     """Return the facts that identify the results of a page: `{"Study": "...", "Measured": "...", ...}`.
 
     Command and Configuration are missing if unknown. The facts depend on the results only, not on the code
-    that renders them.
+    that renders the page: `Made by` is the version that measured.
     """
     provenance = results.provenance
     measured = "Nothing."
@@ -80,7 +80,7 @@ def make_bibtex(results: Results, setup: Setup) -> str:
     lines.append(f"  title = {{{title}}},")
     # The inner braces keep BibTeX from taking this for a first name and a surname.
     lines.append("  author = {{The maintainers of vcsbench}},")
-    # Nothing may have been measured.
+    # The time of the last cell-round; None if nothing was measured.
     if setup.last:
         lines.append(f"  year = {{{setup.last.year}}},")
     lines.append(f"  note = {{{_without_braces(', '.join(notes))}}},")

@@ -55,8 +55,9 @@ def expected_rows(
         expected_row = ExpectedRow(
             keys=keys,
             cells=paths,
+            # If several cells cannot be measured, the reason of the first one is enough.
             skip=skips[0] if skips else "",
-            # Numbers of CSV files are floats.
+            # The round is a float, as all numbers of CSV files are.
             failures=tuple(f"round {row['round']:.0f}: {row['reason']}" for row in failed),
             flags=tuple(sorted(flags & INVALID)),
             is_outdated=is_outdated,
@@ -70,9 +71,9 @@ def _rows_of_grid(
 ) -> Iterator[tuple[dict[str, str], list[Row]]]:
     """Yield the keys of each row of a table, and its cells.
 
-    A comparison of formats has `{"command": "log", "candidate": "f7"}`, with the cells of the baseline and
-    the candidate. A table without a comparison (`compare` is None) has `{"command": "log", "format": "f7"}`,
-    and one cell.
+    A comparison of formats has the keys `{"command": "log", "candidate": "f7"}`, and the cells of both
+    formats, the baseline first. A table without a comparison (`compare` is None) has `{"command": "log",
+    "format": "f7"}`, and one cell.
     """
     if compare is None:
         for cell in grid:
@@ -87,8 +88,8 @@ def _rows_of_grid(
     for cell in grid:
         keys = {axis: cell[axis] for axis in other_axes}
         if compared not in axes:
-            # The table compares this run with a saved baseline, so the compared axis is the time. The
-            # baseline has no cells in this grid, so the only cell is the cell of this run.
+            # The table compares this run with a saved baseline, so the compared axis is the time. The grid
+            # has no cells of the baseline, so the only cell is that of this run.
             yield {**keys, CANDIDATE: candidates[0]}, [cell]
         elif cell[compared] in candidates:
             # A candidate without a baseline in the grid has no row.

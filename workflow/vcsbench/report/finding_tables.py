@@ -78,14 +78,14 @@ def overlaps(where: Row, other: Row) -> bool:
 def find_table(
     definition: Row, tables: Mapping[str, TableDefinition]
 ) -> tuple[str, dict[str, object]]:
-    """Return the name of the table that shows a finding's numbers, and the axis values of its places there.
+    """Return the name of the table that shows a finding's numbers, and the axis values of the rows with them.
 
-    Example: `("f6-vs-f7", {"cache": "cold", "candidate": "f7"})`. The name is "" without a table.
-    `definition` is the finding's entry in its file.
+    Example: `("f6-vs-f7", {"cache": "cold", "candidate": "f7"})`. The name is "" if no table shows the
+    numbers. `definition` is the finding's entry in its file.
     """
     where = dict(definition.get("where", {}))
     compare = definition.get("compare", {})
-    # An expectation can compare this run with a saved baseline.
+    # An expectation can compare this run with a saved baseline, whose name is `to`.
     if "to" in compare:
         name = table_name(compare["to"])
         return (name if name in tables else ""), where
@@ -96,18 +96,20 @@ def find_table(
         if candidate and metric_in(table) is metric:
             return name, {**where, CANDIDATE: candidate}
 
-    # No table compares these values. One that prints the metric itself has the numbers of both.
+    # No table compares the two values, or the finding compares nothing. A table of the metric itself, without
+    # comparisons, has the numbers.
     if compare:
         where[compare["axis"]] = [compare["baseline"], compare["candidate"]]
     names = []
     for name, table in tables.items():
-        # The metrics under the key `each` stand side by side in one table.
+        # A table with the key `each` shows several metrics side by side.
         has_metric = metric_in(table) is metric or metric.name in table.get("each", ())
         if has_metric and "compare" not in table:
             names.append(name)
-    # A table of other cells still has the metric, so it comes last: False is before True.
-    names.sort(key=lambda name: not overlaps(where, tables[name].get("where", {})))
-    return (names[0] if names else ""), where
+    # A table of other cells still has the metric, so it is better than none.
+    names_with_cells = [name for name in names if overlaps(where, tables[name].get("where", {}))]
+    choices = names_with_cells or names
+    return (choices[0] if choices else ""), where
 
 
 def _find_candidate(compare: Row, table: TableDefinition) -> str:
@@ -128,12 +130,12 @@ def _find_candidate(compare: Row, table: TableDefinition) -> str:
 
 
 def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
-    """Return a table of reversed comparisons (Reversal), None without any. The largest factor is first.
+    """Return a table of reversed comparisons (Reversal), the largest measured factor first; None without any.
 
-    Those in a place that a finding covers are left out, because the finding itself is shown as reversed. A
-    row has the texts of _reversal_texts().
+    A comparison that a finding covers is left out, because the finding itself is shown as reversed. A row has
+    the texts of _reversal_texts().
     """
-    # For each finding: the name of its table, and the axis values that it covers there.
+    # For each finding: the name of its table, and the axis values that it covers in this table.
     places_of_findings = [
         find_table(definition, results.study.tables) for definition in results.definitions.values()
     ]
@@ -141,7 +143,8 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
     for section in sections:
         covered = [where for name, where in places_of_findings if name == section.name]
         for reversal in _find_reversals(section):
-            if not any(overlaps(where, reversal.keys) for where in covered):
+            has_finding = any(overlaps(where, reversal.keys) for where in covered)
+            if not has_finding:
                 reversals.append(reversal)
     if not reversals:
         return None
@@ -153,7 +156,7 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
         title=words.count_of(len(reversals), singular, plural),
         heads=["Comparison", "Published", "Measured", "95 % interval"],
         rows=[_reversal_texts(results, reversal) for reversal in reversals],
-        numbers_from=1,
+        numbers_from=1,  # All columns but the first are aligned right.
     )
 
 
@@ -203,8 +206,8 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
         # -100 % is a time that was rounded to nothing. It has no factor.
         if published_ratio <= 0 or not comparisons.is_difference(comparison.call):
             continue
-        # The published factor of the side that is slower here: 1.2 if it was 1.2 times faster, below 1 if it
-        # was slower there, too. A ratio below 1 is of a slower candidate.
+        # The published factor of the side that is slower here: 1.2 if this side was 1.2 times faster there,
+        # below 1 if it was slower there, too. With a measured ratio below 1, this side is the candidate.
         published_factor = published_ratio if comparison.ratio < 1 else 1 / published_ratio
         if published_factor > REVERSED_FACTOR:
             reversals.append(Reversal(section, point.keys, comparison, published_ratio))

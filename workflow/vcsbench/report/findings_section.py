@@ -191,7 +191,7 @@ def make_finding_views(
 def _make_view(
     results: Results, finding: Finding, sections: Sequence[TableSection], named_flags: set[str]
 ) -> FindingView:
-    """Return a finding as the page shows it.
+    """Return a finding as the page shows it, with the numbers and the place of its table in `sections`.
 
     `named_flags` are the flags that a finding may name: the section Quality has those of nearly all runs.
     """
@@ -199,15 +199,16 @@ def _make_view(
     table, where = find_table(finding.definition, results.study.tables)
     # None if the study has no table of this metric, or if the page leaves the table out.
     section = next((section for section in sections if section.name == table), None)
-    # The words of the file, such as `least of 12 cells`. For a mean, the reader also sees how far its pairs
-    # differ.
-    pairs = row["over"]
+    # Of a mean, the reader sees how far its pairs differ: `3 pairs, 1.9x to 2.1x`. Otherwise, or with fewer
+    # than two pairs, the text is that of the row, such as `least of 12 cells`.
+    range_of_pairs = ""
     if section and expect.get("over") == "mean":
-        pairs = _describe_pairs(finding, section, where) or pairs
+        range_of_pairs = _describe_pairs(finding, section, where)
     flag_text, flags = _describe_flags(results, finding, named_flags)
     reasons, remarks = split_reasons(row)
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
+    # Words for a candidate with a ratio above 1 and below 1, such as faster and slower.
     change_words = metric_in(finding.definition).change_words
     facts = FindingFacts(
         id=row["id"],
@@ -223,7 +224,7 @@ def _make_view(
         published_interval=_describe_rounding(finding),
         published_all=_describe_all_published(finding),
         ratio=_describe_value(finding),
-        pairs=pairs,
+        pairs=range_of_pairs or row["over"],
         is_different=row["verdict"] in EXPLAINABLE,
         steps=reasons,
         notes=remarks,
@@ -250,19 +251,20 @@ def _describe_rounding(finding: Finding) -> str:
 
 
 def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) -> FindingDot | None:
-    """Return a finding for the plot of findings, None without a measured factor.
+    """Return a finding for the plot of findings; None if it has no measured factor above 0.
 
-    `facts` has its numbers as texts.
+    `facts` has the numbers of the finding as texts, `expected` its expected range.
     """
     row = finding.row
-    # Only factors share an axis, which is logarithmic: it has no place for 0.
+    # The plot has one logarithmic axis for all findings. It has no place for other units than factors, and
+    # none for 0. An unknown number is None.
     if not finding.is_factor or not finding.is_measured or not row["measured"]:
         return None
     return FindingDot(
         label=row["statement"],
         right_side=_describe_right_side(finding),
         verdict=row["verdict"],
-        # None lets the chart choose where the bar ends.
+        # With None for an open end, the chart chooses where the bar of the expected range ends.
         expected_low=expected.low if expected.low > 0 else None,
         expected_high=expected.high if math.isfinite(expected.high) else None,
         published=row["published"],
@@ -279,15 +281,16 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
 
 
 def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
-    """Return the reasons of a verdict, the most likely one first, and other remarks: sentences.
+    """Return the reasons of a verdict, the most likely one first, and remarks (sentences).
 
-    `row` is one of a file of findings. Without a reason for a difference, the only one is NO_REASON.
+    `row` is one of a file of findings. Remarks are the texts that do not explain a difference from the
+    published value. A difference that nothing explains gets the reason NO_REASON.
     """
     is_different = row["verdict"] in EXPLAINABLE
     reasons: list[ReasonText] = []
     remarks = []
     for reason in row["reasons"]:
-        # The page shows this one next to the published value.
+        # The page shows the text of this code next to the published value.
         if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
         text = texts.reason_text(reason)
@@ -295,7 +298,7 @@ def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
         if is_different and reason.code not in verdicts.EXPLAINING_CODES:
             remarks.append(f"{text}.")
             continue
-        # `smaller scale: ruby has 13 % of its published size`
+        # A text is, for example, `smaller scale: ruby has 13 % of its published size`.
         label, _, facts = text.partition(": ")
         action = texts.ACTION_TEXTS.get(reason.code, "")
         reasons.append(ReasonText(reason.code, label, facts, action))
@@ -310,17 +313,16 @@ def summarise_reasons(findings: Iterable[tuple[str, Sequence[ReasonText]]]) -> l
     `findings` has the verdict and the reasons of each finding. Example of a line: `smaller scale`, `3 weaker,
     1 reversed`, `Measure the repository at a larger scale.`
     """
-    # By the label and the action of a reason.
+    # The verdicts of all findings with a reason, by its label and action.
     verdicts_by_reason: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for verdict, reasons in findings:
         # A finding counts once, also with two reasons of one label, such as two smaller repositories.
         for label_and_action in unique_values((reason.label, reason.action) for reason in reasons):
             verdicts_by_reason[label_and_action].append(verdict)
-    most_first = sorted(verdicts_by_reason, key=lambda reason: -len(verdicts_by_reason[reason]))
+    by_frequency = sorted(verdicts_by_reason.items(), key=lambda item: len(item[1]), reverse=True)
     lines = []
-    for label, action in most_first:
-        counts = describe_verdicts(verdicts_by_reason[label, action])
-        lines.append(ReasonLine(label, counts, action))
+    for (label, action), verdicts_of_reason in by_frequency:
+        lines.append(ReasonLine(label, describe_verdicts(verdicts_of_reason), action))
     return lines
 
 
@@ -364,9 +366,10 @@ def _describe_right_side(finding: Finding) -> str:
 
 
 def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:
-    """Return the range of the pairs of a mean, from the rows of its table: `3 pairs, 1.9x to 2.1x`.
+    """Return the number of pairs of a mean, and the range of their ratios: `3 pairs, 1.9x to 2.1x`.
 
-    Return "" for fewer than two pairs. `where` selects the rows: it maps axes to a value or a list of values.
+    Return "" for fewer than two pairs. `where` selects their rows in the table of the finding, `section`: it
+    maps axes to a value or a list of values.
     """
     rows = [
         point.row
@@ -390,13 +393,14 @@ def _describe_flags(
 ) -> tuple[str, list[str]]:
     """Return the remarks on a finding's runs as a text, and the names of the flags in it.
 
-    Example: `null-log: over svn, its client does less work; not interleaved` and `["apart"]`. Without a
-    remark they are "" and []. Only flags in `named_flags` are named.
+    Example: `null-log: over svn, its client does less work; not interleaved` and `["apart"]`, the flag whose
+    label is `not interleaved`. Without a remark they are "" and []. Only flags in `named_flags` are named.
     """
     if not finding.is_measured:
         return "", []
     runs = _list_runs(results, finding)
     flags = [flag for run in runs for flag in run["flags"].split()]
+    # True if all runs read from memory. The place of files on the disk (`apart`) then does not matter.
     is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
     flag_names = name_flags(flags, named_flags, is_hot)
     parts = []

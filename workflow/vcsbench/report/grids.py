@@ -154,6 +154,7 @@ class Layout:
         """
 
         def rank(values: tuple[str, ...]) -> list[tuple[int, str]]:
+            """Return for each value its position in the order, and its text for equal positions."""
             ranks = []
             for key, value in zip(keys, values, strict=True):
                 # "" is first: the axis does not apply to the cell.
@@ -196,10 +197,11 @@ class LeftOut:
 
 
 def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]]) -> Layout:
-    """Return the layout of a table: its rows and columns from its definition, the other keys as the rest.
+    """Return the layout of a table: its rows and columns from its definition, and all other keys as `rest`.
 
-    `order` maps each axis of the study to its values in order. The compared axis of a table is replaced by
-    the key CANDIDATE.
+    `order` maps each axis of the study to its values in order. In a table of comparisons, the key CANDIDATE
+    replaces the compared axis. Example of a definition: `{"rows": ["access"], "columns": ["cache"],
+    "compare": {"axis": "format", "baseline": "f6", "candidates": ["f7", "f8"]}}`.
     """
     compare = definition.get("compare")
     compared = compare["axis"] if compare else ""
@@ -221,10 +223,10 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
 
 
 def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point], LeftOut]:
-    """Return the points outside of empty rows and columns, and how many of both are left out.
+    """Return the points outside of empty rows and columns, and the numbers of empty rows and columns.
 
     A row or column is empty if no point in it has a number. A row may be empty in one grid of the table only,
-    so each grid is looked at alone.
+    so rows and columns are counted for each grid.
     """
     shown = []
     empty_rows = 0
@@ -234,7 +236,8 @@ def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point
         filled_rows = {layout.row_of(point) for point in with_number}
         filled_columns = {layout.column_of(point) for point in with_number}
         empty_rows += len({layout.row_of(point) for point in grid} - filled_rows)
-        # A grid without any number is left out as a whole. Then readers need to know its rows only.
+        # A grid without any number is left out as a whole. It counts by its rows, and not by its columns as
+        # well.
         if with_number:
             empty_columns += len({layout.column_of(point) for point in grid} - filled_columns)
         for point in grid:
@@ -273,26 +276,27 @@ def describe_shared(points: Sequence[Point], layout: Layout) -> str:
 def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str]) -> Grid:
     """Return the grid of points that differ only in the keys of rows and columns.
 
-    `in_title` are the keys whose values are its title. An axis of the rows that has one value stands at the
-    corner. Of several others, the first one becomes a heading above groups of rows. The remaining ones label
-    the rows.
+    `in_title` are the keys whose values are the title. An axis on which all rows have the same value stands
+    at the corner of the grid. If several axes vary, the first one becomes a heading above groups of rows. The
+    other axes that vary label the rows.
     """
-    # The values of each row and column, in the order of the keys: [("svn", "f6"), ("svn", "f7"), ...].
+    # The values of each row on the keys of rows, [("svn", "f6"), ("svn", "f7"), ...], and of each column on
+    # the keys of columns.
     row_values = layout.ordered_values(points, layout.rows)
     column_values = layout.ordered_values(points, layout.columns)
-    # Labels need axes: the axis of the key CANDIDATE is the compared one.
+    # Labels need axes in place of keys: the axis of the key CANDIDATE is the compared one.
     row_axes = [layout.axis_of(key) for key in layout.rows]
     column_axes = [layout.axis_of(key) for key in layout.columns]
     rows_by_axis = [dict(zip(row_axes, values, strict=True)) for values in row_values]
     columns_by_axis = [dict(zip(column_axes, values, strict=True)) for values in column_values]
 
     varying_axes = varying(rows_by_axis, row_axes)
-    group_axis = ""
-    label_axes = varying_axes
-    # The first axis groups the rows, if another one distinguishes the rows of a group.
     if len(varying_axes) > 1:
+        # The first axis groups the rows, and the other axes distinguish the rows of a group.
         group_axis, *label_axes = varying_axes
-    # All rows have the same value of an axis that does not vary. It is "" if the axis applies to none.
+    else:
+        group_axis, label_axes = "", varying_axes
+    # The axes on which all rows have the same value. The value is "" if the axis applies to no row.
     constant = [
         (axis, value)
         for axis, value in rows_by_axis[0].items()
@@ -307,6 +311,7 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
         row = GridRow(
             group=by_axis.get(group_axis, ""),
             labels=_make_labels(by_axis, above, label_axes),
+            # None where the grid has no point.
             points=[point_at.get((values, column)) for column in column_values],
             slug=words.slug(" ".join(grid_values + values)),
             keys=dict(zip(layout.rows, values, strict=True)),
@@ -330,20 +335,19 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
 def _make_labels(
     row: Mapping[str, str], above: Mapping[str, str], axes: Sequence[str]
 ) -> list[Label]:
-    """Return the labels of a row: its values of `axes`. An axis that does not apply to it ("") has none.
+    """Return the labels of a row: its values of `axes`, without an axis that does not apply to the row ("").
 
-    `row` and the row `above` have values by axis: `{"access": "svn", "format": "f7"}`. Without a row above it
-    is {}. A label is repeated (printed in grey) if all values up to it equal those of the row above.
+    `row` and the row `above` have values by axis: `{"access": "svn", "format": "f7"}`. For the first row,
+    `above` is {}. A label is repeated (printed in grey) if the values of its axis, and of all axes of `row`
+    before it, equal those of the row above.
     """
     labels = []
     row_axes = list(row)
     for axis in axes:
         if row[axis]:
             up_to_axis = row_axes[: row_axes.index(axis) + 1]
-            is_same = bool(above) and values_in(row, up_to_axis) == values_in(above, up_to_axis)
-            # The last label distinguishes a row from the row above, so it is never grey.
-            is_last = axis == axes[-1]
-            labels.append(Label(row[axis], is_same and not is_last, axis))
+            is_repeated = bool(above) and values_in(row, up_to_axis) == values_in(above, up_to_axis)
+            labels.append(Label(row[axis], is_repeated, axis))
     return labels
 
 
@@ -376,11 +380,12 @@ def _make_headings(
     """Return a line of headings for each axis, from the values of the columns in order.
 
     Columns with the same values up to an axis share its heading: `cold` stands over `http` and `svn`.
+    `block_starts` is True for each column that begins a block (_find_block_starts).
     """
     lines = []
     for depth, axis in enumerate(axes, 1):
-        # By their values up to the axis: the number of columns. The columns are sorted, so that those with
-        # the same first values are next to each other.
+        # The numbers of columns by their first values: {("cold",): 2, ("hot",): 1} at the depth 1. Columns
+        # with the same first values are next to each other, because the columns are sorted.
         spans = Counter(column[:depth] for column in columns)
         line = []
         first_column = 0
@@ -397,13 +402,13 @@ def align_published(
     layout: Layout,
     repository_axes: Sequence[str],
 ) -> list[Point]:
-    """Return the published points in the places of the measured ones, so that both grids look alike.
+    """Return the published points in the places of the measured points, so that both grids look alike.
 
     A place without a published number gets a point with the text `·`. `repository_axes` are the axes whose
-    values are names of repositories. If the user measured only other repositories than the published ones,
-    such as his own, the place of a measured one stands for a place of each published one.
+    values are names of repositories. If no measured repository was published, such as the user's own, each
+    place of a measured point becomes a place for each published repository.
     """
-    # By axis: the published repositories that take the place of measured ones, {"repo": ["ruby", "bsd"]}.
+    # The published repositories that replace the measured ones, by axis: {"repo": ["ruby", "bsd"]}.
     substitutes: dict[str, list[str]] = {}
     for axis in repository_axes:
         published_names = unique_values(point.keys.get(axis, "") for point in published)
@@ -413,10 +418,10 @@ def align_published(
 
     keys_of_place = (*layout.rest, *layout.rows, *layout.columns)
     published_at = {values_in(point.keys, keys_of_place): point for point in published}
-    # By place, because several measured repositories have the same published places.
+    # By place, so that each place is there once: several measured repositories give the same places.
     aligned: dict[tuple[str, ...], Point] = {}
     for point in measured:
-        # Only a repository has several possible values.
+        # A replaced repository has several possible values, and each other key has one value.
         possible_values = [substitutes.get(key, [value]) for key, value in point.keys.items()]
         for values in product(*possible_values):
             keys = dict(zip(point.keys, values, strict=True))

@@ -82,15 +82,16 @@ def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row
     """Return the HTML of the index. `entries` are those of read_entries, the newest page first.
 
     `studies` has the name, the title and the definitions of the findings of each study. The index shows each
-    finding with the verdict of the newest page of its study, `not measured` without one.
+    finding with the verdict of the newest page of its study, or `not measured` if this page lacks it.
     """
-    # By study: the file and the facts of its newest page.
+    # By study: the file and the facts of its newest page, which is the first one.
     newest: dict[str, tuple[str, PageFacts]] = {}
     for file, facts in entries.items():
         if facts and facts.study not in newest:
             newest[facts.study] = (file, facts)
     views = []
     for name, title, definitions in studies:
+        # A study without a page has no file, and no measured findings.
         file = ""
         findings_of_page: dict[str, FindingFacts] = {}
         if name in newest:
@@ -98,6 +99,7 @@ def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row
             findings_of_page = {finding.id: finding for finding in facts.findings}
         findings = []
         for definition in definitions:
+            # The default verdict is `not measured`.
             not_measured = FindingFacts(definition["id"], definition["statement"])
             findings.append(findings_of_page.get(definition["id"], not_measured))
         views.append(StudyView(name, title, file, findings))

@@ -36,8 +36,8 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
     rows = [row for view in cards for row in view.rows]
     if not rows:
         return []
-    faster = "the change is faster; in a chart, the side on the right"
-    slower = "the change is slower; in a chart, the side on the left is faster"
+    faster = "the change is faster; in a chart, the recommended side (if there is none, the right side) is faster"
+    slower = "the change is slower; in a chart, the other side is faster"
     equal = f"any difference is shown to be below {min_effect_pct:g} %"
     bounded = (
         f"any difference is shown to be below {BOUNDED_MARGINS * min_effect_pct:g} %; "
@@ -82,10 +82,10 @@ def explain_cache_states(operations: Sequence[AxisValues]) -> list[tuple[str, st
 
 
 def list_words(results: Results) -> dict[str, str]:
-    """Return the words of the page with their meanings: verdicts, general words, and values of the grid.
+    """Return the words of the page with their meanings: verdicts, terms, and values of the grid.
 
-    Verdicts are left out on a page without findings. Example of a value: `{"not packed": "... (nopack in
-    commands and files)"}`.
+    Verdicts are left out on a page without findings. Terms are general, or of a measured version control
+    system. Example of a value: `{"not packed": "... (nopack in commands and files)"}`.
     """
     meanings: dict[str, str] = {}
     if results.findings or results.expectations:
@@ -95,6 +95,7 @@ def list_words(results: Results) -> dict[str, str]:
     meanings |= vocabulary.terms
     # A study of trees has contexts without a repository, and so without a system.
     repositories = [context["repository"] for context in results.contexts if context["repository"]]
+    # The key `system` is missing for Subversion.
     for system in unique_values(facts.get("system", SUBVERSION.name) for facts in repositories):
         meanings |= vocabulary.system_terms.get(system, {})
     for axis in results.order:

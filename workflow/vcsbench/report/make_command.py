@@ -95,8 +95,10 @@ def parse_command(command_line: str) -> MakeCommand:
     # A run with this option or with `--config measure=nothing` only made the report.
     parser.add_argument("--report-only", action="store_true")
     parser.add_argument("--config", "-C", nargs="*", action="extend", default=[])
+    # `arguments` are the words that the parser does not know, such as `-k`.
     known, arguments = parser.parse_known_args(list(options))
 
+    # The other settings of --config are repeated.
     settings = [setting for setting in known.config if setting != f"measure={NOTHING}"]
     if settings:
         arguments += ["--config", *settings]

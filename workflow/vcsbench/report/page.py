@@ -236,16 +236,20 @@ def _describe_answers(
 ) -> AnswerSection:
     """Return the section of answers: a reader's picks, the cards, and the next runs.
 
-    The answers are decided here for each combination of picks. The script of the page only shows the answers
-    of the combination that the reader picked.
+    A pick is a value that the reader has, such as the format f6. A card is a question with its answer, such
+    as which format is best. The answers are decided here for each combination of picks. The script of the
+    page only shows the answers of the combination that the reader picked.
     """
     advice = results.advice
+    # Comparisons whose published result is the opposite of the measured one.
     opposites = find_opposites(results, tables)
     cards = answers.make_card_views(results, opposites)
     picks = find_picks(results, cards)
+    # The values that can be picked: {"format": ["f6", "f7"], "access": ["http", "svn"]}.
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
     # originals() leaves out duplicates, which are second measurements of cells for the noise.
     combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
+    # An operation is a command with a state of the caches, such as the cold log.
     operations = find_operations(results, cards)
     pick_answers = make_pick_answers(
         advice, combinations, list(values_by_axis), operations, opposites
@@ -256,16 +260,20 @@ def _describe_answers(
         values_now = {pick.axis: pick.preset for pick in picks if pick.preset}
         wishes = find_wishes(advice, values_now, measured_work(results))
     next_steps: Sequence[summary.NextStep] = []
+    # Without a measured run, there is nothing to improve.
     if originals(results.measurements):
         next_steps = summary.suggest_next_steps(results, results.command)
     disturbed_share = summary.disturbed_share(results.valid_runs)
-    number_in_cards = sum(len(view.rows) for view in cards)
+    # A row of a card is a comparison.
+    comparisons_in_cards = sum(len(view.rows) for view in cards)
     return AnswerSection(
         wishes=wishes,
+        # The page prints a link to the findings behind this text.
         condition=page_texts.describe_condition(results, setup) if results.findings else "",
         min_effect=f"{advice.min_effect_pct:g} %",
         picks=picks,
         labels=_label_values(results),
+        # The estimate scales the costs of a change to the reader's number of revisions.
         estimate=make_estimate(results) if any(view.costs for view in cards) else None,
         cards=cards,
         pick_answers=pick_answers,
@@ -277,7 +285,7 @@ def _describe_answers(
         less_work=advice.less_work,
         disturbed=summary.describe_disturbance(disturbed_share),
         is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED_SHARE,
-        uncertain=page_texts.describe_uncertain(results, number_in_cards, next_steps),
+        uncertain=page_texts.describe_uncertain(results, comparisons_in_cards, next_steps),
         next_steps=next_steps,
         commands=_list_commands(results),
         own_command="" if results.own_repository else OWN_COMMAND,
@@ -315,18 +323,21 @@ def _describe_findings(
 ) -> FindingSection:
     """Return the section of findings and expectations.
 
-    Without a finding, the page has no table of other reversed comparisons either. Findings are published
-    statements, expectations those of the user (`results.checks`).
+    A finding is a verdict on a published statement, an expectation a verdict on a statement of the user. A
+    comparison is reversed if its published result is the opposite of the measured one.
     """
     make_views = findings_section.make_finding_views
+    # `definitions` and `checks` have the statements, by the id of each verdict.
     views = make_views(results, results.findings, results.definitions, tables)
     expectations = make_views(results, results.expectations, results.checks, tables)
+    # `steps` are the reasons of a verdict, with what to do about them (ReasonText).
     reasons = [(view.verdict, view.steps) for view in views]
     return FindingSection(
         views=views,
         by_verdict=grouped_by(views, lambda view: view.verdict),
         meanings=findings_section.MEANINGS,
         reasons=findings_section.summarise_reasons(reasons),
+        # Comparisons that no finding covers. Without any finding, the page has no such table.
         reversed=make_reversed_table(results, tables) if views else None,
         compared=compare_conditions(setup.conditions, results.study),
         expectations=expectations,
@@ -334,12 +345,14 @@ def _describe_findings(
 
 
 def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSection]) -> TablePart:
-    """Return the tables, and for measured and published numbers their machine and year, as far as known.
+    """Return the tables, the titles of those without a section, and the origin of both numbers of a cell.
 
-    A table without a section is listed by its title.
+    The origin has the machine and the year, as far as known: `here, 2026` for measured numbers, `2014, SAN`
+    for published ones.
     """
     study = results.study
     measured_where = [words.enumeration(setup.host_names)]
+    # The year of the last cell-round. None was measured if `last` is None.
     if setup.last:
         measured_where.append(str(setup.last.year))
     published_where = []

@@ -29,8 +29,8 @@ def make_charts(
 ) -> list[Chart]:
     """Return all charts of a page that have data.
 
-    They are, in this order: a forest plot of each card, all findings, line plots, the noise, and the use of
-    time. `picks` are the axes on which a reader can pick a value.
+    They are, in this order: a forest plot of each card, one plot of all findings, line plots, the noise, and
+    the use of time. `picks` are the axes on which a reader can pick a value.
     """
     charts = []
     for view in cards:
@@ -51,6 +51,7 @@ def make_charts(
         order = [str(verdict) for verdict in MEANINGS]
         dots.sort(key=lambda dot: order.index(dot.verdict))
         chart = chart_specs.findings_chart(dots)
+        # The key, which explains the marks, also has the verdicts of the findings without a dot.
         charts.append(replace(chart, key=f"{chart.key}{_describe_undrawn(findings)}"))
     charts += _make_level_charts(results)
     charts += _make_history_charts(results)
@@ -79,7 +80,8 @@ def _describe_undrawn(findings: Sequence[FindingView]) -> str:
 def _make_level_charts(results: Results) -> list[Chart]:
     """Return a line plot of each table that the study shows over an axis, such as the number of clients.
 
-    The axis is the key `over` of the table. The other axes with several values distinguish the lines.
+    The key `over` of the table's definition has this axis, the horizontal one. The other axes with several
+    values distinguish the lines.
     """
     charts = []
     for name, definition in results.study.tables.items():
@@ -88,7 +90,7 @@ def _make_level_charts(results: Results) -> list[Chart]:
         rows = [row for row in results.tables.get(name, []) if words.is_number(row.get("value"))]
         if not over or not rows:
             continue
-        # Values that are not in the table would leave gaps on the axis of the chart.
+        # Only these values are places on the horizontal axis. Other values would leave gaps.
         present = {row[over] for row in rows}
         line_axes = varying(rows, [axis for axis in results.order if axis != over])
         metric = metric_in(definition)
@@ -114,6 +116,7 @@ def _make_history_charts(results: Results) -> list[Chart]:
     """
     study = results.study
     points = results.history.get("points", [])
+    # The names of the saved baselines and of this run, the oldest first.
     times = [time["name"] for time in results.history.get("times", [])]
     if len(times) < 2:
         return []
@@ -162,15 +165,16 @@ def _make_round_dots(results: Results) -> list[RoundDot]:
         for number, members in grouped_by(runs, lambda run: run["round"]).items():
             logs = [math.log(run["elapsed_s"]) for run in members]
             log_means[int(number)] = math.fsum(logs) / len(logs)
-        # Each round has the same weight, also if some of its runs are invalid.
-        cell_mean = math.fsum(log_means.values()) / len(log_means)
+        # A mean of the rounds, not of the runs: some runs of a round may be invalid.
+        cell_log_mean = math.fsum(log_means.values()) / len(log_means)
         where = {axis: runs[0][axis] for axis in axes if runs[0].get(axis)}
         for number, log_mean in log_means.items():
             dot = RoundDot(
                 label=labels.case_label(where, label_axes),
                 where=where,
                 number=number,
-                deviation_pct=100 * math.expm1(log_mean - cell_mean),
+                # expm1(x) is exp(x) - 1, here: the round's mean / the cell's mean - 1.
+                deviation_pct=100 * math.expm1(log_mean - cell_log_mean),
                 seconds=labels.seconds(math.exp(log_mean)),
             )
             dots.append(dot)

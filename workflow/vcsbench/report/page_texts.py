@@ -45,6 +45,7 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
             return ["No result is up to date."]
         return ["Nothing has been measured."]
     conditions = setup.conditions
+    # Any part may be unknown: _join() leaves out each that is "".
     storage = f"on {conditions.storage}" if conditions.storage else ""
     repositories = _join(", ", [conditions.repositories, storage])
     subjects = _join("; ", [repositories, conditions.parts])
@@ -54,10 +55,11 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     machine = f"on {conditions.machine}" if conditions.machine else ""
     time = ""
     if setup.first and setup.last:
-        length = words.duration((setup.last - setup.first).total_seconds())
-        # The user's limit in minutes counts all steps of a session.
         if results.account.taken_s:
+            # The user's limit in minutes counts all steps of a session, so the page shows the time of all.
             length = f"{words.duration(results.account.taken_s)} with preparation and report"
+        else:
+            length = words.duration((setup.last - setup.first).total_seconds())
         time = f"{words.day(setup.last)}, {length}"
     runs = count_runs(results.measurements, " (a command with all its settings)")
     measuring = _join("; ", [_join(" ", [systems, machine]), time, runs])
@@ -72,7 +74,7 @@ def describe_cold(results: Results) -> str:
 
 
 def _describe_cold_reads(runs: Rows) -> str:
-    """Return a sentence on the bytes that cold runs read, "" if none is known to read from a device.
+    """Return a sentence on the bytes that `runs`, the cold ones, read; "" if none is known to read a device.
 
     Example: `Cold runs read 2.10 MiB to 40.0 MiB from the device: 15.0 MiB to 210 MiB for each second of the
     command.`
@@ -95,14 +97,15 @@ def _describe_cold_reads(runs: Rows) -> str:
 def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
     """Return a sentence on the cold cells that take no longer than warm ones, "" without such a cell.
 
-    Such a cell shows little about other storage, because a cache below this machine may have answered.
-    Example: `2 of 6 cold cells take no longer than warm ones (within 10 %): ...`.
+    A cold cell as fast as a warm one shows little about other storage: a cache below this machine may have
+    answered. Example: `2 of 6 cold cells take no longer than warm ones (within 10 %): ...`.
     """
     margin = 1 + results.advice.min_effect_pct / 100
-    compared = 0
-    as_fast = 0
+    # A group has the runs of cells that differ in the state of the caches only. The sentence counts
+    # each group as one cold cell, also if the group has several cold states.
+    compared_groups = 0
+    groups_as_fast = 0
     other_axes = [axis for axis in results.order if axis != CACHE_AXIS]
-    # A group has the runs of cells that differ in the state of the caches only.
     for group in grouped_by(runs, lambda run: values_in(run, other_axes)).values():
         cold_means: list[float] = []
         warm_means: list[float] = []
@@ -110,13 +113,15 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
             means = cold_means if cache_state(state).is_cold else warm_means
             means.append(geometric_mean([run["elapsed_s"] for run in members]))
         if cold_means and warm_means:
-            compared += 1
+            compared_groups += 1
+            # The fastest cold state and the slowest warm state are compared.
             if min(cold_means) <= max(warm_means) * margin:
-                as_fast += 1
-    if not as_fast:
+                groups_as_fast += 1
+    if not groups_as_fast:
         return ""
+    number = f"{groups_as_fast} of {words.count_of(compared_groups, 'cold cell')}"
     return (
-        f"{as_fast} of {words.count_of(compared, 'cold cell')} take no longer than warm ones (within "
+        f"{number} take no longer than warm ones (within "
         f"{results.advice.min_effect_pct:g} %): the storage, or a cache below this machine (host, "
         "controller), answers so fast that they say little about a slower disk."
     )
@@ -130,13 +135,13 @@ def _join(separator: str, parts: Sequence[str]) -> str:
 def _list_build_versions(results: Results) -> list[str]:
     """Return each build with its versions: `trunk 1.15.0`, in the order of the axis of builds.
 
-    A client and a server of different versions give `mixed 1.14.2, 1.15.0`. Return [] for a study without
-    builds.
+    A client and a server of different versions give `mixed 1.14.2, 1.15.0`. A build without a known version
+    is left out. Return [] for a study without an axis of builds.
     """
     versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}
     for context in results.contexts:
         build = context["build"]
-        # Without the axis, the only build has no name.
+        # Without the axis, the only build has no name, and `versions` is empty.
         name = build.get("name", "")
         if name not in versions:
             continue
@@ -160,15 +165,17 @@ def describe_condition(results: Results, setup: Setup) -> str:
     """
     published = results.study.published
     storage = setup.conditions.storage
-    is_cold = any(cache_state(run.get("cache")).is_cold for run in results.measurements)
+    is_cold = any(cache_state(run.get(CACHE_AXIS)).is_cold for run in results.measurements)
     # Results of the user's own repository are not meant to reproduce published ones.
     if results.own_repository or not published or not storage or not is_cold:
         return ""
     repositories = [context["repository"] for context in results.contexts]
     differences = []
+    # "SSD" is in "ext4 (SSD)".
     if published.storage not in storage:
         differences.append(f"on other storage (published: {published.storage})")
-    # The scale is the size as a share of the original: 0.13. A real repository has no scale, or None.
+    # The scale is the size as a share of the original: 0.13. A smaller scale than the published one is fewer
+    # revisions. A real repository has no scale, or None.
     scales = [repository.get("scale") for repository in repositories]
     if any(scale is not None and scale < published.scale for scale in scales):
         differences.append("with more revisions")
@@ -213,10 +220,10 @@ def count_skipped(results: Results) -> int:
 
 
 def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep]) -> list[str]:
-    """Return sentences on the comparisons without an answer, [] if all are answered.
+    """Return sentences on the comparisons without an answer, [] if none is too small or undecided.
 
     `in_cards` is the number of comparisons that the cards show: the tables can have more. `steps` are the
-    advised next runs. Without a run of more rounds among them, a sentence says that these would not help.
+    advised next runs. If none of these runs has more rounds, a sentence says that more rounds do not help.
     """
     account = results.account
     counts = account.count_results()
@@ -254,12 +261,13 @@ def describe_time(account: Account) -> list[str]:
         start_and_report = round(account.taken_s) - sum(seconds.values())
         steps = [f"{step} {words.group_digits(number)} s" for step, number in seconds.items()]
         timed = words.group_digits(round(account.timed_s))
-        # "waiting" is the last step, so the brackets explain it.
+        # The last step is "waiting", which `(between cell-rounds)` explains.
         sentences.append(
             f"All sessions took {words.duration(account.taken_s)}: {', '.join(steps)} (between "
             f"cell-rounds), start and report about {start_and_report} s. The timed runs are "
             f"{timed} s of the measuring."
         )
+    # `why` is "" if the last session was interrupted, or had a number of rounds.
     if account.count_results().total() and account.why in WHY_ENDED:
         limit = "" if account.minutes is None else f" of {words.duration(60 * account.minutes)}"
         reason = WHY_ENDED[account.why].format(limit=limit)
@@ -270,8 +278,8 @@ def describe_time(account: Account) -> list[str]:
 def describe_limits(results: Results, setup: Setup) -> list[str]:
     """Return sentences on the limits of the page's numbers.
 
-    First come the limits of measured commands (the key `caveat`), then the limits of the axes with their
-    measured values.
+    First come the limits of measured commands (the key `caveat`), then the limits of the axes (Axis.limits),
+    and last a limit that each page has.
     """
     study = results.study
     limits = []
@@ -279,7 +287,7 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
     for name, command in study.commands.items():
         if name in measured_commands and command.caveat:
             limits.append(f"{name}: {command.caveat}")
-    # A limit of an axis can depend on the values of others, so all values are collected first.
+    # The values of each axis. A limit of an axis can depend on other axes, so all are collected first.
     measured = {}
     for axis in study.axes:
         values = unique_values(cell.get(axis, "") for cell in results.grid)
@@ -298,24 +306,25 @@ def make_history_table(history: Row) -> PlainTable | None:
     changes since then: `("now", "21 November 2026", "here", "old", "4 faster, 2 equal", "kernel 6 to 7")`.
     `history` is the file results/history/<study>.json (baseline_comparison.make_history).
     """
-    times = history.get("times", [])
-    if len(times) < 2:
+    # An entry is a baseline or this run.
+    entries = history.get("times", [])
+    if len(entries) < 2:
         return None
     rows = []
-    for time in times:
-        first, last = words.moment(time["first"]), words.moment(time["last"])
+    for entry in entries:
+        first, last = words.moment(entry["first"]), words.moment(entry["last"])
         period = words.period(first, last) if first and last else ""
-        hosts = words.enumeration(unique_values(time["hosts"]))
+        hosts = words.enumeration(unique_values(entry["hosts"]))
         # The number of comparisons by outcome: {"faster": 4, "equal": 2}.
-        calls = time["calls"].items()
+        calls = entry["calls"].items()
         outcomes = ", ".join(
             f"{number} {texts.CALL_TEXTS[call]}" for call, number in calls if number
         )
-        changed = "; ".join(time["changed"])
-        # The first baseline of a host has none before it, so its last two columns stay empty.
-        if time["before"]:
+        changed = "; ".join(entry["changed"])
+        # The first baseline of a host has none before it, so its last three columns stay empty.
+        if entry["before"]:
             outcomes = outcomes or "not comparable"
             changed = changed or "nothing known"
-        rows.append((time["name"], period, hosts, time["before"], outcomes, changed))
+        rows.append((entry["name"], period, hosts, entry["before"], outcomes, changed))
     heads = ["Saved", "Measured", "Host", "Compared with", "Comparisons", "Changed"]
     return PlainTable("Saved baselines", heads, rows)

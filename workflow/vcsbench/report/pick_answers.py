@@ -77,8 +77,8 @@ class ChangeView:
     """A part of the table: the change, its results, its price and the way back.
 
     `lead` is `Step 1: pack the repository.`, and `anchor` is the place of the card on the page. `conditions`
-    are sentences on when to take an optional step. `opposites` is one on published results that advise
-    against it. `cost` and `undo` are sentences. A sentence is "" for a change that has none.
+    are sentences on when to take an optional step. `opposites` is one on published results that are the
+    opposite. `cost` and `undo` are sentences. A sentence is "" for a change that has none.
     """
 
     lead: str
@@ -172,11 +172,11 @@ def make_pick_answers(
     operations: Sequence[AxisValues],
     opposites: Sequence[Reversal] = (),
 ) -> list[PickAnswer]:
-    """Return the answers for each combination of picks, in the same order.
+    """Return the answers for each of the `combinations` of picks, in the same order.
 
-    `axes` are those on which a reader can pick a value. An operation is a command with a state of the caches:
-    `{"command": "log", "cache": "cold"}`. `opposites` are comparisons whose published results are the
-    opposite.
+    A combination is `{"format": "f6", "access": "svn"}`: what a reader has. `axes` are those on which a
+    reader can pick a value. An operation is a command with a state of the caches: `{"command": "log",
+    "cache": "cold"}`. `opposites` are comparisons whose published result is the opposite of the measured one.
     """
     # An `aggregate` card has one answer over all cells, so it is the same for all picks.
     cards = [card for card in advice.cards if not card.question.aggregate]
@@ -186,6 +186,7 @@ def make_pick_answers(
     margin = 1 + advice.min_effect_pct / 100
     answers = []
     for picks in combinations:
+        # The changes that are worth it for this reader, in order (steps), and the others.
         plan = steps.plan_steps(advising_cards, picks, margin, advice.workload)
         table = _make_table(advice, plan, operations, margin)
         views = [_make_change_view(table, change, opposites) for change in table.changes]
@@ -245,16 +246,17 @@ def _label_operation(operation: AxisValues) -> str:
 def _make_change_view(
     table: ChangeTable, change: ValueChange, opposites: Sequence[Reversal]
 ) -> ChangeView:
-    """Return the part of the table for a change.
+    """Return the part of the table for a change: a step of the plan, or an optional change.
 
-    After the last of several steps of the plan, a row shows their effect together.
+    The part of the last step also has a row with the effect of all steps together, if there are several.
     """
     number = table.number_of(change)
     is_step = number in table.step_numbers
     rows = _make_proof_rows(table, change)
+    # The last step. 0 is no number of a change.
     if number == max(table.step_numbers, default=0):
         rows += _make_row_of_all_steps(table)
-    # A value without an action of its own has neither price nor way back.
+    # A value without an action of its own has neither price nor way back: both are "".
     action = change.card.question.actions.get(change.value, CardAction())
     title = action.title or f"change to {labels.value_label(change.axis, change.value)}"
     name = f"Step {number}" if is_step else f"Step {number} (optional)"
@@ -263,7 +265,7 @@ def _make_change_view(
         conditions=[] if is_step else _describe_conditions(table, change),
         opposites=_describe_opposites(table, change, opposites),
         anchor=anchor_of(change.card),
-        # The table has no place for commands in another font.
+        # Backticks mark commands, and the table has no other font for them.
         cost=action.cost.replace("`", ""),
         undo=action.undo.replace("`", ""),
         rows=rows,
@@ -276,6 +278,7 @@ def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
     Labels are `as you are` (the picks) and `after packed` (after some steps). If nothing is picked, the only
     row is `all cases`.
     """
+    # The first state has the picks alone, each other one the values after some steps.
     present = table.plan.states[0]
     rows = []
     for state in table.shown_states:
@@ -302,10 +305,10 @@ def _label_state(state: AxisValues, present: AxisValues) -> str:
 
 
 def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
-    """Return a row with the effect of all steps of the plan together.
+    """Return one row with the effect of all steps of the plan together, [] for fewer than two steps.
 
-    Return [] for a single step, and if the effect is not measured. It is measured only for a reader with a
-    pick on each axis of a step, because otherwise no single cell is compared.
+    Return [] also if that effect was not measured. For a reader without a pick on the axis of a step, several
+    measured combinations fit the state before the steps, so none of them is compared.
     """
     if len(table.step_numbers) < 2:
         return []
@@ -330,11 +333,11 @@ def _make_cells(table: ChangeTable, outcomes: Sequence[Outcome]) -> list[list[Ch
 
 
 def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
-    """Return a chip for each effect of a change among its outcomes for one operation.
+    """Return a chip (a coloured text) for each effect of a change on one operation.
 
     An outcome belongs to a single case, such as log over svn or log over http. Outcomes with the same effect
-    share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If an axis tells them from
-    the others, its values stand in place of the numbers: `svn: 1.7x faster`.
+    share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If an axis tells these two
+    from the third one, its values stand in place of the numbers: `svn: 1.7x faster`.
     """
     chips = []
     for effect, members in grouped_by(outcomes, lambda outcome: outcome.effect).items():
@@ -351,10 +354,11 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
 
 
 def _name_distinction(members: Sequence[Outcome], others: Sequence[Outcome]) -> str:
-    """Return the values of the first axis that tells some outcomes from the others: `http, svn`.
+    """Return the values of the first axis that tells the outcomes `members` from the `others`: `http, svn`.
 
-    No other outcome has one of these values. Of the changed axis, they are the values before the change.
-    Return "" without such an axis, or if the members have too many values to list.
+    No other outcome has one of these values. Of the changed axis, they are the values before the change. An
+    axis with MAX_PARTS values or more is skipped, because they are too many to list. Return "" without an
+    axis.
     """
     wheres = [{**outcome.where, **outcome.before} for outcome in members]
     wheres_of_others = [{**outcome.where, **outcome.before} for outcome in others]
@@ -362,8 +366,8 @@ def _name_distinction(members: Sequence[Outcome], others: Sequence[Outcome]) -> 
         values = unique_values(where.get(axis, "") for where in wheres)
         values_of_others = {where.get(axis, "") for where in wheres_of_others}
         # "" is the value of an axis that does not apply. It has no label.
-        has_labels = "" not in values and len(values) < labels.MAX_PARTS
-        if has_labels and values_of_others.isdisjoint(values):
+        can_be_listed = "" not in values and len(values) < labels.MAX_PARTS
+        if can_be_listed and values_of_others.isdisjoint(values):
             return ", ".join(labels.value_label(axis, value) for value in values)
     return ""
 
@@ -394,15 +398,15 @@ def _describe_times(outcomes: Sequence[Outcome]) -> str:
 def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
     """Return sentences on when to make a change that is no step: `Only if you can stop commits for a load.`
 
-    A change that is faster for some operations and slower for others names them first: `It speeds up cold
-    log.`, `It slows cold export over http.`
+    For a change that is faster for some operations and slower for others, these come first: `It speeds up
+    cold log.`, `It slows cold export over http.`
     """
     sentences = []
     if change.worth is Worth.DEPENDS:
         faster = _operations_with(change, ChangeEffect.FASTER)
         slower = _operations_with(change, ChangeEffect.SLOWER)
-        # The user's workload already weighs the operations. And an operation that is faster in one case and
-        # slower in another would be named on both sides.
+        # No operations are named in two cases. A user's workload already weighs them. Or an operation is
+        # faster in one case and slower in another, so it would be named on both sides.
         if table.advice.workload or faster.keys() & slower.keys():
             sentences.append("It speeds up some commands and slows others.")
         else:
@@ -416,9 +420,10 @@ def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
 
 
 def _operations_with(change: ValueChange, effect: ChangeEffect) -> dict[OperationKey, str]:
-    """Return the labels of the operations on which a change has an effect somewhere: `cold log`.
+    """Return the labels of the operations on which a change has an effect in some case, by operation.
 
-    If the change has the effect over one access only, the label has it: `cold export over http`.
+    Example: `{(("command", "log"), ("cache", "cold")): "cold log"}`. If the change has the effect over one of
+    several accesses only, the label names this access: `cold export over http`.
     """
     by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
     label_by_operation = {}
@@ -436,7 +441,7 @@ def _operations_with(change: ValueChange, effect: ChangeEffect) -> dict[Operatio
 def _describe_opposites(
     table: ChangeTable, change: ValueChange, opposites: Sequence[Reversal]
 ) -> str:
-    """Return a sentence on published results that advise against a change, "" without any.
+    """Return a sentence on published results of a change that are the opposite of the measured ones, or "".
 
     Only results of cases that the table shows count. Example: `The published result is the opposite: export
     over http, server cache warm (f6): 1.6x slower then, 2.9x faster here.`
@@ -458,14 +463,14 @@ def _describe_opposites(
 def _make_remarks(
     plan: StepPlan, cards: Sequence[Card], picks: AxisValues, margin: float
 ) -> list[tuple[str, str]]:
-    """Return headings with their texts, for all that is not in the table of changes.
+    """Return headings with their texts: ("No reason to change", "packing: packed (cold log equal)").
 
-    Headings come from HEADINGS for changes that are not worth it, then NOT_COMPARED and NOT_MEASURED for
-    cards without a case that fits the picks. Texts of one heading are joined by `; `.
+    The texts are about changes that are not in the table, because they are not worth it or undecided. They
+    are also about cards without a case that fits the picks (NOT_COMPARED and NOT_MEASURED).
     """
     remarks: defaultdict[str, list[str]] = defaultdict(list)
     for change in plan.others:
-        # Changes that are worth it are in the table.
+        # HEADINGS lacks the changes that are worth it, which are in the table, and those without an outcome.
         if change.worth in HEADINGS:
             remarks[HEADINGS[change.worth]].append(_describe_change(change, picks, margin))
     for card in cards:
@@ -489,33 +494,32 @@ def _describe_change(change: ValueChange, picks: AxisValues, margin: float) -> s
     for operation, outcomes in by_operation.items():
         effects = ", ".join(chip.text for chip in _make_chips(outcomes, margin))
         results.append(f"{_label_operation(dict(operation))} {effects}")
-    values = labels.value_label(change.axis, change.value)
     present = picks.get(change.axis)
-    if present:
-        values = f"{labels.value_label(change.axis, present)} to {values}"
-    return f"{labels.axis_label(change.axis)}: {values} ({'; '.join(results)})"
+    values = [present, change.value] if present else [change.value]
+    change_text = " to ".join(labels.value_label(change.axis, value) for value in values)
+    return f"{labels.axis_label(change.axis)}: {change_text} ({'; '.join(results)})"
 
 
 def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> CardAnswer:
     """Return the answer of a card for the picks.
 
-    Its sentence ends with a remark in two cases. The card keeps the picked value, but the table changes it:
-    `In the steps above, if you take the other steps: packed.` Or the answer over all cases is another one:
-    `Over all cases: yes: cold log 2.4x faster.`
+    Two remarks can follow its sentence. If the card keeps the picked value, but a change in the table does
+    not: `In the steps above, if you take the other steps: packed.` If the answer over all cases is another
+    one: `Over all cases: yes: cold log 2.4x faster.`
     """
     axis = card.question.axis
     answer = card.answer_for(picks) if picks else card.answer
     sentences = [answer.sentence]
-    # If nothing changes, it is best to keep the value. After the other steps, another value can be better.
+    # If nothing else changes, it is best to keep the value. After other steps, another value can be better.
     if answer.value and answer.value == picks.get(axis):
-        changes_of_axis = [change for change in table.changes if change.axis == axis]
-        for change in changes_of_axis:
-            is_step = table.number_of(change) in table.step_numbers
-            condition = "if you take the other steps"
-            if change.condition and not is_step:
-                condition = f"only if {change.condition}"
-            label = labels.value_label(axis, change.value)
-            sentences.append(f"In the steps above, {condition}: {label}.")
+        for change in table.changes:
+            if change.axis == axis:
+                # Only a change that is no step has a condition.
+                condition = "if you take the other steps"
+                if change.condition:
+                    condition = f"only if {change.condition}"
+                label = labels.value_label(axis, change.value)
+                sentences.append(f"In the steps above, {condition}: {label}.")
     if picks and card.answer.short != answer.short:
         sentences.append(f"Over all cases: {card.answer.short}: {card.answer.effect}.")
     return CardAnswer(anchor_of(card), answer.kind, answer.short, " ".join(sentences), answer.value)

@@ -61,8 +61,8 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
     """Return the axes on which a reader can pick a value, in the order of the study.
 
     They are the axes with at least two values that can be measured here, without the command, the repository
-    and COMPARED_AXES. The first axes are taken until there are MAX_COMBINATIONS combinations. Return [] if
-    all cards are aggregates: these have one answer over all cells, whatever the reader picks.
+    and COMPARED_AXES. Axes are taken from the first on, up to MAX_COMBINATIONS combinations. Return [] if all
+    cards are aggregates: these have one answer over all cells, whatever the reader picks.
     """
     if all(view.card.question.aggregate for view in cards):
         return []
@@ -80,8 +80,8 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
         combinations *= len(values) + 1
         if combinations > MAX_COMBINATIONS:
             break
-        # The first value of these axes is the present state of the user's own repository. The access or the
-        # network is no state of it: its users may have any.
+        # The first value of an axis in STATE_AXES is the present state of the user's own repository. Other
+        # axes, such as the access, have no present value: different users may have different ones.
         is_known = bool(results.own_repository) and axis in STATE_AXES
         pick = Pick(
             axis=axis,
@@ -97,8 +97,8 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisVal
     """Return the operations that the cards compare, in the order of the grid.
 
     An operation has the values of the axes command and cache: `{"command": "log", "cache": "cold"}`. Rows of
-    aggregate cards do not count. Nobody runs the commands of svnbench at work, so the result has them only if
-    it would be empty without them.
+    aggregate cards do not count. Nobody runs the commands of svnbench at work, so the result has their
+    operations only if there are no others.
     """
     axes = [axis for axis in results.order if axis in (results.study.command_axis, CACHE_AXIS)]
     compared: set[tuple[str, ...]] = set()
@@ -106,7 +106,7 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisVal
         if not view.card.question.aggregate:
             compared.update(values_in(row.where, axes) for row in view.rows)
     operations = []
-    # Cells of the same operation differ on other axes.
+    # Many cells have the same operation: they differ on other axes.
     for values in unique_values(values_in(cell, axes) for cell in results.grid):
         if values in compared:
             operations.append(_without_empty(dict(zip(axes, values, strict=True))))
@@ -119,31 +119,34 @@ def list_command_lines(
 ) -> dict[str, str]:
     """Return the timed command of each operation, by the operation's label: `{"cold log": "svn log -v URL"}`.
 
-    `commands` has each command with its arguments, where words in braces differ between cells:
-    `("log", "{svn} log -v {url}")`. A command without arguments gives "".
+    `commands` has the name and the command line of each command, where words in braces differ between cells:
+    `("log", "{svn} log -v {url}")`. An operation whose command is not among them gets "".
     """
-    arguments = dict(commands)
+    command_lines = dict(commands)
     lines = {}
     for operation in operations:
-        command_line = arguments.get(operation.get(COMMAND_AXIS, ""), "")
-        # The first word in braces is a program, `{svn}`. The others are places that each cell fills in.
+        command_line = command_lines.get(operation.get(COMMAND_AXIS, ""), "")
+        # The first word is the program: `{svn}` becomes `svn`. Later words in braces are places that each
+        # cell fills in: `{url}` becomes `URL`.
         program, _, rest = command_line.partition(" ")
-        places = re.sub(r"\{(\w+)\}", lambda word: word[1].upper(), rest)
-        line = f"{program.strip('{}')} {places}".strip()
+        arguments = re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), rest)
+        line = f"{program.strip('{}')} {arguments}".strip()
         lines[labels.case_label(operation, list(operation))] = line
     return lines
 
 
 def label_situations(results: Results) -> list[SituationRow]:
-    """Return each situation of the advice with a label of the values on which situations differ.
+    """Return each situation of the advice with a label, such as `cold log over http`.
 
-    A situation with one choice only has no best one, and is left out.
+    The label has the values of the axes on which the situations differ. A situation with one choice only,
+    such as a single format, has no best choice, and is left out.
     """
     situations = [
         situation
         for situation in results.advice.situations
         if situation.why is not WhyNoBest.ONE_CHOICE
     ]
+    # The axes with several values among the situations.
     shown = varying([situation.where for situation in situations], results.order)
     rows = []
     for situation in situations:

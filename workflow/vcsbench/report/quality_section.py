@@ -82,6 +82,7 @@ def describe_quality(results: Results) -> list[str]:
         sentences.append(noise)
     sentences.append(_describe_duplicates(results))
     sentences.append(METHOD)
+    # The table of flags lists all other flags with their cells.
     for use in _count_flags(runs):
         if use.is_summed_up:
             meaning = explain_flag(use.flag, results.thresholds)
@@ -194,16 +195,17 @@ def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
 def _make_fixed_cost_table(results: Results) -> PlainTable:
     """Return the table of the fixed cost of each cell: its parts in seconds, and its share of the time.
 
-    The fixed cost is the start-up of the command: its time on an empty repository, and waits for delayed
-    acknowledgements. Example of a row: `("cold log", "0.020 s", "0.040 s", "0.060 s", "60 %")`.
+    The fixed cost is the time of the command on an empty repository, and the median wait of the cell's runs
+    for delayed acknowledgements. Example of a row: `("cold log", "0.020 s", "0.040 s", "0.060 s", "60 %")`.
     """
     runs = [
         run for run in originals(results.measurements) if words.is_number(run.get("fixed_share"))
     ]
+    # The axes whose values distinguish the cells.
     shown = varying(runs, list(results.order))
     rows = []
     for members in grouped_by(runs, lambda run: run["cell"]).values():
-        # All runs of a cell have the same fixed cost.
+        # All runs of a cell have the same fixed cost, which includes the waits.
         first_run = members[0]
         total_s = float(first_run["fixed_cost_s"])
         waits_s = median(acknowledgement_s(run) for run in members)
@@ -219,17 +221,17 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
 def _make_work_table(results: Results) -> PlainTable:
     """Return the table of the output of the commands, which shows whether valid runs did the same work.
 
-    A row has a value of each axis on which the work depends. Then come the output of most runs, their number,
-    and the number of other runs: `("log", "ruby", "6 000 revisions", "30", "0")`.
+    A row has a value of each axis on which the work depends. Then come the output of most runs, the number of
+    these runs, and the number of other runs: `("log", "ruby", "6 000 revisions", "30", "0")`.
     """
     axes = same_work.work_axes(results.study.axes)
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
     rows = []
     for values, members in grouped_by(valid, lambda run: values_in(run, axes)).items():
-        # The work of a run is a text that identifies its output, "" if unknown. The keys number the runs.
+        # By a number for each run: its work, a text (JSON) that identifies the output, "" if unknown.
         works = {number: run.get("work", "") for number, run in enumerate(members)}
-        # The runs with the most frequent output. There are none if two outputs are equally frequent, or if no
-        # output is known.
+        # The numbers of the runs with the most frequent output. There are none if two outputs are equally
+        # frequent, or if no output is known.
         agreeing = same_work.majority(works)
         # All agreeing runs have the same output, so any of them shows it.
         output = same_work.figures_of(works[min(agreeing)]) if agreeing else "unknown"
@@ -252,10 +254,10 @@ def _describe_duplicates(results: Results) -> str:
     if the difference is unknown.
     """
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
-    # Standard deviations of logarithms, which need two rounds of a cell and its duplicate.
+    # The standard deviations between cells and duplicates, in logarithms. They need two rounds of both.
     deviations = []
     for name, rows in results.tables.items():
-        # Tables that compare with a saved baseline are the keys of `notes`. They compare no duplicates.
+        # `notes` has the tables that compare with a saved baseline. These compare no duplicates.
         is_of_study = name not in results.notes
         if is_of_study and name_in(results.study.tables[name]) == DEFAULT_METRIC:
             numbers = [row.get("duplicate_sd") for row in rows]
@@ -264,7 +266,7 @@ def _describe_duplicates(results: Results) -> str:
         return NO_DUPLICATES
     verb = "has" if len(duplicates) == 1 else "have"
     subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
-    # A deviation of 0.02 of logarithms is about 2 %.
+    # The sentence has the largest deviation of all tables. 0.02 in logarithms is about 2 %.
     largest_pct = 100 * math.expm1(max(deviations))
     if not largest_pct:
         return f"{subject}. They differ by no more than the rounds scatter."

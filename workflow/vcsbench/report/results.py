@@ -188,21 +188,23 @@ def read_records(
 ) -> list[dict[str, Any]]:
     """Return the rows of a CSV file, [] if it is missing: `{"repo": "007", "ratio": 1.5, "low": None}`.
 
-    Values of NUMBER_COLUMNS become floats, or None if empty, infinite or NaN. Those of the columns `texts`
-    stay texts. Raise UserError for another text in a column of numbers, for a missing one of the `columns`,
-    and for a file that is not CSV.
+    Values of NUMBER_COLUMNS become floats, or None if empty, infinite or NaN. Values of all other columns,
+    and of the columns `texts`, stay texts. Raise UserError if a number cannot be read, if one of the needed
+    `columns` is missing, and if the file is not CSV.
     """
     if not Path(path).exists():
         return []
     required = list(columns)
     rows: list[dict[str, Any]] = list(read_rows(path, DELETE_AND_RUN, columns=required))
-    # In measurements, a row without its round or run is damaged. In other files they may be empty.
+    # Only measurements need both columns `round` and `run`, and a row without one of these is damaged. In
+    # other files, they may be empty.
     never_empty = RUN_COLUMNS if RUN_COLUMNS.issubset(required) else frozenset()
     for row in rows:
         for name in (NUMBER_COLUMNS & row.keys()).difference(texts):
             text = row[name]
             try:
                 number = float(text or "nan")
+                # Reported like a text that float() refuses.
                 if name in never_empty and not math.isfinite(number):
                     raise ValueError
             except ValueError:
@@ -231,8 +233,8 @@ def read_results(
     `baselines` are the names of the saved baselines. The other arguments are fields of Results.
     """
     name = study.name
-    # In a study file, a table may compare the value "first" of an axis with the "rest". Here it has the
-    # values themselves.
+    # In a study file, a table may compare the value "first" of an axis with the "rest". In the result, the
+    # table has the values themselves.
     tables = resolved_tables(study, order)
     for baseline in baselines:
         # The table of a baseline is laid out as the study's table of elapsed time.
@@ -310,8 +312,10 @@ def read_verdicts(folder: Path, kind: str, study: str) -> list[dict[str, Any]]:
     for row in rows:
         text = row["reasons"] or "[]"
         try:
+            # Damaged JSON raises ValueError here.
             row["reasons"] = REASONS.validate_json(text)
-            # The texts are made later, where an error could not name the damaged file. So each is tried here.
+            # The page makes the texts later, where an error could not name the damaged file. So each text is
+            # tried here. A missing or wrong value raises any of the errors below.
             for reason in row["reasons"]:
                 reason_text(reason)
         except (ValueError, LookupError, TypeError, AttributeError):
@@ -387,7 +391,7 @@ def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
 
 
 def _read_loads(folder: Path) -> dict[str, Row]:
-    """Return the record of the slowest load of each repository (records.LoadRecord), by its name.
+    """Return the record of each repository's slowest load (records.LoadRecord), by the repository's name.
 
     `seconds_by_state` is added, the longest time for each packing or upkeep: `{"ruby": {"revisions": 5526,
     "seconds": 40.1, "loaded_in": "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`.
@@ -397,11 +401,11 @@ def _read_loads(folder: Path) -> dict[str, Row]:
     loads: dict[str, Row] = {}
     for repository, paths_of_formats in grouped_by(paths, lambda path: path.parent.name).items():
         records = [_read_json(path) for path in paths_of_formats]
-        # All formats load at the same time, so the slowest one is the time of the whole load.
+        # All formats load at the same time, so the time of the slowest one is that of the whole load.
         slowest = max(records, key=lambda record: record["seconds"])
         seconds_by_state: dict[str, float] = {}
         for path in sorted((folder / "packed" / repository).glob("*.json")):
-            # A record of an earlier version has no times of single states.
+            # A record by an earlier version of vcsbench has no times of single states.
             for state, seconds in _read_json(path).get("seconds_by_state", {}).items():
                 seconds_by_state[state] = max(seconds, seconds_by_state.get(state, 0.0))
         loads[repository] = {**slowest, "seconds_by_state": seconds_by_state}
@@ -412,7 +416,7 @@ def _read_node_changes(folder: Path, study: str) -> list[str]:
     """Return sentences on the nodes of a cluster that were lost or rejected.
 
     Example: `n2 was lost. Measured again on n1: log/ruby`. `log/ruby` is a block: cells that are measured on
-    the same node. Blocks of other studies are left out.
+    the same node. Blocks of other studies are left out. Rejected nodes are listed for each study.
     """
     # A block in the files is `<study>/<block>`.
     prefix = f"{study}/"

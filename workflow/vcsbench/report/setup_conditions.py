@@ -60,11 +60,13 @@ class UsedSubject(NamedTuple):
 
 
 def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
-    """Return the conditions of the cell-rounds whose records are `contexts`."""
+    """Return the conditions of the cell-rounds whose records are `contexts`. Each text is "" if unknown."""
     subjects = [subject for context in contexts for subject in list_subjects(context, study)]
     machines = unique_values(summarise_machine(context["host"]) for context in contexts)
     storages = unique_values(_summarise_storage(context) for context in contexts)
+    # By the name of a program: {"svn": "1.14.2", "hyperfine": "1.18.0"}.
     versions = list_versions(contexts)
+    # `Subversion 1.14.2`, for each version control system that was measured.
     systems = [
         f"{name} {versions[program]}"
         for program, name in SYSTEM_PROGRAMS.items()
@@ -118,6 +120,7 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
         # The first cell-round stands for all.
         facts = members[0].facts
         is_generated = facts.get("source") == "generated"
+        # Such as ["5,526 revisions", "46.0 MiB"].
         sizes = []
         if facts.get("youngest"):
             is_subversion = facts.get("system", SUBVERSION.name) == SUBVERSION.name
@@ -126,13 +129,14 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
         # The content of a generated history does not have the size of the real one.
         if facts.get("bytes") and not is_generated:
             sizes.append(words.size(facts["bytes"]))
-        text = ", ".join(sizes)
-        # The size as a share of the original.
+        # The size as a share of the original, from 0 to 1; None for a real repository.
         scale = facts.get("scale")
+        share = ""
         if study.published and scale is not None and scale < 1:
             published = study.published.revisions.get(name)
             whole = f"published {words.count_of(published, 'revision')}" if published else "whole"
-            text = f"{text} ({100 * scale:.2g} % of the {whole})".strip()
+            share = f"({100 * scale:.2g} % of the {whole})"
+        text = f"{', '.join(sizes)} {share}".strip()
         title = f"{name} (generated)" if is_generated else name
         texts.append(f"{title}: {text}" if text else title)
     return texts
@@ -141,22 +145,26 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
 def _describe_reads(contexts: Rows, study: Study) -> list[str]:
     """Return a text for each number of revisions that commands read: `log and dump read 601 revisions`.
 
-    A run of a command can read fewer revisions than another one, so its largest number counts. Commands that
-    read all revisions of a repository are left out.
+    The run of a command that read most revisions counts. A command that reads all revisions of a repository,
+    or none, is left out for this repository.
     """
-    youngest: defaultdict[str, int] = defaultdict(int)  # by repository
-    most_read: defaultdict[tuple[str, str], int] = defaultdict(int)  # by command and repository
+    # By repository: its number of revisions.
+    youngest: defaultdict[str, int] = defaultdict(int)
+    # By command and repository: the most revisions that a run has read.
+    most_read: defaultdict[tuple[str, str], int] = defaultdict(int)
     for context in contexts:
         name = context["repository"].get("name", "")
         youngest[name] = max(youngest[name], context["repository"].get("youngest", 0))
         command = study.command_name(context["axes"])
         for run in context["runs"]:
+            # The work of a run has its figures, such as {"revisions": 601, "bytes": 4096}.
             number = (run["work"] or {}).get("revisions", 0)
             most_read[command, name] = max(most_read[command, name], number)
     commands_by_number: defaultdict[int, list[str]] = defaultdict(list)
     for (command, name), number in most_read.items():
         if 0 < number < youngest[name]:
             commands_by_number[number].append(command)
+    # A command is listed once, also if it reads the same number of several repositories.
     return [
         _describe_commands(unique_values(commands), "read", words.count_of(number, "revision"))
         for number, commands in commands_by_number.items()
@@ -166,13 +174,15 @@ def _describe_reads(contexts: Rows, study: Study) -> list[str]:
 def _describe_writes(contexts: Rows, study: Study) -> list[str]:
     """Return a text for each number of files that commands write: `export writes 606 files, 4.81 MiB`.
 
-    The largest run of a command counts. Commands that write no new files, such as an update, are left out.
+    The run of a command that wrote most files counts. Commands that write no new files, such as an update,
+    are left out.
     """
     # By command: the files and their bytes.
     largest: dict[str, tuple[int, int]] = {}
     for context in contexts:
         command = study.command_name(context["axes"])
         definition = study.commands.get(command)
+        # A target is removed before each run, so all of its files are new.
         if definition is None or definition.output != "target":
             continue
         for run in context["runs"]:
@@ -181,6 +191,7 @@ def _describe_writes(contexts: Rows, study: Study) -> list[str]:
                 size = (work["files"], work.get("bytes", 0))
                 largest[command] = max(size, largest.get(command, size))
     texts = []
+    # Commands that write the same share a text.
     for (files, length), commands in grouped_by(largest, lambda name: largest[name]).items():
         text = words.count_of(files, "file")
         if length:
@@ -256,7 +267,6 @@ def compare_conditions(measured: SetupConditions, study: Study) -> PlainTable | 
     published = study.published
     if not published:
         return None
-    published_network = ON_NETWORK if published.server else ON_ONE_MACHINE
     conditions = [("Repositories", published.size, measured.repositories)]
     # A tree has no history.
     if measured.history:
@@ -266,10 +276,15 @@ def compare_conditions(measured: SetupConditions, study: Study) -> PlainTable | 
     conditions.append(("Machine", published.machine, measured.machine))
     conditions.append(("Rounds", words.count_of(published.rounds, "round"), measured.rounds))
     if measured.network or published.server:
+        published_network = ON_NETWORK if published.server else ON_ONE_MACHINE
         conditions.append(("Network", published_network, measured.network))
+    rows = []
+    # An unknown condition is "".
+    for name, in_publication, here in conditions:
+        rows.append((name, in_publication or "not published", here or "none"))
     return PlainTable(
         title="Published and measured set-up",
         heads=["", "Published", "Measured"],
-        rows=[(name, then or "not published", now or "none") for name, then, now in conditions],
+        rows=rows,
         note="A verdict says what was measured on this set-up, not that the published result was wrong.",
     )

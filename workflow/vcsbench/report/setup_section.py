@@ -88,7 +88,10 @@ class Setup:
 
 
 def describe_setup(results: Results) -> Setup:
-    """Return the setup of a study's runs. Without contexts, its lists and texts are empty."""
+    """Return the setup of a study's runs, from the contexts of its cell-rounds.
+
+    Without contexts, its lists are empty, and the times of the first and last cell-round are None.
+    """
     study = results.study
     contexts = results.contexts
     hosts = [context["host"] for context in contexts]
@@ -111,9 +114,10 @@ def describe_setup(results: Results) -> Setup:
 def _list_facts(
     results: Results, conditions: SetupConditions, starts: Sequence[datetime]
 ) -> list[Fact]:
-    """Return the facts in the order of the page, each with a value or more.
+    """Return the facts in the order of the page, each with at least one value.
 
-    Cell-rounds add their values to the same facts. Example: `Fact("Storage", ["disk: ext4, ...", ...])`.
+    `starts` are the known times of cell-rounds. Cell-rounds add their values to the same facts, each value
+    once. Example: `Fact("Storage", ["disk: ext4, ...", ...])`.
     """
     contexts, study = results.contexts, results.study
     runs = words.count_of(sum(len(context["runs"]) for context in contexts), "timed run")
@@ -142,7 +146,7 @@ def _list_facts(
 
 
 def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a cell-round as headings and values, a value "" if it lacks the fact."""
+    """Yield the facts of a cell-round as headings and values. A fact that it lacks is "" or left out."""
     host, storage, remote = context["host"], context["storage"], context["remote"]
     yield "Machine", _describe_machine(host)
     yield "Storage", _describe_storage(storage.get("name", ""), storage, host)
@@ -178,7 +182,7 @@ def _with_label(label: str, value: str | None) -> str:
 def _describe_machine(host: Row) -> str:
     """Return `here (2 cores, 4 GiB): Xeon E5, Debian 12, kernel 6.1.0, a virtual machine (kvm)`."""
     virtual = ""
-    # None is an unknown machine, "" a real one.
+    # `virtualized` has the hypervisor. It is "" for a real machine, and None if this is unknown.
     if host.get("virtualized") is not None:
         name = _name_hypervisor(host)
         virtual = f"a virtual machine ({name})" if host["virtualized"] else "not virtual"
@@ -201,7 +205,7 @@ def _name_hypervisor(host: Row) -> str:
 def _describe_storage(name: str, storage: Row, host: Row) -> str:
     """Return `disk: /var/tmp, ext4, /dev/vda1, virtual disk, scheduler none, mounted rw,relatime`.
 
-    `storage` is a record (records.StorageFacts). `host` tells whether its disk is virtual.
+    `storage` is a record (records.StorageFacts). The disk of a virtual `host` is called virtual.
     """
     if storage.get("made"):
         # The folder and the loop device exist during the measurement only, so they are not named.
@@ -268,16 +272,18 @@ def _list_nodes(contexts: Rows, study: Study) -> list[str]:
 def _list_programs(contexts: Rows, build: str) -> list[str]:
     """Return the programs of a build: `client: /t/bin/svn, 1.15.0, libraries in /t/lib, digest 0fe81425`.
 
-    The digest is of the binaries of both sides.
+    There is a text for the client and one for the server of each context. The digest is of the binaries of
+    both sides.
     """
     programs = []
     records = [context["build"] for context in contexts if context["build"].get("name") == build]
     for record in records:
-        # The access `file` has no server.
-        sides = [side for side in ("client", "server") if record.get(side)]
-        for side in sides:
-            program = record[side]
-            # Only Subversion's own libraries are recorded: None for another program, [] if it has none.
+        for side in ("client", "server"):
+            program = record.get(side)
+            # The access `file` has no server.
+            if not program:
+                continue
+            # Only Subversion's own libraries are recorded: None if they are unknown, or if there are none.
             folders = unique_values(os.path.dirname(path) for path in program["libraries"] or [])
             libraries = f"libraries in {', '.join(folders) or 'unknown folders'}"
             digest = _with_label("digest", record.get("digest", "")[:DIGEST_LENGTH])
@@ -306,13 +312,13 @@ def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
 def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
     """Return the server configurations of the contexts, with each content that their files had.
 
-    Contexts without a server, or without a name of its configuration, give none.
+    Contexts with neither a server nor the name of a configuration give none.
     """
     contexts_by_name = grouped_by(contexts, lambda context: _name_configuration(context, study))
     configurations = []
     for name, members in contexts_by_name.items():
-        # By the kind of server: its command line.
-        started: dict[str, str] = {}
+        # The command line of each kind of server: {"svnserve": "svnserve -d ..."}.
+        command_lines: dict[str, str] = {}
         # The names and contents of files. svnserve and httpd read different files of a configuration, so a
         # context has only some of them.
         files: list[tuple[str, str]] = []
@@ -320,12 +326,12 @@ def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
             files += context["server_files"].items()
             server = context["server"]
             # The command lines of a kind of server differ by their ports, so the first one stands for all.
-            if server and server["kind"] not in started:
+            if server and server["kind"] not in command_lines:
                 # sshd starts svnserve, whose command line has the options of the configuration.
                 argv = server.get("subversion_argv") or server.get("argv", [])
-                started[server["kind"]] = shlex.join(argv)
-        if name or started:
-            configurations.append(Configuration(name, unique_values(files), started))
+                command_lines[server["kind"]] = shlex.join(argv)
+        if name or command_lines:
+            configurations.append(Configuration(name, unique_values(files), command_lines))
     return configurations
 
 
@@ -339,19 +345,20 @@ def _name_configuration(context: Row, study: Study) -> str:
 
 
 def _describe_subject(subject: UsedSubject) -> list[str]:
-    """Return the description of a subject (otherwise its source), its notes, and its other facts in a line.
+    """Return a subject's description (its source if it has none), its notes, and a line of its other facts.
 
     Example: `["a copy of ruby", "2 revisions left out.", "scale 0.13, format f7, revisions 5,526"]`. Lists,
-    mappings and HIDDEN_FACTS are left out.
+    mappings and HIDDEN_FACTS are left out of the line.
     """
     facts = subject.facts
     parts = []
     for key, value in facts.items():
-        # `packed` is True or False. `packing` says the same in words.
+        # `packed` is True or False, and `packing` has the same as a word.
         is_hidden = key in HIDDEN_FACTS or (key == "packed" and "packing" in facts)
-        # Text or number. The name of the subject is in the heading.
-        is_plain = isinstance(value, (str, int, float)) and value not in ("", subject.name)
-        if is_plain and not is_hidden:
+        is_text_or_number = isinstance(value, (str, int, float))
+        # The name of the subject is in the heading already.
+        is_new = value not in ("", subject.name)
+        if is_text_or_number and is_new and not is_hidden:
             label = FACT_LABELS.get(key, axis_label(key))
             parts.append(f"{label} {_format_fact(key, value)}")
     description = str(facts.get("description") or facts.get("source") or "")

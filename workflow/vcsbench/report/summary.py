@@ -89,6 +89,7 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     """
     steps = []
     if any(row["reason"] == OUTDATED for row in results.failures):
+        # Each run measures such cells, so the last command is enough.
         effect = "measures the outdated cells again"
         steps.append(NextStep("Outdated cells", effect, command.text()))
 
@@ -107,10 +108,10 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     if gain and repositories:
         taken = words.duration(LONGER_FACTOR * results.account.taken_s)
         effect = f"runs {LONGER_FACTOR} times as long {gain}, in up to {taken}"
-        # The shell writes the file that the run then reads.
-        write = shlex.join(["printf", r"%s\n", "repositories:", *repositories])
+        # The shell prints the lines of a configuration file, which the run then reads.
+        print_lines = shlex.join(["printf", r"%s\n", "repositories:", *repositories])
         run = command.with_arguments(f"--configfile {LARGER_FILE}").text()
-        steps.append(NextStep("Longer runs", effect, f"{write} >{LARGER_FILE} && {run}"))
+        steps.append(NextStep("Longer runs", effect, f"{print_lines} >{LARGER_FILE} && {run}"))
     return steps
 
 
@@ -123,6 +124,7 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     chosen = _choose_run(runs)
     if chosen is None:
         return None
+    # A session is limited by a number of rounds, or by minutes, which include those of earlier sessions.
     if chosen.rounds is not None:
         longer = command.with_arguments(f"--config rounds={chosen.rounds}")
         remark = ""
@@ -131,11 +133,12 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
         longer = replace(command, minutes=str(minutes))
         remark = " (MINUTES is the total)"
 
-    kind = "undecided"
     # More rounds decide nearly equal comparisons, too.
     if account.count_results()[Result.BOUNDED]:
-        kind = f"{texts.RESULTS[Result.BOUNDED]} or {kind}"
-    # The first run is the present state.
+        kind = f"{texts.RESULTS[Result.BOUNDED]} or undecided"
+    else:
+        kind = "undecided"
+    # The first of the runs takes no time: it is the present state. `undecided` is the number after a run.
     total = runs[0].undecided
     if chosen.undecided:
         decided = f"{total - chosen.undecided} of the {total} {kind} comparisons"
@@ -177,7 +180,7 @@ def _forecast_runs(account: Account) -> list[LongerRun]:
 
 
 def _describe_gain(results: Results, has_more_rounds: bool) -> str:
-    """Return the gain of larger repositories, "" without any. It completes "runs 4 times as long ...".
+    """Return the gain of larger repositories as the end of "runs 4 times as long ...", "" without a gain.
 
     `has_more_rounds` is True if a run of more rounds is already advised.
     """
@@ -190,7 +193,8 @@ def _describe_gain(results: Results, has_more_rounds: bool) -> str:
         pairs = [pair for case in card.cases for pair in case.pairs]
         if card.question.aggregate and any("too-short" in pair.flags for pair in pairs):
             return "show smaller differences"
-    # More rounds do not reduce the noise between duplicates.
+    # Comparisons can stay open after any number of rounds: these do not reduce the noise between duplicates.
+    # Longer runs may reduce it.
     if results.account.count_open() and not has_more_rounds:
         return "may decide the rest"
     return ""
@@ -200,12 +204,14 @@ def _enlarge_repositories(results: Results) -> list[str]:
     """Return a line of YAML for each generated repository of the grid, with a larger scale.
 
     Each entry is complete, because it replaces the entry of config.yaml:
-    `  ruby: {source: generated, profile: ruby, scale: 0.48}`. Repositories at full scale are left out.
+    `  ruby: {source: generated, profile: ruby, scale: 0.48}`. Repositories at full scale are left out, and
+    those without a scale, which have other sources.
     """
     config = results.provenance.config
     # The user's own repository has the size that it has.
     if config.get("repository"):
         return []
+    # One of the axes of each cell has the name of its repository.
     grid_values = {value for cell in results.grid for value in cell.values()}
     lines = []
     for name, definition in config.get("repositories", {}).items():

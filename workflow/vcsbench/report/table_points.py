@@ -60,20 +60,25 @@ def measured_points(
     give. An expected row that the file lacks gives a point with the reason in place of a number. A ratio is
     printed in per cent, as it was published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
     """
-    # Without the file of the grid, no row is expected, and all rows of the table's file are shown.
-    first_row: Row = rows[0] if rows else {}
-    # All rows of a table have the same keys.
-    key_names = list(expected[0].keys if expected else comparisons.keys_of(first_row))
-    rows_of_place = grouped_by(rows, lambda row: values_in(row, key_names))
+    # The axes whose values identify a row, such as ["command", "cache", "candidate"]: the same ones for all
+    # rows of a table.
+    key_names: list[str] = []
+    if expected:
+        key_names = list(expected[0].keys)
+    elif rows:
+        # Without the file of the grid, no row is expected, and all rows of the table's file are shown.
+        key_names = list(comparisons.keys_of(rows[0]))
+    # Several rows have the same keys in a table by runs: those of the runs of one cell.
+    rows_by_keys = grouped_by(rows, lambda row: values_in(row, key_names))
     points = []
     for expected_row in expected:
-        # A table by runs has several rows of a cell. They are removed, so that only unexpected rows remain.
-        rows_of_cell = rows_of_place.pop(values_in(expected_row.keys, key_names), [])
+        # pop() removes the expected rows, so that only unexpected ones remain for the loop below.
+        rows_of_cell = rows_by_keys.pop(values_in(expected_row.keys, key_names), [])
         if not rows_of_cell:
             points.append(_point_without_row(expected_row))
         for row in rows_of_cell:
             points.append(_point_of_row(definition, row, expected_row, prints_factors))
-    for unexpected_rows in rows_of_place.values():
+    for unexpected_rows in rows_by_keys.values():
         for row in unexpected_rows:
             without_cells = ExpectedRow(comparisons.keys_of(row))
             points.append(_point_of_row(definition, row, without_cells, prints_factors))
@@ -100,17 +105,20 @@ def published_points(definition: TableDefinition, rows: Rows) -> list[Point]:
 def _point_of_row(
     definition: TableDefinition, row: Row, expected: ExpectedRow, prints_factors: bool
 ) -> Point:
-    """Return the point of a row of a table: its number with sentences and marks, or the reason for none.
+    """Return the point of a row of a table: its number with sentences and marks, or why it has no number.
 
-    `expected` has the cells of the row and their failed rounds.
+    `expected` has the paths of the row's cells, and a sentence for each of their failed rounds. A ratio is
+    printed in per cent, or with `prints_factors` as a factor: `1.2x faster`.
     """
     if not words.is_number(row["value"]):
         return _withheld_point(row, expected)
 
     flags = row["flags"].split()
+    # The pointer shows these sentences.
     sentences = [*number_sentences(row, definition), *expected.failures]
     if flags:
         sentences.append(f"Flagged {words.enumeration(flags)}.")
+    # The first mark is that of the largest deviation.
     deviation_marks = [mark for flag, mark in DEVIATION_MARKS.items() if flag in flags]
     point = Point(
         keys=comparisons.keys_of(row),
@@ -119,7 +127,7 @@ def _point_of_row(
         title=" ".join(sentences),
         mark="".join(mark for flag, mark in FLAG_MARKS.items() if flag in flags),
         deviation=deviation_marks[0] if deviation_marks else "",
-        # A row of a table by runs is only a part of its cell.
+        # A row of a table by runs is only a part of its cell, so its point does not name the cell.
         cells=() if definition.get("by") else expected.cells,
         row=row,
     )
@@ -134,21 +142,25 @@ def _with_comparison(
 ) -> Point:
     """Return the point with its comparison: deviation in per cent, printed ratio, colour, and mark.
 
-    The colour shows which side is better and how much (colour_class). It is grey (NO_DIFFERENCE_STYLE) unless
-    the comparison is called a difference. The mark is that of the outcome, in front of the marks of flags.
+    The text is the deviation (`+22`), or with `prints_factors` a factor (`1.2x faster`). The colour shows
+    which side is better and how much (colour_class). It is grey (NO_DIFFERENCE_STYLE) unless the comparison
+    is called a difference. The mark of the call stands in front of the marks of flags.
     """
+    # Baseline / candidate.
     ratio = ratio_of(comparison)
     deviation_pct = 100 * (ratio - 1)
-    # Per cent have two digits: +7.2, +12.
-    decimals = 0 if abs(deviation_pct) >= NO_DECIMALS_PCT else 1
-    text = words.percentage(deviation_pct, decimals)
     if prints_factors:
         text = labels.change(ratio, factor_words(metric))
-    colour = NO_DIFFERENCE_STYLE
+    else:
+        # Per cent have two digits: +7.2, +12.
+        decimals = 0 if abs(deviation_pct) >= NO_DECIMALS_PCT else 1
+        text = words.percentage(deviation_pct, decimals)
     if comparisons.is_difference(comparison.call):
         colour = colour_class(deviation_pct, metric.gain)
+    else:
+        colour = NO_DIFFERENCE_STYLE
     call_mark = ""
-    # A call that is undecided for too few rounds has no `~`, because its flag `low-n` has the mark `?`.
+    # A call that is undecided after too few rounds has no `~`: its flag `low-n` already has the mark `?`.
     if comparison.call and comparison.why_undecided != WhyUndecided.FEW_ROUNDS:
         call_mark = CALL_MARKS.get(comparison.call, "")
     return replace(
@@ -245,7 +257,7 @@ def colour_class(deviation_pct: float, gain: int) -> str:
 
 
 def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
-    """Return the sentences that the pointer shows on the number of a row of a table.
+    """Return the sentences that a reader sees when the pointer is on the number of a row.
 
     The number of a cell has one: `1.24 s, the geometric mean over 5 rounds.` A comparison has several, with
     its interval and its outcome (_comparison_sentences).
@@ -257,17 +269,19 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
         # Some counts, such as of system calls, come from one separate run, so no round repeats them.
         basis = "counted once"
     else:
-        statistic = "geometric mean" if metric.takes_mean else "median"
+        default_statistic = "geometric mean" if metric.takes_mean else "median"
+        # A table may ask for another statistic, such as `best`.
+        statistic = definition.get("reduce", default_statistic)
         rounds = words.count_of(int(row["n"] or 0), "round")
-        basis = f"the {definition.get('reduce', statistic)} over {rounds}"
+        basis = f"the {statistic} over {rounds}"
     return [f"{words.with_unit(row['value'], metric.unit)}, {basis}."]
 
 
 def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     """Return the sentences of a comparison: its factor, its outcome (its call), and what could be detected.
 
-    The first one is `f7: 1.2x faster (95 % interval 1.1x to 1.3x faster), over 5 rounds. time of f6 ÷ time of
-    f7 = 1.22.`
+    The first text is `f7: 1.2x faster (95 % interval 1.1x to 1.3x faster), over 5 rounds. time of f6 ÷ time
+    of f7 = 1.22.`
     """
     metric = metric_in(definition)
     comparison = ComparisonRow.of_record(row)
@@ -275,24 +289,27 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     candidate = labels.value_label(definition["compare"]["axis"], comparison.candidate)
     baseline, _ = side_labels(definition)
     ratio = ratio_of(comparison)
+    # The words for a ratio above 1 and below 1, such as ("faster", "slower").
     change_words = factor_words(metric)
     change = f"{candidate}: {labels.change(ratio, change_words)}"
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate} = {words.significant(ratio)}."
-    # A metric is counted once if it comes from one separate run, which no round repeats.
+    # With `once`, a metric is counted in one separate run, which no round repeats.
     if not has_interval(comparison):
         basis = "counted once" if metric.once else f"over {rounds}"
         return [f"{change}, {basis}; too few for an interval. {quotient}"]
 
     call_sentence = _call_sentence(comparison, candidate, metric)
+    # The counts were equal in every round, so the interval has no width.
     if comparison.is_exact:
         basis = "counted once" if metric.once else f"exact: all {rounds} count the same"
         return [f"{change}, {basis}. {quotient}", call_sentence]
 
     interval = labels.change_between(comparison.low, comparison.high, change_words)
     sentences = [f"{change} (95 % interval {interval}), over {rounds}. {quotient}", call_sentence]
-    excludes_1 = not comparison.low <= 1 <= comparison.high
-    # An interval such as 1.02x to 1.3x excludes 1, and readers wonder why that is not called a difference.
-    if comparison.call in (Call.BOUNDED, Call.UNDECIDED) and excludes_1:
+    contains_1 = comparison.low <= 1 <= comparison.high
+    # If the interval, such as 1.02x to 1.3x, does not contain 1, a reader wonders why the call is no
+    # difference.
+    if comparison.call in (Call.BOUNDED, Call.UNDECIDED) and not contains_1:
         sentences.append(CORRECTION_NOTE)
     if math.isfinite(comparison.detectable):
         detectable = labels.detectable_text(comparison.detectable)

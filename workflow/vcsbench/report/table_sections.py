@@ -184,21 +184,23 @@ def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]
 
 
 def _distance_sentence(context: Row, study: Study, command: str) -> str:
-    """Return the revisions that a command covers, with the reason if the study covers more.
+    """Return a sentence on the revisions that a command covers, with the reason if the study covers more.
 
     An example: `update-1000 of ruby covers 50 revisions, from 951 to 1 001, not 1 000: the repository has
     scale 0.05.`
     """
+    # The revision of the working copy, and the one that the command goes to.
     first, last = context["working_copy"]["revisions"]
+    covered = last - first
     repository = context["repository"]
     subject = f"{command} of {repository['name']}" if repository.get("name") else command
-    revisions = words.count_of(last - first, "revision")
+    revisions = words.count_of(covered, "revision")
     start, end = words.group_digits(first), words.group_digits(last)
     sentence = f"{subject} covers {revisions}, from {start} to {end}"
     definition = study.commands.get(command)
-    # The number of revisions by which the working copy is older in the study.
+    # The number of revisions that the command covers in the study, if the study sets it.
     expected = definition.revisions_behind if definition else None
-    if not expected or last - first >= expected:
+    if not expected or covered >= expected:
         return f"{sentence}."
     # A user's own repository has no scale.
     scale = repository.get("scale")
@@ -210,11 +212,14 @@ def _make_section(results: Results, name: str) -> TableSection:
     """Return the section of the table `name`, with its measured and published grids."""
     study = results.study
     definition = study.tables[name]
+    # None for a table that compares nothing.
     compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
-    # Ratios are printed as published, in per cent, otherwise as factors: `1.2x faster`.
+    # A table with published numbers prints ratios as published, in per cent. Others print factors, such as
+    # `1.2x faster`.
     has_published = _has_published_numbers(results, name)
     published = table_points.published_points(definition, results.published.get(name, []))
+    # The rows that the cells of the grid should give. A missing row becomes a point with the reason.
     expected = expected_rows(
         definition,
         list(study.axes),
@@ -223,22 +228,23 @@ def _make_section(results: Results, name: str) -> TableSection:
         measurements=results.measurements,
     )
     rows = results.tables.get(name, [])
-    points = table_points.measured_points(
+    measured = table_points.measured_points(
         definition, rows, expected, prints_factors=not has_published
     )
-    not_measured = _why_not_measured(points, definition)
-    if not_measured:
-        # One sentence with the reason takes the place of the grids.
-        points = []
+    not_measured = _why_not_measured(measured, definition)
+    # If all cells lack a number for the same reason, a sentence with this reason replaces the grids.
+    points = [] if not_measured else measured
     shown_points, left_out = grids.leave_out_empty(points, layout)
     pairs = _pair_grids(shown_points, published, layout, definition, study.axes_of("repositories"))
     # A run without results shows the published numbers alone.
     described = shown_points or published
+    # The sentences above the grids. A sentence that does not apply is "".
     reading = [
         _make_reading(definition, has_published),
         layout.caption(described),
         grids.describe_shared(described, layout),
     ]
+    # By reason: the places whose number is withheld, such as `cold log over svn (ruby, f7)`.
     withheld: defaultdict[str, list[str]] = defaultdict(list)
     for point in points:
         if point.reason:
@@ -319,15 +325,17 @@ def _rest_of_published(
 def _make_notes(results: Results, name: str, compared: str, points: Sequence[Point]) -> list[str]:
     """Return the notes on a table: on a saved baseline, on covered revisions, and on commands with less work.
 
-    `compared` is the axis that the table compares, "" for other tables.
+    `compared` is the axis that the table `name` compares, "" if it compares nothing.
     """
+    # Only a table that compares with a saved baseline has an entry.
     notes = list(results.notes.get(name, ()))
     commands = {results.study.command_name(row) for row in results.tables.get(name, [])}
+    # Such as `update-1000 of ruby covers 1 000 revisions, ...`.
     for command, sentences in distance_notes(results.contexts, results.study).items():
         if command in commands:
             notes += sentences
-    # Over svn, some commands of Subversion's benchmark do less work in the client, so a comparison of
-    # accesses needs a note.
+    # Over svn, the client of svnbench does less work than over http. So a comparison of accesses by its
+    # commands, such as null-log, needs a note.
     less_work = unique_values(
         point.keys["command"] for point in points if has_less_client_work(compared, point.keys)
     )
@@ -352,10 +360,11 @@ def _pair_grids(
 ) -> list[SideBySide]:
     """Return each measured grid, and next to it the published numbers in the same rows and columns.
 
-    A published grid without any number in these places is None, and one that was not measured is left out.
-    `repository_axes` are the axes whose values are names of repositories.
+    `measured` and `published` are points: numbers with their places. A measured grid without a published
+    number in its places has None next to it. Published grids that were not measured are left out, unless
+    nothing was measured. `repository_axes` are the axes whose values are names of repositories.
     """
-    # A run without results still shows the published numbers.
+    # A run without results shows all published numbers.
     if not measured:
         published_grids = _make_grids(published, layout, definition)
         return [SideBySide(grid.title, None, grid) for grid in published_grids]
@@ -363,6 +372,7 @@ def _pair_grids(
     pairs = []
     for grid in _make_grids(measured, layout, definition):
         in_grid = published_by_grid.get(layout.grid_of(grid.points[0]), [])
+        # A point for each place of the measured grid, without a number if none was published.
         aligned = grids.align_published(in_grid, grid.points, layout, repository_axes)
         published_grid = None
         if any(point.kind == PointKind.PUBLISHED for point in aligned):
@@ -375,12 +385,13 @@ def _pair_grids(
 def _make_reading(definition: TableDefinition, has_published: bool) -> str:
     """Return the explanation of a table's numbers.
 
-    Examples: `Elapsed seconds: geometric mean of the rounds.`, `f7 against f6: the geometric mean of the
+    Examples: `Elapsed seconds, geometric mean of the rounds.`, `f7 against f6: the geometric mean of the
     rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`.
     """
     metric = metric_in(definition)
+    # How a table reduces the runs of a cell to one number: "median", "best" or "worst".
+    reduction = definition.get("reduce", "median")
     if "compare" not in definition:
-        reduction = definition.get("reduce", "median")
         # The reading of a metric describes the default reduction, but no other.
         if reduction == "median":
             return metric.reading
@@ -388,9 +399,11 @@ def _make_reading(definition: TableDefinition, has_published: bool) -> str:
     baseline, candidates = table_points.side_labels(definition)
     if not has_published:
         return f"{candidates} against {baseline}: the geometric mean of the rounds' ratios."
+    # Such as `time of f6 ÷ time of f7`.
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidates}"
+    # The gain is 1 if a lower value is better, as for a time, otherwise -1.
     side = "above" if metric.gain > 0 else "below"
-    reduced_values = REDUCTIONS[definition.get("reduce", "median")]
+    reduced_values = REDUCTIONS[reduction]
     return (
         f"100 {words.TIMES_SIGN} ({quotient} {words.MINUS_SIGN} 1), in per cent: "
         f"{side} 0, {candidates} {metric.words.is_better}. "
@@ -417,17 +430,19 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
     """
     metric = metric_in(definition)
     baseline, candidates = table_points.side_labels(definition)
+    # The factors at which the next colour begins: 1.05, 1.1, ..., 4.
     steps = table_points.COLOUR_STEPS
-    # The ratios baseline / candidate at which a colour begins: from 1/4 to 1/1.05, and from 1.05 to 4.
-    better_baseline = [1 / step for step in reversed(steps)]
+    # As ratios baseline / candidate: from 1/4 to 1/1.05, and from 1.05 to 4.
+    below_1 = [1 / step for step in reversed(steps)]
     swatches = []
-    for ratio in [*better_baseline, *steps]:
+    for ratio in [*below_1, *steps]:
         deviation_pct = 100 * (ratio - 1)
         edge = words.percentage(deviation_pct) if has_published else factor(at_least_1(ratio))
         swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))
     # The swatch in the middle has no colour: factors below the first step.
     swatches.insert(len(steps), Swatch("", ""))
-    # If a higher value is better (gain -1), a ratio above 1 is a better baseline, which belongs to the left.
+    # The better baseline belongs to the left. If a higher value is better, as for a throughput (gain -1), the
+    # baseline is better if the ratio is above 1.
     if metric.gain < 0:
         swatches.reverse()
     better = metric.words.better
@@ -437,18 +452,20 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
 def _make_key(
     points: Sequence[Point], definition: TableDefinition, has_published: bool
 ) -> list[tuple[str, str]]:
-    """Return the signs that occur in a table, with their meanings: `("≈", "equal: ...")`.
+    """Return the signs of a table with their meanings: `("≈", "equal: ...")`.
 
-    First come pictograms of cache states, then marks of numbers, the printed form of numbers, and texts of
-    places without a number.
+    First come the pictograms of cache states and the marks that occur, then the printed form of numbers, the
+    texts of places without a number, and the sign of runs that are far from the median of their cell.
     """
     caches = {point.keys.get("cache", "") for point in points}
     signs = pictograms().items()
     key = [(sign, value_label("cache", cache)) for cache, sign in signs if cache in caches]
+    # `mark` has one character for each mark of a number.
     marks = {mark for point in points for mark in point.mark}
     key += [(mark, meaning) for mark, meaning in MARK_MEANINGS.items() if mark in marks]
     if "compare" in definition:
-        # Only tables with published numbers print per cent, and only comparisons of times have cards.
+        # PER_CENT_KEY explains per cent in the table next to factors on cards (the answers on the page). Only
+        # a table with published numbers prints per cent, and only comparisons of times have cards.
         has_cards = compares(definition, definition["compare"]["axis"])
         is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
         if has_cards and has_published and is_large:
@@ -459,6 +476,7 @@ def _make_key(
     key.append(NOTHING_KEY)
     kinds = {point.kind for point in points}
     absent_texts = table_points.ABSENT_TEXTS.items()
+    # Such as ("failed", "no round has a result").
     key += [text_and_meaning for kind, text_and_meaning in absent_texts if kind in kinds]
     if any(point.deviation for point in points):
         key.append(DEVIATION_KEY)

@@ -48,22 +48,25 @@ class TerminalRow(NamedTuple):
 
 
 def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[str]:
-    """Return the lines that the terminal shows of each study, of at most TERMINAL_COLUMNS characters.
+    """Return the lines that the terminal shows of each study: answers, missing results, and the next runs.
 
-    They are its answers, missing results, and the next runs. `command` repeats the last run. With several
-    studies, the name of each is above its lines. A long argument of a command stays whole.
+    `command` repeats the last run. With several studies, the name of each is above its lines. A line has at
+    most TERMINAL_COLUMNS characters, unless it has a long argument of a command.
     """
     lines: list[str] = []
     for results in studies:
         name = results.study.name
         if len(studies) > 1:
             lines.append(name)
-        # HEADER is about picks. Answers of aggregate cards, as on builds, are the same for all picks.
+        # HEADER is about picks: the values that a reader chooses at the top of the report. Answers of
+        # aggregate cards, as on builds, are the same for all picks.
         if any(not card.question.aggregate for card in results.advice.cards):
             lines += HEADER
+        # The runs that improve the answers, each with its command.
         steps = summary.suggest_next_steps(results, replace(command, study=name))
         rows = list(_make_rows(results))
-        if not steps and results.account.count_results()[Result.TOO_SMALL]:
+        has_small_comparisons = results.account.count_results()[Result.TOO_SMALL] > 0
+        if not steps and has_small_comparisons:
             text = "measure a larger repository: some runs are mostly start-up"
             rows.append(TerminalRow("Next", text))
         lines += _format_rows(rows)
@@ -81,14 +84,14 @@ def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
     answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
     lines = []
     for row in rows:
-        # A question that fills its column is separated by a space.
+        # What stands before the text. A question that fills its column is still followed by a blank.
         head = f"{row.question:<{QUESTION_WIDTH - 1}} "
+        # Further lines of the text begin below its first line.
         indent = INDENT
         if row.answer:
-            head += row.answer.ljust(answer_width)
-            # An answer that fills its column is separated by two spaces.
-            if len(row.answer) >= answer_width:
-                head += "  "
+            # An answer that fills its column is followed by two blanks.
+            separator = "  " if len(row.answer) >= answer_width else ""
+            head += row.answer.ljust(answer_width) + separator
             indent += " " * answer_width
         # Names such as `hot-os` stay whole.
         wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, head, indent, break_on_hyphens=False)
@@ -136,10 +139,11 @@ def _make_rows(results: Results) -> Iterator[TerminalRow]:
 def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
     """Yield the answer of each card, then rows for the cards without an answer.
 
-    Questions whose values were not measured share the row `Unmeasured`. Those that were measured and not
-    compared have a row `Uncompared` for each reason: `Pack?, Format?: their output differs`.
+    Questions whose values were not measured share the row `Unmeasured`. Questions whose values were measured
+    and not compared share a row `Uncompared` for each reason: `Pack?, Format?: their output differs`.
     """
     unmeasured = []
+    # By reason: the questions.
     uncompared: dict[str, list[str]] = {}
     for card in cards:
         question, answer = card.question.short, card.answer
@@ -152,9 +156,12 @@ def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
         elif answer.kind == AnswerKind.NOT_MEASURED:
             unmeasured.append(question)
         elif answer.kind == AnswerKind.NOT_COMPARED:
-            uncompared.setdefault(" ".join(card.notes), []).append(question)
+            # The notes of the card are the reason.
+            reason = " ".join(card.notes)
+            uncompared.setdefault(reason, []).append(question)
         else:
             yield TerminalRow(question, answer.effect, answer.short)
+            # The answers by other metrics than the elapsed time.
             for role in card.roles:
                 yield TerminalRow("", f"{role.scope}: {role.text}.")
             for note in card.notes:
@@ -176,15 +183,15 @@ def _make_count_row(results: Results) -> TerminalRow:
 
 
 def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:
-    """Yield a row with the number of invalid runs and the flag that most of them have, none if all are valid.
+    """Yield a row with the number of invalid runs and their most frequent flag; no row if all are valid.
 
-    Example: `3 of 360 timed runs, left out (2 of them): ` and the sentence of the flag. `(2 of them)` have
-    the flag.
+    Example: `3 of 360 timed runs, left out (2 of them): ` and the sentence of the flag, which 2 of the 3 runs
+    have.
     """
     invalid = [run for run in measurements if flags.is_invalid(run["flags"])]
     if not invalid:
         return
-    # By flag: the number of invalid runs that have it.
+    # By flag that makes a run invalid: the number of runs that have it.
     counts: Counter[str] = Counter()
     for run in invalid:
         # Sorted, so that the first of equally frequent flags is always the same.
@@ -198,24 +205,26 @@ def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:
 def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
     """Yield a row each for skipped, failed and outdated cells: their number and the most frequent reason.
 
-    Example of a text: `4 cells (3 of them): no root`. A kind without cells has no row.
+    Example of a text: `4 cells (3 of them): no root`. 3 of the 4 cells have this reason. A kind without cells
+    has no row.
     """
-    reasons_of_kinds: dict[str, list[str]] = {"Skipped": [], "Failed": [], "Outdated": []}
+    # By kind: the reason of each of its cells.
+    reasons_by_kind: dict[str, list[str]] = {"Skipped": [], "Failed": [], "Outdated": []}
     for cell in results.grid:
         if cell.get("skip"):
-            reasons_of_kinds["Skipped"].append(cell["skip"])
+            reasons_by_kind["Skipped"].append(cell["skip"])
     # A cell with several failed rounds counts once, with the reason of the last one.
-    reasons = {row["cell"]: row["reason"] for row in results.failures}
-    for reason in reasons.values():
+    reason_by_cell = {row["cell"]: row["reason"] for row in results.failures}
+    for reason in reason_by_cell.values():
         if reason == OUTDATED:
-            reasons_of_kinds["Outdated"].append(texts.OUTDATED_TEXT)
+            reasons_by_kind["Outdated"].append(texts.OUTDATED_TEXT)
         else:
-            reasons_of_kinds["Failed"].append(reason)
-    for kind, members in reasons_of_kinds.items():
-        if members:
-            reason, number = Counter(members).most_common(1)[0]
-            share = _describe_share(number, len(members))
-            yield TerminalRow(kind, f"{words.count_of(len(members), 'cell')}{share}: {reason}")
+            reasons_by_kind["Failed"].append(reason)
+    for kind, reasons in reasons_by_kind.items():
+        if reasons:
+            reason, number = Counter(reasons).most_common(1)[0]
+            share = _describe_share(number, len(reasons))
+            yield TerminalRow(kind, f"{words.count_of(len(reasons), 'cell')}{share}: {reason}")
 
 
 def _describe_share(number: int, total: int) -> str:
@@ -224,9 +233,10 @@ def _describe_share(number: int, total: int) -> str:
 
 
 def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
-    """Return the results that the terminal shows, of each study with advice below the folder `results`.
+    """Return the results that the terminal shows, of each of the `studies` that has advice.
 
-    Raise UserError for a damaged file, and if another version of vcsbench wrote the advice.
+    `folder` is the folder `results`. Raise UserError for a damaged file, and if another version of vcsbench
+    wrote the advice.
     """
     summaries = []
     for study in studies:
@@ -234,13 +244,14 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
         advice = result_files.read_advice(folder / "advice" / f"{name}.json")
         if advice is None:
             continue
-        # Only flags matter here, so no number of the measurements is converted.
+        # The terminal needs only the flags of runs, which are text. So no column is converted to numbers.
         path = folder / "measurements" / f"{name}.csv"
         measurements: Rows = ()
         if path.exists():
             measurements = read_rows(path, result_files.DELETE_AND_RUN, columns=("cell", "flags"))
         results = Results(
             study=study,
+            # Only pages need the order of values.
             order={},
             grid=result_files.read_cells(folder, name),
             measurements=measurements,

@@ -36,10 +36,11 @@ UNPACKED_BYTES = 1 << 30
 
 
 def pack(name: str, studies: Sequence[str], root: Path) -> Path:
-    """Pack studies into bundles/NAME.tar.gz, and return its path.
+    """Pack studies into the archive bundles/NAME.tar.gz, and return the path of the archive.
 
-    Without `studies`, they are all studies with a report. If `name` is "", it is made of their names, such as
-    a-b. Raise a UserError if a study has no report, if a file is missing, or if the archive exists.
+    Without `studies`, all studies with a report are packed. If `name` is "", the archive is named after the
+    studies, such as a-b.tar.gz. Raise a UserError if a study has no report, if a file is missing, unreadable
+    or of an earlier version, or if the archive exists.
     """
     if not studies:
         # The rule of a report writes results/page/STUDY.json. So a study with this file has a report.
@@ -61,7 +62,8 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     if path.exists():
         raise UserError(f"{path}: there is a bundle of this name. Choose another --name.")
     path.parent.mkdir(exist_ok=True)
-    # The archive gets its name when it is complete: this process may be killed while it packs.
+    # The archive gets its name when it is complete: this process may be killed while it packs. Until then,
+    # it is NAME.tar.new.
     unfinished = path.with_suffix(".new")
     # The import refuses links. So the files behind links are packed as plain files.
     with tarfile.open(unfinished, "w:gz", dereference=True) as archive:
@@ -88,11 +90,12 @@ def _check_file(root: Path, file: Path) -> None:
 
 
 def _files_of_study(study: str, root: Path) -> Iterator[Path]:
-    """Yield the page of a study and the files that it is made from, relative to the checkout.
+    """Yield the page of a study and the files that the page is made from, relative to the checkout.
 
-    Raise a UserError if the study has no report.
+    Raise a UserError if the study has no report, or if the params of its page are damaged.
     """
     page = Path("reports") / f"{study}.html"
+    # The arguments of read_results() for the page, such as {"baselines": ["january"], ...}.
     params_file = Path("results/page") / f"{study}.json"
     has_report = (
         BASELINE_NAME.fullmatch(study) is not None
@@ -105,13 +108,14 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
         )
     definition = Path("config/studies") / f"{study}.yaml"
     yield from (page, definition, FINDINGS)
+    # The files with the published numbers of the study.
     for name in load_study(root / definition).numbers:
         yield Path("config/published") / name
     for path in _results_of_study(study, root / "results"):
         # A name that begins with a dot belongs to a temporary file, which a run is writing now.
         if path.is_file() and not path.name.startswith("."):
             yield path.relative_to(root)
-    # The page was made with these params.
+    # The page compares the results with these saved baselines.
     baselines = read_json(root / params_file).get("baselines")
     if not isinstance(baselines, list):
         raise UserError(f"{params_file}: the file is damaged. `make report` makes it again.")
@@ -141,18 +145,19 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     """Unpack a bundle to opened/NAME below `root`, make its pages again, and return two lines about it.
 
     The lines have the folder of the data and the path of the report. If `name` is "", it is the name of the
-    archive without .tar.gz. Raise a UserError if the folder exists, or if the archive is damaged or cannot be
-    shown. Nothing of the bundle is left then.
+    archive without .tar.gz. Raise a UserError if the folder exists or cannot have this name, or if the
+    archive is damaged or cannot be shown. After an error, nothing that was unpacked is left.
     """
-    name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
-    if not BASELINE_NAME.fullmatch(name):
+    folder_name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
+    if not BASELINE_NAME.fullmatch(folder_name):
         raise UserError(
-            f"{OPTION_BY_KEY['name']}: {one_line(repr(name))} is no name of a folder. "
+            f"{OPTION_BY_KEY['name']}: {one_line(repr(folder_name))} is no name of a folder. "
             f"Give one, such as january."
         )
-    folder = root / IMPORTED / name
+    folder = root / IMPORTED / folder_name
     if folder.exists():
         raise UserError(f"{folder}: the folder exists. Remove it, or choose another --name.")
+    # The end of the block removes the temporary folder, also after an error.
     with tempfile.TemporaryDirectory(dir=root, prefix=".opening-") as temporary:
         _extract(archive, Path(temporary))
         unpacked = Path(temporary) / INSIDE
@@ -169,11 +174,12 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
 
 
 def _extract(archive: Path, target: Path) -> None:
-    """Unpack the plain files and folders of an archive from a stranger to the folder `target`.
+    """Unpack an archive from a stranger to the folder `target`.
 
     Raise UserError for a damaged archive, a link or a device, a path that leads out of `target`, and content
-    of more than UNPACKED_BYTES.
+    of more than UNPACKED_BYTES. The files before a refused one stay in `target`.
     """
+    # tarfile refuses dangerous paths only from this version on.
     if not hasattr(tarfile, "data_filter"):
         raise UserError("make import: Python is too old. Install Python 3.11.4 or later.")
     remedy = "Ask for the bundle again."
@@ -186,7 +192,7 @@ def _extract(archive: Path, target: Path) -> None:
                     limit = f"it unpacks to more than {UNPACKED_BYTES:,} bytes"
                     raise UserError(f"{archive}: {limit}. {remedy}")
                 # The data filter refuses paths and links that lead out of the folder, except through links to
-                # links (CVE-2025-4517). A bundle has no links, so each one is refused.
+                # links (CVE-2025-4517). A bundle has no links, so each link is refused here.
                 if not (member.isreg() or member.isdir()):
                     member_name = one_line(repr(member.name))
                     raise UserError(f"{archive}: {member_name} is no plain file. {remedy}")
@@ -200,14 +206,16 @@ def _extract(archive: Path, target: Path) -> None:
 
 
 def _make_pages(archive: Path, folder: Path, studies: Sequence[str]) -> None:
-    """Make the page of each study again from the data in a folder, with its stored params, and an index.
+    """Make the page of each study again, and an index of the pages, from the unpacked data in `folder`.
 
     Raise UserError for data that this version cannot show. The error names the `archive`.
     """
     pages = folder / REBUILT
     pages.mkdir(exist_ok=True)
+    # Each step of the loop reads files of the archive, and may raise the errors below.
     try:
         for study in studies:
+            # The arguments with which the page was made, such as {"baselines": ["january"], ...}.
             params = json.loads((folder / "results/page" / f"{study}.json").read_bytes())
             definition = load_study(folder / "config/studies" / f"{study}.yaml")
             results = read_results(definition, folder / "results", folder / FINDINGS, **params)
@@ -220,7 +228,7 @@ def _make_pages(archive: Path, folder: Path, studies: Sequence[str]) -> None:
         reason = str(error).replace(f"{folder}/", "")
         raise UserError(f"{archive}: {reason}") from None
     except (KeyError, TypeError, ValueError) as error:
-        # Files of another version have other keys.
+        # Files of another version have other keys or values.
         reason = one_line(repr(error))
         raise UserError(
             f"{archive}: this version of vcsbench cannot show it: {reason}. Import it with the version that "

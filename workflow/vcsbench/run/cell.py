@@ -68,7 +68,7 @@ def main(
 ) -> int:
     """Measure a round, write its export and context, and return the exit code: 0, or 1 without a result.
 
-    All arguments come from a command line. `number` is the round, `order` its position among all cell-rounds,
+    The arguments come from a command line. `number` is the round, `order` its position among all cell-rounds,
     which `seed` has shuffled, and `thresholds` JSON with the limits of flags. `export` (the times) and
     `context` (facts about the round) are the files to write.
     """
@@ -87,10 +87,10 @@ def main(
 
 
 def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) -> int:
-    """Write the number of system calls of a cell to the file `output`, or why the number is unknown.
+    """Count the system calls of a cell, write the counts to the file `output`, and return the exit code.
 
-    `digest` is of the cell's command, and is stored with the number. Return the exit code: 0, or 1 after an
-    error.
+    `digest` is of all that can change the calls, and is stored with the counts. The code is 0, or 1 after an
+    error. A command that cannot be traced is no error: the file then has the reason (`why_not`).
     """
     # The import is here because no measurement needs strace.
     from vcsbench.measure import syscalls
@@ -112,8 +112,9 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
     The code is 0, or 1 after any error, whose reason is printed in one sentence. A full disk also ends the
     whole workflow run, unless only this cell writes to the disk.
     """
-    # The servers, which run as another user, read the files.
+    # The servers, which run as another user, read files that this process makes.
     os.umask(0o022)
+    # If Snakemake is killed, this process ends, too. After a signal, it removes its files first.
     end_with_shell()
     exit_on_signals()
     recipe: Recipe = json.loads(recipe_json)
@@ -170,10 +171,11 @@ def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
 
 
 def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = False) -> int:
-    """Print why the result is missing, and return the exit code 1.
+    """Print why a cell has no result, and return the exit code 1.
 
     `full_errno` is the error number of a full disk, such as ENOSPC; 0 for any other failure. A full disk ends
-    the whole run, because all further cells would fail, unless only this cell writes to it (`is_alone`).
+    the whole workflow run, because all further cells would fail. `is_alone` means that only this cell writes
+    to that disk, so the run goes on.
     """
     ends_run = full_errno != 0 and not is_alone
     if ends_run:
@@ -181,7 +183,7 @@ def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = Fal
             f"; the workflow run ends here. {errors.REMEDY_BY_ERRNO[full_errno]}, and run again."
         )
     elif full_errno == errno.EDQUOT:
-        # A quota can apply to the output alone.
+        # Only this cell writes there, and its output reached a quota, which the user can raise.
         sentence += f". {errors.REMEDY_BY_ERRNO[full_errno]}, and run again."
     streams = [sys.stderr]
     if ends_run:
@@ -201,7 +203,7 @@ def measure_round(
     """Wait until no other measurement runs on this machine, measure a round, and return it.
 
     The context's key `took` gets the seconds of waiting (`waited_s`) and those afterwards (`cell_round_s`).
-    Raise a UserError with the reason of a failure.
+    Raise UserError or OSError if the measurement fails.
     """
     requested = time.monotonic()
     with machine_lock() as lock, run_folder(root) as folder:
@@ -227,19 +229,21 @@ def _measure_here(
     """Measure a round on this machine, and check that its subjects, such as a repository, have not changed.
 
     `folder` is the private folder of the round, and `lock` the descriptor of the machine's lock. Raise
-    ChangedError if a subject has changed, and UserError or OSError for any other failure.
+    ChangedError (a UserError) if a subject has changed, and UserError or OSError for any other failure.
     """
     cell_round = RoundMeasurement(recipe, number, folder, root)
     subjects = cell_round.cell.subjects
     try:
         measured = _measure_and_judge(cell_round, thresholds, lock)
     except errors.ChangedError:
+        # The error names the changed subject already.
         raise
     except (errors.UserError, OSError):
         # A changed copy or an unmounted file system may have caused the failure. check_unchanged() then
         # raises an error with that cause.
         for subject in subjects:
             subject.check_unchanged(closely=True)
+        # No subject has changed, so the failure itself is the best reason.
         raise
     for subject in subjects:
         subject.check_unchanged()
@@ -249,10 +253,12 @@ def _measure_here(
 def _measure_and_judge(
     cell_round: RoundMeasurement, thresholds: Mapping[str, float], lock: int
 ) -> MeasuredRound:
-    """Measure a round, judge its runs, and return it. A round whose caches were not warm is measured again.
+    """Measure a round, flag its runs, and return hyperfine's export with the context.
 
-    There are at most MAX_RETRIES repetitions. The export has the last attempt, and the context also the runs
-    of the earlier ones (`set_aside`). `lock` is the descriptor of the machine's lock.
+    If a hot run read from the device (RETRIED_FLAG), all runs of the round are measured again, at most
+    MAX_RETRIES times. The export has the runs of the last attempt. The context also has those of earlier
+    attempts (`set_aside`). hyperfine inherits the machine's lock by its descriptor `lock`, so that no other
+    cell starts before hyperfine has ended.
     """
     with ExitStack() as stack:
         cell_round.open(stack)
@@ -260,12 +266,15 @@ def _measure_and_judge(
             if attempt > 0:
                 cell_round.set_runs_aside()
             cell_round.measure(lock)
+            # measure() stored the evidence of each run in `runs`. hyperfine's export has the times of the
+            # same runs.
             timed_runs = read_export(cell_round.hyperfine.export)
             for run, timed in zip(cell_round.runs, timed_runs, strict=True):
                 run["flags"] = judgement.judge(run, timed.elapsed_s, thresholds)
-            if not any(RETRIED_FLAG in run["flags"] for run in cell_round.runs):
+            has_retried_flag = any(RETRIED_FLAG in run["flags"] for run in cell_round.runs)
+            if not has_retried_flag:
                 break
-        # Inside of the block, the server still runs. The context has facts about its process.
+        # The context has facts about the server's process, which ends with this block.
         context = cell_round.describe()
     return MeasuredRound(cell_round.hyperfine.export.read_bytes(), context)
 
@@ -273,16 +282,17 @@ def _measure_and_judge(
 def _measure_in_guest(
     root: Path, recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
 ) -> MeasuredRound:
-    """Measure a round in a User Mode Linux guest, on a file system in an image, and return it.
+    """Measure round `number` in a User Mode Linux guest, on a file system in an image, and return it.
 
-    The guest runs this module again (guest_main). It reads its job from a folder that host and guest see, and
-    writes the result there. Raise UserError if the guest fails.
+    The guest runs this module again (guest_main). It reads its job from a subfolder of `folder` that host and
+    guest see, and writes the result there. Raise UserError if the guest fails.
     """
     # Few cells need the guest, and each import takes time.
     from vcsbench.storages import guest
 
-    # prepare() makes templates on the host. Only one of the two subjects has files on the file system in the
-    # image. The other one needs 0 bytes.
+    # Subjects are what the command reads and writes, such as a repository and a working copy. prepare() makes
+    # their templates on the host, and returns the bytes that they need in the image. Only one of the two
+    # subjects has files there. The other one needs 0 bytes.
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
     subjects = [SUBJECTS[kind](recipe, number, folder, root) for kind in kinds]
     image_bytes = max(subject.prepare() for subject in subjects)
@@ -296,16 +306,19 @@ def _measure_in_guest(
         "root": str(root),
     }
     (out / GUEST_JOB).write_text(json.dumps(job))
+    # guest.OUT is the path of `out` in the guest.
     command = [
         *("env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"),
         *(sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT),
     ]
-    # The folders of the host that the guest reads.
+    # `reads` are the folders of the host that the guest reads. The image file is in the scratch folder.
     scratch = recipe["filesystem"]["scratch"]
     builds = (recipe["build"]["client"], recipe["build"]["server"])
     prefixes = [build["prefix"] for build in builds if build["prefix"]]
     reads = [recipe["storage"]["path"], scratch, *prefixes]
+    # The guest runs the command several times, so it gets a multiple of the time limit of one run.
     limit_s = GUEST_TIMES * recipe["time_limit_s"]
+    # The delay of network packets that the cell demands, "" for none.
     delay = recipe.get("delay", "")
     with _sparse_image(WorkDir(scratch, root), image_bytes) as image:
         guest.run_in_guest(root, folder, command, image, limit_s=limit_s, delay=delay, reads=reads)
@@ -349,7 +362,8 @@ def guest_main(out: str) -> None:
     try:
         with run_folder(root) as private:
             cell_round = RoundMeasurement(job["recipe"], job["number"], private, root)
-            # No other measurement can run in the guest.
+            # hyperfine inherits the lock of the machine. The guest runs no other measurement, so any open
+            # file will do.
             no_lock = os.open(os.devnull, os.O_RDONLY)
             measured = _measure_and_judge(cell_round, job["thresholds"], no_lock)
     except errors.UserError as error:

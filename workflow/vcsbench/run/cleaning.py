@@ -34,17 +34,17 @@ def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
 def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
     """Remove everything that vcsbench made for a checkout, and return the lines to print.
 
-    These are left processes, files on cluster nodes, run folders, the work folders on each storage (also
-    those of checkouts that no longer exist), and the content of results/. A line is, for example, "removed
-    /var/tmp/vcsbench-1a2b3c4d". `raw` is the merged configuration of `files`, which errors name. Raise a
-    UserError if a workflow run works in the checkout.
+    This is: processes that a killed run left, files on cluster nodes, run folders, the work folders on each
+    storage (also those of checkouts that no longer exist), and the content of results/. A line is, for
+    example, "removed /var/tmp/vcsbench-1a2b3c4d". `raw` is the merged configuration of `files`, which errors
+    name. Raise a UserError if a workflow run works in the checkout, or a process in one of its work folders.
     """
     # Only the folders in the configuration are checked, so that a fault elsewhere does not prevent cleaning.
     settings = validate(raw, FolderSettings, lambda keys: source_of_value(files, keys))
     with workflow.checkout_lock(root):
         workflow.end_processes(root)
         lines = clean_nodes(root)
-        # [] removes run folders only. The work folders are removed as a whole below.
+        # Only run folders, because no work folder is given ([]): these are removed as a whole below.
         lines += [f"removed {path}" for path in workdir.remove_abandoned(root, [])]
         for place in _lock_work_dirs(work_dirs(settings, root)):
             if not os.path.lexists(place.path):

@@ -161,7 +161,7 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     """
     present_node = NodeAssignment.read(root, job).node
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
-    # The present node comes last, so a block that is complete on another node is taken from there.
+    # The present node comes last: if another node has the complete block as well, that node is taken.
     nodes = sorted(folders.keys() - {present_node})
     if present_node in folders:
         nodes.append(present_node)
@@ -179,7 +179,7 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
             for export in exports:
                 _take(folders[source_node], root, export, work)
     if present_node in folders:
-        # Counts of system calls, which belong to no block.
+        # `others` are the counts of system calls. Only the present node's are taken.
         for file in work.others:
             _copy(folders[present_node] / file, root / file)
     return node_by_block
@@ -188,16 +188,16 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
     """Copy the log, context and export of a cell-round from the folder of a node to the checkout `root`.
 
-    If the node has no result of the cell-round yet, remove a result of another node.
+    If the folder has no up-to-date result of the cell-round, remove another node's result from the checkout.
     """
     result = CellRound.parse(export)
     _copy(folder / result.log, root / result.log)
     if not work.is_measured(folder, export):
-        # This node will measure the cell-round. A ratio must not compare its other results with those of
-        # another node, so a result of another node is removed.
+        # This node will measure the cell-round. Until then, the checkout must not have another node's
+        # result of it: a ratio would compare two nodes. The folder of a node has the name of the node.
         context = read_context(root / result.context)
-        host = "" if context is None else context["host"].get("name", "")
-        if (root / export).exists() and host != folder.name:
+        measured_on = "" if context is None else context["host"].get("name", "")
+        if (root / export).exists() and measured_on != folder.name:
             (root / export).unlink()
         return
     # An export must never stand next to the context of another run, also after a kill between two copies.
@@ -246,7 +246,7 @@ class Cluster:
     """The jobs of a run and their nodes."""
 
     def __init__(self, plan: Plan) -> None:
-        """Read the nodes, and the block of each cell. Raise UserError for a relative path of a storage."""
+        """Read the nodes, and the block of each cell. Raise UserError for a relative path of a folder."""
         self.plan = plan
         self.root = plan.root
         self.settings = plan.config.settings.cluster
@@ -257,15 +257,15 @@ class Cluster:
                     f"{folder!r} is a relative path. On a cluster each node works in a folder of its own: "
                     f"use an absolute path.",
                 )
-        # The configuration has the names of nodes, or only their number.
+        # The configuration has the names of nodes, or only their number. There is a job for each node.
         nodes = self.settings.nodes
         self.nodes = nodes if isinstance(nodes, list) else []
         self.count = len(nodes) if isinstance(nodes, list) else nodes
-        # Resources of a job: Slurm chooses a node of this class.
+        # A resource of each job: Slurm chooses a node with this feature.
         node_class = self.settings.node_class
         self.constraint = {"constraint": node_class} if node_class else {}
         self.cores = self.settings.cores or 1
-        # By study and path of the cell, such as ("fsfs-san-2014", "log/svn"): "fsfs-san-2014/log".
+        # The block of each cell. Example: {("fsfs-san-2014", "log/svn"): "fsfs-san-2014/log"}.
         self._block_by_cell: dict[tuple[str, str], str] = {}
         for cell in plan.cells:
             self._block_by_cell[cell.study, cell.path] = f"{cell.study}/{plan.name_of_block(cell)}"
@@ -295,14 +295,14 @@ class Cluster:
             block = self._block_by_cell[cell.study, cell.path]
             if self.jobs[block] != job:
                 continue
-            exports = exports_by_block.setdefault(block, [])
-            exports += self.plan.exports_of(cell)
+            exports_by_block.setdefault(block, []).extend(self.plan.exports_of(cell))
             digests[f"{cell.study}/{cell.path}"] = self.plan.digest(cell.study, cell.path)
-            # Several cells share one count of system calls. Only the traced one of them has the file.
+            # Several cells share one count of system calls. Only the cell that is traced for them has a file.
             trace_file_by_cell = self.plan.trace_files(cell.study)
             if cell.path in trace_file_by_cell:
                 trace_files.append(trace_file_by_cell[cell.path])
-        # The node measures these blocks only, in the rounds of the whole run.
+        # The node gets the configuration of the run, but with its own blocks only. The content may lack
+        # `rounds`: a cluster then measures the least number of rounds, and ignores `minutes`.
         rounds = self.plan.config.settings.rounds
         settings = {"rounds": rounds, "blocks": list(exports_by_block)}
         return NodeWork(
@@ -322,13 +322,13 @@ class Cluster:
     def host(self, job: int, attempt: int) -> str:
         """Return the node on which a job has to run; "" if the scheduler may choose one.
 
-        The node is the one where the job ran before, or one of the configuration, unless this node is lost or
-        was rejected. `attempt` counts the starts of the job in this run, from 1.
+        The node is the one where the job ran before, otherwise the job's node in the configuration. It
+        must be neither lost nor rejected. `attempt` counts the starts of the job in this run, from 1.
         """
         node = NodeAssignment.read(self.root, job).node
         if node:
-            # Without `sinfo`, it is unknown whether a node is lost, and the job might wait for the node for
-            # ever. So after some attempts, any node may take the job.
+            # Without `sinfo`, a lost node is not known as lost, and the job could wait for it for ever. So
+            # after some attempts, any node may take the job.
             if attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo"):
                 return ""
         elif self.nodes:
@@ -377,7 +377,7 @@ def _states_of_nodes(period: int) -> dict[str, list[str]]:
     """
     # A line is, for example, "n1 idle".
     command = ["sinfo", "-h", "-N", "-o", "%N %T"]
-    # Slurm finds its cluster by variables. Without Slurm, nothing is printed.
+    # sinfo finds its cluster by variables of the environment. Without Slurm, the output is "".
     done = processes.run_program(
         command, env={**os.environ}, limit_s=SINFO_TIMEOUT_S, may_fail=True
     )
@@ -401,13 +401,15 @@ def clean_nodes(root: Path) -> list[str]:
 
 
 def _clean_node(root: Path, folder: Path) -> list[str]:
-    """Clean a node, remove its folder, and return the lines to print. Its storages are seen only there.
+    """Clean a node by a program that runs on it, remove its folder, and return the lines to print.
 
-    If cleaning fails, the folder stays, and the line has the command to run by hand.
+    Only the node itself sees its local storages. `folder` is nodes/job<n>/<node>. If cleaning fails, the
+    folder stays, and the line has the command to run by hand.
     """
     arguments = ["-m", "vcsbench.run.node", CLEAN, str(folder)]
     command = [sys.executable, *arguments]
     if folder.name != node_name():
+        # srun gives up if the node is not free within 30 s.
         on_node = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30"]
         command = [*on_node, *command]
     environment = {**os.environ, "PYTHONPATH": str(root / "workflow")}

@@ -31,9 +31,11 @@ def open_environment(
     """
     config = load_config(raw, root, files, is_cluster)
     _check_inspections(config)
+    # `server` is a server on another machine. URL_FORM is the sentence on what its URL must be.
     if config.settings.server and not is_plain_url(config.settings.server.url):
         raise config.error(["server", "url"], f"{URL_FORM}.")
     definitions = _define_repositories(config)
+    # Errors in the definitions name this file: the one that has the key `repositories`.
     place = config.source_of(["repositories"])
     builds = BuildReader(_build_places(config), config.root, config.error)
     return Environment(
@@ -46,7 +48,7 @@ def open_environment(
         },
         builds=builds.read(),
         servers=server_names(config.root),
-        # `blocks` is set in the configuration of a node of a cluster.
+        # True on all machines of a cluster. `blocks` is set in the configuration of a node.
         is_elsewhere=is_cluster or bool(config.settings.blocks),
     )
 
@@ -66,23 +68,25 @@ def _check_inspections(config: Config) -> None:
 def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
     """Return the definitions of the repositories by name: {"ruby": {"source": "svn", "url": ...}, ...}.
 
-    They come from the key `repositories`, or only from `repository`, the user's own one. The empty
-    repository, which measures fixed cost, is added. Raise UserError for definitions that contradict.
+    They come from the key `repositories`. If the key `repository` has the path of the user's own repository,
+    it is the only one. The empty repository, which measures fixed cost, is added in each case. Raise
+    UserError if the own repository cannot be used, for `tree` without it, and for the name of the empty one.
     """
     definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
     own_repository = config.settings.repository
     tree = config.settings.tree
     if own_repository is not None:
         # Only studies of git have the axis `upkeep` (the state in which a git repository is kept). If all
-        # studies are of git, the repository stays as it is. Otherwise it is converted to Subversion.
+        # studies are of git, a git repository stays as it is. Otherwise it is converted to Subversion.
         has_only_git_studies = all(UPKEEP_AXIS in study.axes for study in config.studies.values())
         try:
-            # The configured names are passed only so that the new one differs from them.
+            # The configured definitions are passed only so that the new name differs from their names.
             own_definition = sources.own_repository(
                 own_repository, definitions, tree, keeps_git=has_only_git_studies
             )
         except UserError as error:
             raise UserError(f"{config.source_of(['repository'])}: {error}") from None
+        # This replaces the configured definitions.
         definitions = dict(own_definition)
     elif tree:
         text = "this needs `repository` (make: TREE= needs REPO=). Entries of `repositories` have their own."

@@ -36,7 +36,8 @@ class Expectations:
     ) -> dict[str, list[definitions.FindingDefinition]]:
         """Return the expectations in all files of the user by study, also of studies that are not measured.
 
-        Raise UserError for a missing file and an unknown study.
+        `params_of` returns the params of a study by its name. Raise UserError for a missing file, an unknown
+        study, and an expectation that is wrong.
         """
         files = [str(self.root / path) for path in self.config.settings.expectations]
         for file in files:
@@ -50,7 +51,7 @@ class Expectations:
                 if study not in existing:
                     names = ", ".join(existing)
                     raise UserError(f"{file}: no study `{study}`. Use one of {names}.")
-                # read_expectations() reads those of a study from all files at once.
+                # The expectations of a study are read from all files at once.
                 if study in by_study:
                     continue
                 choices = self._choices(params_of(study).definition)

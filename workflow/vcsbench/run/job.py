@@ -30,6 +30,7 @@ def job_log(path: str | Path) -> Iterator[None]:
     An error in the block ends the process with exit code 1, after one sentence in the log and on the
     terminal. The log also gets the traceback of an error that is neither a UserError nor an OSError.
     """
+    # If Snakemake is killed, this process ends, too. After a signal, it cleans up first.
     end_with_shell()
     exit_on_signals()
     try:
@@ -40,6 +41,7 @@ def job_log(path: str | Path) -> Iterator[None]:
     except OSError as error:
         _fail(sentence_of(error, path), path)
     except Exception as error:
+        # If the disk is full, the log cannot be written.
         with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as log:
             traceback.print_exc(file=log)
         _fail(f"{path}: {describe_fault(error)}", path)
@@ -71,21 +73,21 @@ def exit_on_signals(
 ) -> None:
     """Raise SystemExit for the first SIGTERM, Ctrl-C or closed terminal, so that `finally` blocks run.
 
-    Further signals are ignored. `status` returns the exit code, or a message, by the number of the signal.
-    After `grace_s` seconds, the kernel ends this process.
+    Further signals are ignored. `status` is a function of the number of the signal, and returns the exit code
+    or a message to print. `grace_s` seconds after the first signal, the kernel ends this process.
     """
 
     def end(number: int, _: object) -> None:
         for name in SIGNALS:
             signal.signal(name, signal.SIG_IGN)
         # SystemExit may not end this process: it may wait for a program that runs for minutes, and Python
-        # ignores exceptions in a finaliser. So the kernel ends this process after a while.
+        # ignores exceptions in a finaliser. So the kernel ends this process by SIGALRM after a while.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(grace_s)
         sys.exit(status(number))
 
     for name in SIGNALS:
-        # A program under nohup goes on when the terminal closes.
+        # A signal that is ignored already stays ignored: nohup lets a program go on when the terminal closes.
         if signal.getsignal(name) != signal.SIG_IGN:
             signal.signal(name, end)
 

@@ -33,14 +33,15 @@ MAX_NAMED_BLOCKS = 5
 def main(root: Path, number: str, attempt: str, record: str) -> int:
     """Measure the blocks of a job on this node, write its record, and return the exit code 0 or 1.
 
-    A block is a group of cells that one node measures. `number` is the job from 1, and `attempt` counts its
-    starts in this run. The record has the node of each block, and the lost and rejected nodes. If cells
-    cannot be measured, the reason is stored. Further attempts of Snakemake would fail again, so they end at
-    once with this reason.
+    A block is a group of cells that one node measures. `number` is the job from 1, `attempt` counts its
+    starts in this workflow run, and `record` is the file to write. It has the node of each block, and the
+    lost and rejected nodes. If cells cannot be measured, the reason is stored. Snakemake's further attempts
+    would fail again, so they end at once with this reason.
     """
+    # This process ends with the shell that started it. After a signal, it ends its own processes first.
     end_with_shell()
     exit_on_signals(grace_s=LONG_GRACE_S)
-    os.umask(0o022)  # the servers run as another user
+    os.umask(0o022)  # the servers, which run as another user, read the files
     job = int(number)
     node = node_name()
     work = NodeWork.read(root, job)
@@ -48,12 +49,13 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
     try:
         if attempt != "1" and assignment.reason:
             raise UserError(f"{assignment.reason} It is not tried again in this workflow run.")
-        # The reason of an earlier workflow run no longer counts.
+        # This removes the reason of an earlier workflow run, which no longer counts.
         assignment.fail("")
         folder = _enter(root, node, work, assignment)
-        # Blocks that are complete on another node are not measured here.
-        node_by_block = cluster.collect_job(root, job, work)
-        _run(folder, _missing_files(folder, work, node_by_block, node))
+        # collect_job() copies results from the folders of all nodes of the job to the checkout `root`. It
+        # returns the node of each complete block. Blocks of other nodes are not measured here.
+        nodes_before = cluster.collect_job(root, job, work)
+        _run(folder, _missing_files(folder, work, nodes_before, node))
         node_by_block = cluster.collect_job(root, job, work)
         unfinished = [block for block in work.blocks if block not in node_by_block]
         if unfinished:
@@ -81,9 +83,10 @@ def _describe_unfinished(node: str, blocks: Sequence[str]) -> str:
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     """Check this node, make its folder, assign the job to the node, and return the folder.
 
-    Raise UserError if the run was started on this node, if the job may not use all of its processors, or if
-    the node differs from the other nodes.
+    The folder is a checkout in which the node measures. Raise UserError if the run was started on this node,
+    if the job may not use all processors of the node, or if the node differs from the other nodes.
     """
+    # `work.head` is the login node.
     if node == work.head:
         raise UserError(
             f"{node}: the workflow run was started on this node, so nothing is measured here. Start it on "
@@ -96,7 +99,8 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
             f"{node}: the job may use {usable} of {total} processors. A measurement needs the whole node: "
             f"set `cluster.cores: {total}`."
         )
-    # Here the job is a workflow of its own, with the configuration of the login node for these blocks only.
+    # On this node, the job is a workflow of its own. Its configuration is that of the login node, limited to
+    # the blocks of the job.
     folder = cluster.make_node_folder(root, assignment.job, node)
     (folder / CONFIG).parent.mkdir(exist_ok=True)
     write_json(folder / CONFIG, work.config)
@@ -108,7 +112,8 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
             f"{node}: the node is rejected: {reason.removesuffix('.')}. Name equal nodes in `cluster.nodes`, "
             f"or a class in `cluster.class`."
         )
-    # If the job comes from a lost node, the assignment notes the blocks that are unfinished.
+    # If another node had the job before, it counts as lost. The assignment stores which blocks that node has
+    # not completed.
     node_by_block = cluster.collect_job(root, assignment.job, work)
     assignment.move(node, [block for block in work.blocks if block not in node_by_block])
     return folder
@@ -118,14 +123,15 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
     """Return how this node differs from the login node, or from other nodes of the run; "" if it does not.
 
     `plan` is made on this node. With other programs or rights, a recipe has another digest here than on the
-    login node (`work.digests`). The hardware and the system are compared with those of the first node, for
-    example "its kernel is 6.1.0, but 5.15.0 on n1".
+    login node (`work.digests`). The hardware and the system are compared with those of the first node of the
+    run. Example: "its kernel is 6.1.0, but 5.15.0 on n1".
     """
+    # A name is the study and the path of a cell: "fsfs-san-2014/log/svn".
     for name, digest in work.digests.items():
         study, _, path = name.partition("/")
         if plan.digest(study, path) == digest:
             continue
-        # If the cell cannot be measured here, its reason tells more.
+        # If this node cannot measure the cell, `skip` is a clause on why, which tells more.
         reason = "its programs, rights or storage differ"
         for cell in plan.grids[study]:
             if cell.path == path and cell.skip:
@@ -135,15 +141,17 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
     facts = {
         "processor": machine["cpu"],
         "number of processors": os.cpu_count(),
-        # The kernel's number varies by some MiB.
+        # The bytes that the kernel reports differ by some MiB between equal nodes, so they are rounded.
         "memory in GiB": round((machine["memory_bytes"] or 0) / 2**30),
         "kernel": machine["kernel"],
         "system": machine["os"],
     }
-    first_node = _read_class(root / CLASS, node, facts)
+    # On the first node of the run, these are its own facts.
+    facts_of_first = _read_class(root / CLASS, node, facts)
     for name, fact in facts.items():
-        if first_node.get(name) != fact:
-            return f"its {name} is {fact}, but {first_node.get(name)} on {first_node['node']}"
+        first_fact = facts_of_first.get(name)
+        if first_fact != fact:
+            return f"its {name} is {fact}, but {first_fact} on {facts_of_first['node']}"
     return ""
 
 
@@ -164,7 +172,8 @@ def _missing_files(
 ) -> list[str]:
     """Return the files of the job that this node has to make, such as exports of cell-rounds.
 
-    `node_by_block` has the node of each complete block. The blocks of other nodes stay there.
+    `node_by_block` has the node of each complete block. A block that another node has completed is not
+    measured again.
     """
     missing = []
     for block, exports in work.blocks.items():
@@ -173,6 +182,7 @@ def _missing_files(
         for export in exports:
             if not work.is_measured(folder, export):
                 missing.append(export)
+    # Files with counts of system calls, which belong to no block.
     for file in work.others:
         if not (folder / file).exists():
             missing.append(file)

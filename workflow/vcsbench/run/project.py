@@ -64,21 +64,24 @@ class Project:
 
         `raw` is the merged configuration, and was read from `files`, which errors name. `deployed` means that
         Snakemake deploys the programs. `is_cluster` means that the nodes of a cluster measure, and not this
-        machine. Raise a UserError that names the file and the key.
+        machine. Raise a UserError for an error in the configuration, or in a source of a repository.
         """
         self.root = root
         self.environment = open_environment(
             raw, root, files, deployed=deployed, is_cluster=is_cluster
         )
         self.config = self.environment.config
+        # Without `rounds`, a time limit (`minutes`) decides how often cells are measured.
         if is_cluster and self.config.content.get("rounds") is None:
             workflow.print_message(
                 f"`minutes` concern one machine. On a cluster each cell is measured in "
                 f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
             )
-        # `blocks` are set on a node of a cluster only. There, a block has all of its rounds before the next
-        # block begins. So if the node is lost, its finished blocks are complete.
-        self.plan = Plan(self.environment, by_block=bool(self.config.settings.blocks))
+        # On a node of a cluster, and only there, `blocks` names the groups of cells to measure. A block then
+        # has all of its rounds before the next block begins. So if the node is lost, its finished blocks are
+        # complete.
+        is_node = bool(self.config.settings.blocks)
+        self.plan = Plan(self.environment, by_block=is_node)
         self.repositories = _find_prepared_repositories(self.plan)
         self.sampling = SamplingState(self.plan, is_cluster)
         self.cluster = Cluster(self.plan) if is_cluster else None
@@ -169,13 +172,15 @@ class Project:
 
     @cache  # noqa: B019 - one instance
     def preparation_records(self, study: str) -> list[str]:
-        """Return the records of a study's loads, packs, copies and traces, each once.
+        """Return the files with records of what was prepared for a study, each file once.
 
-        Each record has the `seconds` of one preparation, which the report adds up.
+        A record is, for example, of a load, a packing, a copy or a trace of system calls. The report adds up
+        the `seconds` of all records.
         """
         cells = self.plan.measured(study)
         study_repos = {self.plan.draft(cell).get("repository", {}).get("name") for cell in cells}
         records: list[str] = []
+        # loads() and packs() are of all studies.
         for repo, fmt in self.repositories.loads():
             if repo in study_repos:
                 records.append(load_record(repo, fmt))
@@ -189,20 +194,23 @@ class Project:
         return list(dict.fromkeys(records))
 
     def begin(self) -> None:
-        """Begin a session in this Snakemake process, or end the process with a sentence.
+        """Begin a session in this Snakemake process. If it cannot begin, end the process with a sentence.
 
-        A session is one run of Snakemake in a checkout. It locks the checkout and the folders that it uses.
+        A session is one run of Snakemake in a checkout. It locks the checkout and its work folders on all
+        storages.
         """
         try:
             # Both calls take locks, which last until this process ends.
             workflow.begin_session(self.root)
-            places = self._lock_work_dirs()
+            work_folders = self._lock_work_dirs()
         except UserError as error:
             sys.exit(str(error))
-        # Snakemake may end without calling end(). So the exit code means a failure until end() is called.
+        # end() calls this again with the real exit code. Snakemake may end without calling end(), so the code
+        # means a failure until then.
         workflow.exit_after_main_thread(1)
-        workdir.remove_abandoned(self.root, places)
-        # A run that measures nothing has no limit, and does not replace the command in the report.
+        # This removes what killed jobs have left, in these folders and in the temporary folder.
+        workdir.remove_abandoned(self.root, work_folders)
+        # A run that measures nothing has no time limit, and does not replace the command in the report.
         if self.config.settings.measure == ALL:
             progress.set_run_limit(self.config.minutes_of_run, self.sampling.spent_s())
             store_command(self.root, sys.argv[1:])
@@ -230,23 +238,25 @@ class Project:
 def open_project(
     raw: Mapping[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
-    """Return the project of a Snakemake run, after a check that this machine can measure it.
+    """Return the project of a Snakemake run, after checks of the configuration and of this machine.
 
-    `files` are the configuration files; a later one has precedence. On a cluster, and if nothing is measured,
-    only the times of files are checked. Raise UserError with everything that is lacking.
+    `raw` is the merged configuration, `files` are the files that it was read from; a later one has
+    precedence. `deployed` means that Snakemake deploys the programs. If this machine measures, raise
+    UserError with everything that it lacks. On a cluster, and if nothing is measured, only the times of files
+    are checked here.
     """
     # An error names the option of the command line instead of the file of options.
     paths = [Path(file) for file in files if not workflow.is_options_file(Path(file), root)]
-    # A node measures its job as a workstation does.
+    # A node of a cluster has the key `blocks`. It measures its job as a workstation does.
     is_node = bool(raw.get("blocks"))
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(raw, root, paths, deployed=deployed, is_cluster=is_cluster)
     project.check_server_log()
-    # The storages of a cluster are on its nodes.
     measures_here = not is_cluster and project.config.settings.measure != NOTHING
     if measures_here:
         project.check_machine()
     else:
+        # Snakemake compares the times of files in the checkout in any case.
         trials.refuse(list(trials.try_file_times(project.plan)))
     return project
 
@@ -257,12 +267,12 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
     A variant is a repository in one format and state, such as ruby in format 7, packed.
     """
     settings = plan.config.settings
-    # The key is the storage's name in the configuration, which is the "shelf" of a recipe.
+    # By the storage's name in the configuration, which is the `shelf` of a recipe's storage.
     variants_by_storage: dict[str, set[Variant]] = {}
     # By repository: the last revision that a command loads from its dump file.
     dumped_revisions: dict[str, int] = {}
     for cell in plan.cells:
-        # A node prepares the blocks of its job only.
+        # A node of a cluster prepares only the blocks of its job, such as "fsfs-san-2014/log/ruby/cold".
         block = f"{cell.study}/{plan.name_of_block(cell)}"
         if settings.blocks and block not in settings.blocks:
             continue

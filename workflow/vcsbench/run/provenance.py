@@ -34,12 +34,12 @@ def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
     """Return where a report comes from: version, commit, changed files, command and configuration `config`.
 
     `commit` and `command` are "" if they are unknown. `changed` lists the files in PARTS that differ from the
-    commit, such as ["config/config.yaml"].
+    commit, such as ["config/config.yaml"]. `command` is the command line of the last run that measured.
     """
     commit = ""
     changed: list[str] = []
     # Two lines: the top folder of the repository, and the commit. A copy of the checkout without .git may lie
-    # in the repository of something else.
+    # in another repository, whose commit does not count.
     lines = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
     if len(lines) == 2 and Path(lines[0]).resolve() == root.resolve():
         commit = lines[1]
@@ -47,6 +47,7 @@ def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
         # An entry is, for example, " M config/config.yaml".
         changed = sorted(entry[3:] for entry in status.split("\0") if entry)
     command = ""
+    # store_command() has written the file, unless no run has measured here.
     with suppress(OSError, UserError):
         command = read_bytes(root / COMMAND, COMMAND_BYTES).decode(errors="replace")
     return {

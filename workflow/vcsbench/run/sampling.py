@@ -19,9 +19,10 @@ class SamplingState:
         self.measures_nothing = plan.config.settings.measure == NOTHING
 
     def exports(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports of a study after the last decision on more rounds.
+        """Return the exports (result files) of a study, after the last decision on more rounds.
 
-        `decide` makes a decision: it raises an exception of Snakemake until the file of the decision exists.
+        `decide` requires the decision on a batch of rounds: it raises an exception of Snakemake until the
+        file of the decision exists. Snakemake then makes the file, and calls this method again.
         """
         if self.is_cluster:
             return []
@@ -30,12 +31,14 @@ class SamplingState:
             return self.plan.fresh_exports_of_study(study)
         if study in self.plan.batches:
             batches = self.plan.batches[study]
-            # `next` is the number of the batch after those with rounds. A decision that gives rounds makes it
-            # grow, so another decision follows. After one without rounds it stays, and the loop ends.
-            decided = 0
-            while decided != batches.next:
-                decided = batches.next
-                decide(study=study, number=str(decided))
+            while True:
+                # The number of the first batch without decided rounds.
+                number = batches.next
+                decide(study=study, number=str(number))
+                # `next` reads the files of decisions again. If the decision gives rounds, `next` is larger
+                # now, and a decision on the next batch follows. Otherwise, this was the last decision.
+                if batches.next == number:
+                    break
         return self.plan.exports_of_study(study)
 
     def next_decision(self, study: str) -> list[str]:
@@ -53,12 +56,12 @@ class SamplingState:
     def spent_s(self) -> float:
         """Return about how many seconds earlier runs took for the results that are up to date.
 
-        Only studies whose rounds are decided in batches count.
+        Only studies with a time limit count, whose rounds are decided in batches.
         """
         spent_s = 0.0
         for study in self.plan.batches:
-            # The last decision that exists has the time of all results until then. The file of the next one
-            # is still missing, and read as {}.
+            # The last decision that exists has the time of all results until then. The decision on the next
+            # batch may be missing, and is read as {} then.
             for file in reversed(self.decisions(study)):
                 decision = read_json(self.plan.root / file)
                 if "spent_s" in decision:

@@ -110,7 +110,7 @@ class StudyParams:
         return self.published_files
 
     def check_published(self) -> None:
-        """Raise UserError for a published value that an axis lacks, because no table would have it."""
+        """Raise UserError for a published value that its axis lacks, because no table would show it."""
         study = self.definition
         known_values = self._known_values()
         for path, rows in self.published_rows.items():
@@ -119,7 +119,7 @@ class StudyParams:
                 if not known:
                     continue
                 published = [row[axis] for row in rows if row.get(axis)]
-                # The first unknown value, and the known ones.
+                # The first unknown value with a remedy: "'f9'. Use one of f6, f7."; "" if all are known.
                 unknown = unknown_name(published, known)
                 if not unknown:
                     continue
@@ -131,12 +131,13 @@ class StudyParams:
     def _known_values(self) -> dict[str, list[str]]:
         """Return the values that published numbers may have, by axis. A missing axis may have any value.
 
-        They are the values of the study's axes, and its `unmeasured_values`.
+        They are the names of statistics, the values of the study's axes, and its `unmeasured_values`.
         """
         study = self.definition
         known = {STATISTIC: list(get_args(Statistic))}
         for axis, names in study.axes.items():
             # `names` is a list of values, or a word for values that are defined elsewhere, such as "servers".
+            # An axis with any other word, such as "builds", stays out.
             if isinstance(names, list):
                 known[axis] = list(names)
             elif names == "commands":
@@ -149,10 +150,11 @@ class StudyParams:
         return known
 
     def check_names(self) -> None:
-        """Raise UserError for a column, finding or repository in the study's file that does not exist.
+        """Raise UserError for a column, finding, repository or command in the study's file that is unknown.
 
-        A finding must also have no key that only expectations have. Only tables and pages use these names, so
-        without this check a run would fail after it has measured.
+        A finding with a key that only expectations may have, and a published value that an axis lacks, are
+        errors, too. Only tables and pages use these names, so without this check a run would fail after it
+        has measured.
         """
         study = self.definition
         columns = [*RUN_COLUMNS, *self.published_values]

@@ -59,17 +59,18 @@ def run_workflow(
 ) -> int:
     """Call Snakemake in a checkout, and return its exit code. If jobs fail, a second call makes the report.
 
-    `arguments` and `forcing` (such as `--forceall`) are Snakemake's arguments, and `options` override the
-    keys of `configfiles`. Raise UserError before the first call for a configuration file that cannot be read,
-    a folder that cannot be written, or a full disk.
+    `arguments` and `forcing` (such as `--forceall`) are Snakemake's arguments; only the first call forces.
+    `options` override the keys of `configfiles`. Raise UserError before the first call for a configuration
+    file that cannot be read, and for a file in the place of a folder that a session writes to. Unless it is a
+    dry run, also raise it for a folder that cannot be written, and for a full disk.
     """
-    # This raises an error on a machine without room for temporary files. Snakemake would print a traceback.
+    # This raises an OSError on a machine without room for temporary files. Snakemake would print a traceback.
     tempfile.gettempdir()
     # setpriv starts Snakemake, so that Snakemake ends with this process.
     processes.check_setpriv()
     _check_folders(root)
     _check_file(root / CONFIGURATION)
-    # Empty files are left out, because Snakemake refuses them.
+    # _check_file() returns the content. Empty files are left out, because Snakemake refuses them.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
     if not is_dry_run(arguments):
         full_folder = find_full_folder(root)
@@ -82,7 +83,7 @@ def run_workflow(
     full_folder = find_full_folder(root)
     if full_folder is not None and call.status:
         print_message(f"{full_folder}: {IS_FULL}")
-    # The second call measures nothing, so it forces nothing. On a full disk, it could not write its report.
+    # On a full disk, the second call could not write its report. It measures nothing, so it forces nothing.
     if call.has_failed_jobs and full_folder is None and has_results(root):
         report_options = {**options, "measure": NOTHING}
         report_call = _call_snakemake(root, report_options, configfiles, arguments)
@@ -128,15 +129,17 @@ class SnakemakeCall(NamedTuple):
 def _call_snakemake(
     root: Path, options: Mapping[str, object], configfiles: Sequence[str], arguments: Sequence[str]
 ) -> SnakemakeCall:
-    """Call Snakemake, wait for its end, and end what it has left.
+    """Call Snakemake, wait for its end, and end the jobs that it has left.
 
-    A signal, such as Ctrl-C, raises SystemExit here (__main__). Then Snakemake and all processes of the
-    session are ended, and the exception goes on. A signal that killed Snakemake raises SystemExit, too.
+    A signal to this process, such as Ctrl-C, raises SystemExit here (__main__). Then Snakemake and all
+    processes of the session are ended, and the exception is raised again. If a signal has killed Snakemake,
+    raise SystemExit, too.
     """
     files = list(configfiles)
     if options:
         files.append(_options_file(root, options))
-    # The plugin leaves a dry run, and all that the user wants printed, to Snakemake.
+    # The logger plugin `vcsbench` prints messages in place of Snakemake's output, except in a dry run, or if
+    # an argument sets how much Snakemake prints.
     command = ["snakemake", "--logger", "vcsbench", *arguments]
     if files:
         command += ["--configfile", *files]
@@ -150,7 +153,7 @@ def _call_snakemake(
     try:
         status = process.wait()
     except SystemExit as ended:
-        # The exit code of a signal is 128 and its number.
+        # The exit code is 128 plus the number of the signal.
         ended_by = signal.Signals(int(ended.code or 0) - 128)
         cause = SIGNALS.get(ended_by, ended_by.name)
         print_message(f"{cause}: ending the workflow run.")
@@ -161,11 +164,11 @@ def _call_snakemake(
         )
         raise
     _end_leftovers(root)
-    # A signal killed Snakemake.
+    # A signal killed Snakemake: `status` is the negative number of the signal.
     if status < 0:
         sys.exit(128 - status)
-    # end_session() wrote the process id of its Snakemake into this file. The file of an earlier call has
-    # another id, and does not count.
+    # If jobs failed, end_session() has written the process id of this Snakemake into the file FAILED. A file
+    # of an earlier call has another id, and does not count.
     mark = root / FAILED
     has_failed_jobs = mark.exists() and mark.read_text() == str(process.pid)
     return SnakemakeCall(status, has_failed_jobs)
@@ -205,19 +208,19 @@ def _end_leftovers(root: Path) -> None:
 
 
 def begin_session(root: Path) -> None:
-    """Begin a session in this process, which is Snakemake's. The lock of the checkout stays until its end.
+    """Begin a session in this process, which is Snakemake's, and lock the checkout until the process ends.
 
     A session is one run of Snakemake in a checkout; there is at most one at a time. Processes that a killed
-    session has left are ended. Raise UserError if another session works here, or if the folders cannot be
-    written.
+    session has left are ended. Raise UserError if another session works here, or if the folders of a session
+    cannot be written.
     """
     lock_checkout(root, LOCK_WAIT_S)
     number = end_processes(root)
     if number:
         ended = words.count_of(number, "process", "processes")
         print_message(f"ended {ended} of a killed workflow run.")
-    # All jobs inherit the variable, also those that leave the process group. A later session finds the jobs
-    # by it.
+    # All jobs inherit the variable RUN_ROOT, also jobs that leave the process group. If this session is
+    # killed, the next one finds its jobs by the variable (end_processes).
     os.environ[RUN_ROOT] = os.path.realpath(root)
     # The marks of the last session: its jobs failed, or a job stopped it.
     for mark in (FAILED, STOPPED):
@@ -232,14 +235,18 @@ def end_session(root: Path, failed: bool) -> None:
 
 
 def exit_after_main_thread(status: int) -> None:
-    """End this process within a second after its main thread, with the exit code `status`."""
+    """End this process within a second after its main thread, with the exit code `status`.
 
-    # Each job of Snakemake starts a timer thread of the length of max-jobs-per-timespan (profiles/default).
-    # Python would wait for all threads at its end.
+    Python would wait for all threads, also for those that Snakemake starts for each job: a timer of the
+    length of max-jobs-per-timespan (profiles/default). A later call replaces `status`.
+    """
+
     def exit_if_done(*_: object) -> None:
         if threading.main_thread().is_alive():
+            # Look again in a second.
             signal.alarm(1)
             return
+        # os._exit() flushes nothing.
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):
                 stream.flush()
@@ -265,10 +272,10 @@ def checkout_lock(root: Path) -> Iterator[None]:
 
 
 def lock_checkout(root: Path, wait_s: float = 0) -> int:
-    """Take the lock of a checkout and return its descriptor. The end of this process frees the lock.
+    """Lock a checkout, and return the descriptor of the lock's file. To close the descriptor ends the lock.
 
-    Raise a UserError if another session holds the lock for longer than `wait_s`, or if the folders of a
-    session cannot be written.
+    Raise a UserError if another session holds the lock for longer than `wait_s` seconds, or if the folders of
+    a session cannot be written.
     """
     _check_writable(root)
     path = root / LOCK
@@ -279,6 +286,7 @@ def lock_checkout(root: Path, wait_s: float = 0) -> int:
         lock = os.open(path, flags, 0o644)
     except OSError as error:
         is_denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+        # Without an error of rights, something else is at the path, such as a link.
         remedy = _remedy(path) if is_denied else "Remove it, and run again."
         raise UserError(f"{path}: {error.strerror}. {remedy}") from None
     if not take_lock(lock, wait_s):
@@ -333,7 +341,7 @@ def end_processes(root: Path) -> int:
     """End all processes of a killed session in a checkout, and return how many there were.
 
     The caller holds the lock of the checkout, so no other session works there. The processes get SIGTERM, and
-    SIGKILL after GRACE_S seconds.
+    SIGKILL after GRACE_S seconds. Processes that they start in the meantime are ended, too, but not counted.
     """
     running = run_processes(root)
     number = len(running)
@@ -343,7 +351,7 @@ def end_processes(root: Path) -> int:
         if time.monotonic() > deadline:
             processes.send(running, signal.SIGKILL)
         time.sleep(0.02)
-        # One of them may have started another one before it ended.
+        # A process may have started another one before it ended.
         running = run_processes(root)
     return number
 

@@ -57,9 +57,10 @@ def open_source(
 ) -> Source:
     """Return the source of a repository's definition, such as {"source": "git", "path": "/srv/x"}.
 
-    `where` is the definition's file, for errors, and `root` the checkout. Raise UserError, which names the
-    key, for a key that this kind of source has not. check() looks at the source itself.
+    `where` is the definition's file, for errors, and `root` the checkout. Raise UserError for a wrong
+    definition, such as a key that the kind of source has not. Source.check() then looks at the source itself.
     """
+    # Some keys are for the copies of a repository, and not for its source, such as `packing`.
     definition = {key: value for key, value in definition.items() if key not in COPY_KEYS}
     kind = definition["source"]
     # Two kinds have a class for each way in which a history is kept or read.
@@ -73,13 +74,13 @@ def open_source(
 
 
 def detect(path: str) -> dict[str, str]:
-    """Return the definition for `repositories` of a user's path: {"source": "svn", "path": "/srv/x"}
+    """Return the definition for `repositories` of a user's path: {"source": "svn", "path": "/srv/x"}.
 
     The source is `svn`, `dump`, or `git`, which also gets "history": "first-parent". Raise UserError for all
     other paths, and for URLs of servers. The error names what lies at the path.
     """
     if is_server_url(path):
-        # It is not shown: it may contain a password.
+        # The error does not show the URL, which may contain a password.
         raise UserError(
             "REPO=: this is a URL. Give one of Subversion under `repositories` in the configuration, "
             "with `source: svn` and `url`. Clone a git repository, and give the clone."
@@ -87,6 +88,7 @@ def detect(path: str) -> dict[str, str]:
     if not path:
         raise UserError("REPO=: the path is empty. Give the path of a repository.")
     shown = printable(path)
+    # PATH_ERRORS can come from each look at the disk, for example without the right to read a folder.
     try:
         place = local_path(path)
         if not place.exists():
@@ -111,9 +113,9 @@ def _why_unknown(place: Path) -> str:
 
     Such as `lies in the Subversion repository /srv/x. Give that.`
     """
-    reason = "is neither a Subversion repository, nor a git repository, nor a dump file. Give one."
+    unknown = "is neither a Subversion repository, nor a git repository, nor a dump file. Give one."
     if place.is_file():
-        return dump_source.why_no_dump(place) or reason
+        return dump_source.why_no_dump(place) or unknown
     if not place.is_dir():
         return "is neither a file nor a folder. Give the path of a repository."
     folders_above = place.resolve().parents
@@ -127,7 +129,7 @@ def _why_unknown(place: Path) -> str:
             return f"lies in the Subversion repository {folder}. Give that."
         if os.path.lexists(folder / ".git"):
             return f"lies in the git work tree {printable(str(folder))}. Give that."
-    return reason
+    return unknown
 
 
 def own_repository(
@@ -137,8 +139,8 @@ def own_repository(
 
     /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. `configured` has the entries of
     the configuration, whose names are taken. `tree` is the folder of the repository to export. With
-    `keeps_git`, a git repository is copied as it is. Raise UserError if the path has no repository, if
-    `keeps_git` is set and it is none of git, or if its kind has no choice of a `tree`.
+    `keeps_git`, a git repository is copied as it is. Raise UserError if the path has no repository, with
+    `keeps_git` if the repository is not a git repository, or if its kind has no choice of a `tree`.
     """
     definition = detect(path)
     kind = definition["source"]

@@ -160,16 +160,16 @@ def is_server_url(text: str) -> bool:
 def local_path(text: str) -> Path:
     """Return the path that a user wrote: /home/ann/x for ~/x, and /srv/x for file:///srv/x.
 
-    It need not exist. Raise one of PATH_ERRORS for an impossible name, an unknown user in `~user`, and a
-    folder above that may not be entered.
+    The path need not exist. Raise one of PATH_ERRORS for an impossible name, an unknown user in `~user`, a
+    relative path behind file://, and a folder above the path that may not be entered.
     """
     if text.startswith(FILE_SCHEME):
         # file://localhost/srv/x is another form of file:///srv/x.
         as_written = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
         if not as_written.is_absolute():
             raise ValueError("a path behind file:// begins with a slash")
-        # In a URL, `%20` stands for a blank, but a name may also have `%20` in it. If such a file exists, it
-        # is the one that the user means.
+        # In a URL, `%20` stands for a blank, but a name may also have `%20` in it. If a file with the name as
+        # written exists, the user means that file.
         unquoted = Path(urllib.parse.unquote(os.fspath(as_written)))
         path = as_written if as_written.exists() else unquoted
     else:
@@ -192,16 +192,17 @@ def describe_unreachable(text: str, error: Exception) -> str:
 def readable(path: Path) -> Iterator[None]:
     """Turn an OSError of the `with` block about a file that cannot be read into a UserError.
 
-    The error names the file that Python names, otherwise `path`. Errors in writing pass unchanged.
+    The UserError names the file of the OSError, or `path` if the OSError has no file. Errors in writing the
+    output pass unchanged.
     """
     try:
         yield
     except OSError as error:
-        # The disk of the output is full, or the program that reads the output has ended. The file that is
-        # read is not at fault, so the error passes unchanged.
+        # REFUSALS: the disk of the output is full or read-only. BrokenPipeError: the program that reads the
+        # output has ended. The file that is read is not at fault, so the error passes unchanged.
         if isinstance(error, BrokenPipeError) or error.errno in REFUSALS:
             raise
-        # After an error of a descriptor, `filename` is its number, which tells the user nothing.
+        # After an error of a descriptor, `filename` is the descriptor's number, which helps no user.
         name = error.filename if isinstance(error.filename, str | bytes) else path
         why = f"cannot be read: {error.strerror}. Check its path and its permissions."
         raise UserError(f"{one_line(name, 200)}: {why}") from error
@@ -249,7 +250,9 @@ class Options:
         if is_server_url(text):
             raise self.error("path", "this is a URL. Give the path of a local repository or file.")
         try:
+            # Raises one of PATH_ERRORS.
             path = local_path(text)
+            # Raises UnicodeEncodeError. It is a ValueError, one of PATH_ERRORS, so it is caught first.
             os.fspath(path).encode()
         except UnicodeEncodeError:
             raise self.error("path", f"{text} is not UTF-8. Rename the file or folder.") from None

@@ -47,14 +47,16 @@ def _has_no_size(file: BinaryIO) -> bool:
 def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     """Yield the content of a file, decompressed if its first bytes are of gzip, xz or zstd.
 
-    An empty file, and a file of the kernel that states no size, have no content here. Raise an error for
-    anything but a regular file. Reading a damaged file raises one of DAMAGED, or UserError from zstd.
+    An empty file has no content, and a file of the kernel that states no size is taken for an empty one.
+    Raise UserError for anything but a regular file. Reading a damaged file raises one of DAMAGED. With zstd,
+    the end of the `with` block raises UserError, if the content was read to its end.
     """
     compression = detect_compression(path)
     if compression == Compression.ZSTD:
         with _decompress_zstd(path) as output:
             yield output
         return
+    # open_regular() returns a descriptor, which open() closes at the end.
     with open(open_regular(path), "rb") as file:
         if _has_no_size(file):
             yield io.BytesIO()
@@ -70,7 +72,10 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
-    """Yield the output of zstd. Raise UserError without zstd, and at the end for a damaged file."""
+    """Yield the output of zstd. Raise UserError without zstd.
+
+    For a damaged file, the end of the `with` block raises UserError, unless the caller has read only a part.
+    """
     # Absolute, because zstd would read a relative path that begins with a minus as an option.
     argv = ["zstd", "-dcq", os.path.abspath(path)]
     try:

@@ -77,8 +77,9 @@ def file(
 ) -> bytes:
     """Return the record that adds or changes a file at a path of the repository, such as b"trunk/a".
 
-    The action is b"add" or b"change". An added file is a copy of `origin`, unless that is None. None as text
-    or properties keeps those of the origin, or of the file before the change. b"" and {} remove them.
+    The action is b"add" or b"change". An added file is a copy of `origin`, unless `origin` is None. If the
+    text (or the properties) is None, the file keeps that of its origin, or its own from before the change.
+    b"" is an empty text, and {} are no properties.
     """
     if text is None:
         return _file_head(path, action, origin=origin, properties=properties) + b"\n\n"
@@ -106,7 +107,8 @@ def file_records(
 ) -> Iterator[bytes]:
     """Yield the record of file() in parts, so that a large text need not be in memory as a whole.
 
-    The `chunks` of its text must have `size` bytes together: the record states this length in front of them.
+    The `chunks` of the text must have `size` bytes together, because the record states this length in front
+    of the text. A text of more than WHOLE_BYTES has no checksum, which would also stand there.
     """
     if size <= WHOLE_BYTES:
         text = b"".join(chunks)
@@ -126,10 +128,10 @@ def _file_head(
     text_bytes: int | None = None,
     checksum: bytes = b"",
 ) -> bytes:
-    """Return the headers and the properties of a file's record, which the text follows.
+    """Return the beginning of a file's record, up to its text: the headers and the properties.
 
-    `text_bytes` is the length of the text, None if the file keeps its text. `checksum` is the whole header
-    with the text's MD5, b"" without one.
+    `text_bytes` is the length of the text, None if the file keeps its text. `checksum` is the complete header
+    line with the text's MD5, b"" without one.
     """
     head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n" % (path, action)
     head += _copy_headers(origin)
@@ -139,7 +141,7 @@ def _file_head(
         head += b"Prop-content-length: %d\n" % len(block)
     if text_bytes is not None:
         head += b"Text-content-length: %d\n%s" % (text_bytes, checksum)
-    # A record with neither properties nor text has no Content-length.
+    # The length of properties and text together. A record with neither of the two has no such header.
     if properties is not None or text_bytes is not None:
         head += b"Content-length: %d\n" % (len(block) + (text_bytes or 0))
     return head + b"\n" + block

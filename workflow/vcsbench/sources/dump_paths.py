@@ -37,22 +37,22 @@ class PathTracker:
         self._odd_paths: set[bytes] = set()
 
     def follow(self, headers: Mapping[bytes, bytes]) -> OddPath | None:
-        """Update `has_tree` and the odd paths by a record, and return its path if it adds an odd one.
+        """Update `has_tree` and the odd paths by a record. Return the record's path if it adds an odd one.
 
-        `headers` are such as {b"Node-path": b"trunk/.svn", b"Node-action": b"add"}. A path is odd if no disk
-        can hold it (a name of 300 bytes), or no working copy (`.svn`). `has_tree` is True while the exported
-        folder exists.
+        `headers` are the record's, such as {b"Node-path": b"trunk/.svn", b"Node-action": b"add"}. A path is
+        odd if no disk can hold it (a name of 300 bytes), or no working copy (`.svn`). `has_tree` is True
+        while the exported folder exists.
         """
         # svnadmin takes /trunk//a and ./trunk/a for trunk/a.
         names = [name for name in headers[NODE_PATH].split(b"/") if name not in (b"", b".")]
         path = b"/".join(names)
-        # One of add, change, delete and replace, which is a deletion and an addition.
+        # One of add, change, delete and replace. A replacement deletes the path and adds it again.
         action = headers.get(ACTION, b"change")
-        # A change of a path that exists already makes no new path.
+        # Only the root has an empty path. A change makes no new path.
         if not path or action == b"change":
             return None
         if action != b"add":
-            # A removed folder takes the odd paths below it along.
+            # The path is deleted or replaced, with all odd paths below it.
             below = path + b"/"
             self._odd_paths = {odd for odd in self._odd_paths if not (odd + b"/").startswith(below)}
         is_deleted = action == b"delete"
@@ -61,10 +61,11 @@ class PathTracker:
             return None
         # An export of trunk writes trunk/a as `a`, so `trunk/` does not count against the limits of a path.
         odd_path = OddPath(path, is_impossible(path.removeprefix(self._tree + b"/")))
+        # Impossible on a disk, or reserved by working copies: otherwise the path is not odd.
         if not odd_path.is_impossible and not is_reserved(path):
             return None
         if len(self._odd_paths) < MOST_ODD_PATHS:
-            # A path may have megabytes.
+            # Only its beginning, because a path may have megabytes.
             self._odd_paths.add(path[: 2 * PATH_BYTES])
         return odd_path
 

@@ -118,12 +118,14 @@ class DumpReader:
         # True if the stream has ended. A program that fails ends its output early, so run_on() then raises
         # the program's error, and not an error about the cut stream.
         self._is_at_end = False
-        # The version of the format, and the number of the current revision; None before the first one.
+        # The version of the format: 1 to 3; 0 before the first line is read.
         self._format = 0
+        # The number of the current revision; None before the first one.
         self._revision: int | None = None
         # True between the head of a further dump in the stream and its first revision.
         self._has_restarted = False
-        # What the reader has found. A number has eight bytes: a history may have millions of revisions.
+        # The number of each revision from 1, and the byte at which its record begins. Each takes eight bytes:
+        # a history may have millions of revisions.
         self.numbers = array("Q")
         self.offsets = array("Q")
         self.paths = PathTracker(tree)
@@ -132,6 +134,7 @@ class DumpReader:
         # The number of each oddity, and the place of the first one.
         self._oddities: Counter[Oddity] = Counter()
         self._first_places: dict[Oddity, str] = {}
+        # The revisions, by their numbers after the load, whose date Subversion cannot read.
         self._bogus_dates: list[int] = []
 
     @property
@@ -139,14 +142,15 @@ class DumpReader:
         return len(self.numbers)
 
     def run(self, most_records: int = sys.maxsize, most_bytes: int | None = None) -> None:
-        """Read the stream, or its first records and bytes, and set the attributes of the reader.
+        """Read the stream, or at most `most_records` of it, and set the attributes of the reader.
 
-        Raise UserError with the revision and the byte of the first fault: damage, a size over a limit, or a
-        stream without a revision 1. BrokenPipeError passes: then the program that reads `out` has ended.
+        Stop before a property, or a skipped text, that ends behind `most_bytes`. Raise UserError with the
+        revision and the byte of the first fault: damage, a size over a limit, or a whole stream without a
+        revision above 0. BrokenPipeError passes: then the program that reads `out` has ended.
         """
         self._most_bytes = sys.maxsize if most_bytes is None else most_bytes
         try:
-            # Such as `SVN-fs-dump-format-version: 2`.
+            # The first line, such as `SVN-fs-dump-format-version: 2`.
             line = self._read_line()
             key, colon, value = line.partition(b":")
             if not colon or key != FORMAT or not line.endswith(b"\n"):
@@ -159,7 +163,7 @@ class DumpReader:
                     break
                 self._read_record(headers)
         except _PartReadError:
-            # The next record ends behind `most_bytes`.
+            # A property or text ends behind `most_bytes`.
             return
         except BrokenPipeError:
             # svnadmin load has ended while we wrote to it. The caller asks it for the reason. Without this
@@ -238,14 +242,16 @@ class DumpReader:
         """Return the headers of the next record, such as {b"Revision-number": b"7"}; {} at the end.
 
         Raise UserError for a line that is no header, for headers over the limits, and for a stream that ends
-        within them.
+        in a header, or before the properties or the text that the headers announce.
         """
+        # The limit on the length of headers includes the lines before them.
         start = self.offset
         line = self._read_header_line(start)
         # Old tools write blank lines and comments, such as ` ## text`, between records.
         while line[:1].isspace():
             self._skip_line(line)
             line = self._read_header_line(start)
+        # The record begins with the line that was just read.
         self._record_at = self.offset - len(line)
         headers = {}
         while line not in (b"", b"\n"):
@@ -294,7 +300,10 @@ class DumpReader:
         return number
 
     def _read_record(self, headers: dict[bytes, bytes]) -> None:
-        """Read the rest of a record whose headers were read: its properties and its text."""
+        """Read the properties and the text of a record whose headers were read.
+
+        Before, keep the number of its revision, its path, or the format of another dump in the stream.
+        """
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
         elif NODE_PATH in headers:
@@ -316,6 +325,7 @@ class DumpReader:
         elif property_bytes:
             # svnadmin goes on by the lengths in the headers, also if the properties end earlier.
             self._read_properties(headers, property_bytes)
+        # In a damaged record, the sum may be less than the length of the properties.
         self._skip_text(max(0, content_bytes - property_bytes))
 
     def _skip_text(self, length: int) -> None:
@@ -335,10 +345,10 @@ class DumpReader:
             pass
 
     def _begin_revision(self, number: int) -> None:
-        """Append the revision `number` to `numbers`. Raise UserError if very many numbers were skipped.
+        """Append a revision above 0 to `numbers`. Raise UserError if very many numbers were skipped so far.
 
         svnadmin load gives revisions new numbers, in the order of the stream. So a number that is not larger
-        than the number before it is only counted.
+        than the number before it is no error, and only counted as an oddity.
         """
         if self._revision is not None:
             if number <= self._revision and not self._has_restarted:
@@ -371,9 +381,10 @@ class DumpReader:
         """Read the block of a record's properties as svnadmin does, and return its length in bytes.
 
         A property is `K 3`, its name, `V 2` and its value, or `D 3` and its name if it is deleted. The
-        numbers are lengths. The block ends behind the line PROPS-END, or after `length` bytes.
+        numbers are lengths. The block ends behind the line PROPS-END, or after exactly `length` bytes.
         """
         begin = self.offset
+        # A block that does not end at `length` is read up to PROPS-END, so this is no `<`.
         while self.offset - begin != length:
             line = self._read_length_line()
             if line == dump_format.END:
@@ -418,9 +429,9 @@ class DumpReader:
     ) -> bytes:
         """Read the name or the value of a property, and return it without the line end behind it.
 
-        `digits` is its length in the stream, such as b"12", and `subject` its name in errors. Only the last
-        bytes are returned unless `is_needed`, because a value may have 256 MiB. Raise UserError if it is
-        longer than `limit`, or does not end where it states.
+        `digits` is the stated length, such as b"12", and `subject` what is read, for errors. Unless
+        `is_needed`, only the last bytes are returned, because a value may have 256 MiB. Raise UserError if
+        the length is above `limit`, or if no line end follows after it.
         """
         length = int(digits)
         if length > limit:

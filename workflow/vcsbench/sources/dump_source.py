@@ -60,7 +60,7 @@ def is_dump(path: Path) -> bool:
 def why_no_dump(path: Path) -> str | None:
     """Return what a file is instead of a dump, with a remedy: `is a .zip archive. Unpack it, ...`.
 
-    It is the end of a sentence that begins with the path. Return None if the file's first bytes are unknown.
+    The result is the end of a sentence that begins with the path; None for a file of any other form.
     """
     try:
         beginning = _read_beginning(path, 1024)
@@ -152,10 +152,10 @@ class DumpSource(SourceWithTree):
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
-        """Return the numbers of odd paths in the tree that export exports; 0 and 0 if they are unknown.
+        """Return the numbers of odd paths in the exported tree; 0 and 0 if they are unknown.
 
         Odd paths are those that no disk or no working copy can hold. They are known only for the youngest
-        revision (`behind` 0), and only if the sample has all records of the file.
+        revision (`behind` 0), and only if the sample, the first records of the file, has all records.
         """
         sample = self._sample
         if behind or not sample.is_whole:
@@ -164,10 +164,11 @@ class DumpSource(SourceWithTree):
         if self._tree is not None:
             return paths.count_odd_paths(self._tree)
         # Without a `tree` in the definition, tree() will choose trunk if there is one, otherwise the root.
+        has_trunk = paths.has_tree
         # None means that trunk is a copy of a path that may be a file, so the choice is not known yet.
-        if paths.has_tree is None:
+        if has_trunk is None:
             return OddPaths()
-        return paths.count_odd_paths(TRUNK if paths.has_tree else "")
+        return paths.count_odd_paths(TRUNK if has_trunk else "")
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it cannot be read on."""

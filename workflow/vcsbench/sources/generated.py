@@ -52,7 +52,7 @@ class History:
     """The revisions 0 to `youngest` of a profile as events."""
 
     def __init__(self, profile: Profile, seed: int, youngest: int) -> None:
-        """Prepare the history, whose events are made by events(). Each `seed` gives another history."""
+        """Prepare the history; events() makes its events. Each `seed` gives another history."""
         self._profile = profile
         self._youngest = youngest
         # Such as "ruby 1". random.Random with a text as its seed gives the same numbers on every Python 3.
@@ -64,13 +64,16 @@ class History:
         self._pools = make_pools(name)
         self._authors = []
         for i in range(profile.authors):
-            # The names of the authors have two and three syllables in turn.
+            # The names of the authors have two syllables and three syllables in turn.
             self._authors.append(invent_word(self._people, 2 + i % 2).encode("ascii"))
         duration = profile.last_date - profile.first_date
-        # GAPS is the distribution of the distances between revisions. Times this factor, they are seconds,
-        # and the revisions fill the time from the first to the last date of the profile.
+        # GAPS is the distribution of the distances between revisions, without a unit. A value of it, times
+        # this factor, is a distance in seconds. With the mean distance, all revisions of the profile fill the
+        # time from its first to its last date.
         self._gap_s = duration.total_seconds() / profile.revisions / GAPS.mean()
+        # The date of the latest revision.
         self._date = profile.first_date
+        # events() appends the first project in revision 1, and the others when the repository is older.
         self.projects: list[GeneratedProject] = []
 
     def events(self) -> Iterator[Event]:
@@ -97,15 +100,15 @@ class History:
         return RevisionBegun(number, dump_format.date(self._date), author, message)
 
     def _changes(self, number: int) -> Iterator[Change]:
-        """Yield the changes of a revision from 3 on: of one project, or all files of a new project.
+        """Yield the changes of a revision from 3 on: of one project, or the first files of a new project.
 
         A project is added if the repository has too few for its age.
         """
         profile, rng = self._profile, self._rng
-        # The number of projects next to the first one that the repository should have now. It grows with the
-        # square root of the age, like trunk.
+        # The number of projects that the repository should have now, without the first one. It grows with the
+        # square root of the number of revisions.
         others = int((profile.projects - 1) * sqrt(number / profile.revisions))
-        # `projects` has the first one, too.
+        # `projects` has the first one, too. So it should have `others` + 1 entries.
         if others >= len(self.projects):
             # Such as buffer7. The number makes the name unique: a noun may come twice.
             name = b"%s%d" % (pick_noun(rng), len(self.projects))
@@ -173,7 +176,10 @@ class GeneratedSource(Source):
     kind = "generated"
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
-        """Read a definition such as {"profile": "ruby", "scale": 0.1}. Raise UserError for a wrong one."""
+        """Read a definition such as {"profile": "ruby", "scale": 0.1}. Raise UserError for a wrong one.
+
+        `name` is the name of the repository, and `where` the file of the configuration that defines it.
+        """
         options = Options(name, definition, where, "profile", "scale", "seed", "tree")
         profile_name = options.get_text("profile")
         if profile_name not in PROFILES:
@@ -181,14 +187,16 @@ class GeneratedSource(Source):
                 "profile", f"{profile_name!r} is no profile. Use one of {', '.join(PROFILES)}."
             )
         self._profile = PROFILES[profile_name]
+        # The configuration has checked the types and limits of `scale` and `seed`.
         self._scale: float = definition.get("scale", 1.0)
         self._seed: int = definition.get("seed", 1)
         self._tree = options.get_tree()
-        # A scaled history is the beginning of the whole one. Revision 1 makes the folders and 2 the first
-        # import, at every scale.
+        # A scaled history is the beginning of the whole one. At every scale, revision 1 makes the folders and
+        # revision 2 is the first import.
         self._youngest = max(2, round(self._profile.revisions * self._scale))
         if self._profile.imported:
-            # The import has nearly all of the tree at every scale, so the tree itself is scaled, too.
+            # The import has nearly all of the tree at every scale, so the tree itself is scaled, too. This
+            # replaces `_youngest`: only the revisions after the import are scaled.
             self._youngest = 2 + round((self._profile.revisions - 2) * self._scale)
             self._profile = replace(
                 self._profile,

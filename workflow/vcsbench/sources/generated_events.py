@@ -107,7 +107,10 @@ Event = RevisionBegun | Change
 
 
 def dump_records(events: Iterable[Event]) -> Iterator[bytes]:
-    """Yield the records of events for a dump stream: one for each event, or for each folder of a project."""
+    """Yield the records of events for a dump stream. An event has one record, a new project one per folder.
+
+    A new branch or tag, and a copied folder, are copies of a folder in Subversion.
+    """
     for event in events:
         match event:
             case RevisionBegun():
@@ -173,10 +176,11 @@ class FastImportWriter:
         self._out.flush()
 
     def _write(self, event: Event) -> None:
-        """Write the commands of `git fast-import` for one event, and note the refs of new branches.
+        """Write the commands of `git fast-import` for one event.
 
-        The first change of a revision begins its commit. In a commit, `M` writes a file with the text behind
-        it, `C` copies a path, and `D` deletes one.
+        The first change of a revision begins its commit (_begin_change). In a commit, `M` writes a file with
+        the text that follows, `C` copies a path, and `D` deletes a path. The refs of new projects and
+        branches are stored in `_refs`, by their path in Subversion.
         """
         match event:
             case RevisionBegun():
@@ -184,7 +188,8 @@ class FastImportWriter:
                 self._commit = None
             case ProjectAdded():
                 self._add_project(event.layout)
-            # A branch or tag begins at the last commit of its origin, without a commit of its own.
+            # A branch or tag begins at the last commit of the branch that it is copied from, and has no
+            # commit of its own.
             case BranchAdded():
                 ref = b"refs/heads/" + self._ref_name(event.path)
                 self._refs[event.path] = ref
@@ -203,7 +208,7 @@ class FastImportWriter:
             case FileCopied():
                 self._write_copy(event.origin.path, event.path)
             case FileAdded() | FileChanged():
-                # Such as lib/a.c for trunk/lib/a.c.
+                # This begins the commit unless it has begun, and returns lib/a.c for trunk/lib/a.c.
                 name = self._begin_change(event.path)
                 mode = b"100755" if event.is_executable else b"100644"
                 self._out.write(b"M %s inline %s\n" % (mode, name))

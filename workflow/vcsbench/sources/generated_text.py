@@ -204,15 +204,17 @@ def make_pools(seed: str) -> dict[str, Pool]:
 def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
     """Return POOL_BYTES, or a little more, of lines: functions or paragraphs after the pattern `unit`.
 
-    About STRETCH_LINES lines at a time share STRETCH_NAMES names, so they compress as well as real code.
+    Each stretch of about STRETCH_LINES lines shares STRETCH_NAMES names, so lines compress as well as those
+    of real code.
     """
     lines: list[bytes] = []
     size = 0
-    # The names of the present stretch of lines.
+    # The names of the present stretch of lines. The loop below replaces them, and fill() reads them.
     names: list[str] = []
 
     def fill(placeholder: re.Match[str]) -> str:
-        # `~` becomes a sentence, and `$` one of the names: `$ = $($);` gives `buffer = parse_list(len);`.
+        # `~` becomes a sentence of 4 to 9 words, and `$` one of the names, the first ones more often: `$ =
+        # $($);` gives `buffer = parse_list(len);`.
         if placeholder[0] == "~":
             return sentence(rng, 4 + int(rng.random() * 6))
         return names[pick_rank(rng, STRETCH_NAMES, 2)]
@@ -267,28 +269,28 @@ class Text:
     def edit(self, rng: Random, churn: float, excess: float = 0.0) -> None:
         """Change the text as a commit does. It never becomes empty.
 
-        With `churn` 0, a few hunks change at random places, as a person edits. Above 0, this part of the text
-        is replaced at CHURN_HUNKS places; from 1, all of it, whatever `excess` is. `excess` is from -1 to 1:
-        above 0 the files are too large now, so the text becomes shorter on average.
+        With `churn` 0, a few hunks change at random places, as a person edits. Above 0, `churn` is the part
+        of the text that is replaced, at CHURN_HUNKS places; from 1, all of it is, whatever `excess` is.
+        `excess` is from -1 to 1: above 0 the files are too large now, so the text becomes shorter on average.
         """
         if churn >= 1:
             # A new version of an image has about the size of the old one.
             self.replace(rng, 0, self.size, int(self.size * (0.95 + 0.1 * rng.random())))
             return
         if churn:
-            # The text has CHURN_HUNKS equal sections. In each, a part that ends within it is replaced at a
-            # random place, so the replaced parts do not overlap.
+            # The text has CHURN_HUNKS equal sections. In each, `part` bytes are replaced. They begin at a
+            # random place, and end within the section, so that replaced parts hardly overlap.
             part = int(churn * self.size / CHURN_HUNKS)
             for number in range(CHURN_HUNKS):
                 # From 0, the beginning of the text, to 1, its end.
                 place = (number + (1 - churn) * rng.random()) / CHURN_HUNKS
                 at = int(place * len(self.lines))
+                # The new part is up to half shorter if files are too large, and up to half longer otherwise.
                 self.replace(rng, at, part, int(part * (1 - 0.5 * excess)))
         else:
             for hunk in _draw_hunks(rng, self.size, excess):
                 at = int(rng.random() * len(self.lines))
                 self.replace(rng, at, hunk.removed, hunk.added)
-        # No file becomes empty.
         if not self.lines:
             self.replace(rng, 0, 0, SMALLEST_TEXT)
 
@@ -310,10 +312,11 @@ class Hunk(NamedTuple):
 def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
     """Return the hunks of one change of a text with `size` bytes: random in number, kind and length.
 
-    `excess` is from -1 to 1: above 0 the files are too large now, so more is removed.
+    `excess` is from -1 to 1: above 0 the files are too large now, so more is removed. Below 0, more is added.
     """
-    # The shares of hunks that only add, and that only remove. The first one is larger, so texts grow. If they
-    # are too large, the two are exchanged.
+    # `additions` is the share of hunks that only add bytes, and `removals` of those that only remove bytes.
+    # All other hunks replace bytes. The first share is larger, so texts grow. If files are too large, the two
+    # shares are exchanged.
     additions, removals = profiles.PURE_ADDITIONS, profiles.PURE_REMOVALS
     if excess > 0:
         additions, removals = removals, additions
@@ -325,10 +328,10 @@ def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
         if share < additions:
             hunks.append(Hunk(removed=0, added=changed))
         elif share < additions + removals:
-            # A large hunk does not empty a small file.
+            # At most a quarter, so that a large hunk does not empty a small file.
             hunks.append(Hunk(removed=min(changed, size // 4), added=0))
         else:
-            # Some bytes are replaced by others.
+            # The new bytes are half to one and a half times as many, and fewer if files are too large.
             added = int(changed * (0.5 + rng.random()) * (1 - 0.5 * excess))
             hunks.append(Hunk(removed=min(changed, size // 2), added=added))
     return hunks

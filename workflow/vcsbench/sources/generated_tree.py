@@ -110,8 +110,8 @@ class GeneratedProject:
     ) -> None:
         """Prepare a project that begins in the revision `first`. It has no files before start().
 
-        `layout` names its folders, `kinds` are those of its files, and `pools` have their lines (make_pools).
-        All projects of a history share `rng`, the source of random numbers.
+        `layout` names its folders, `kinds` are those of its files, and `pools` have the lines of texts by the
+        name of a pool. All projects of a history share `rng`, the source of random numbers.
         """
         self._profile = profile
         self._layout = layout
@@ -129,10 +129,10 @@ class GeneratedProject:
         self._branches: list[Branch] = []
         # The number of branches and tags so far.
         self._copy_count = 0
-        # The last revision that changed trunk, and the files that it changed.
+        # The latest revision that changes trunk, and the files that it has added or changed so far.
         self._revision = 0
         self._changed_files: set[GeneratedFile] = set()
-        # The part of trunk's final size at this revision, by the law of growth.
+        # The part of trunk's final size that is due at the latest revision of trunk (grown_share).
         self._grown = 0.0
 
     def start(self, number: int) -> Iterator[Change]:
@@ -152,17 +152,17 @@ class GeneratedProject:
             yield from self._new_file()
 
     def change(self, number: int) -> Iterator[Change]:
-        """Yield the changes of the revision `number`: one new branch, one new tag, or changed files.
+        """Yield the changes of the revision `number`: a new branch, a new tag, or changed files.
 
-        The files are in one branch or in trunk. The profile's shares decide: with `new_branch` 0.01, one
-        revision in a hundred makes a branch. The calls of random() must keep their order: another order gives
-        another history.
+        The files are all in one branch, or all in trunk. The profile's shares decide: with `new_branch` 0.01,
+        one revision in a hundred makes a branch. The calls of random() must keep their order: another order
+        gives another history.
         """
         shares, layout = self._profile.shares, self._layout
         # One random number from 0 to 1 decides: each event has a part of this range that is as long as its
         # share, one part after the other. The rest of the range changes trunk.
         event = self._rng.random()
-        # A tag and a change need a branch.
+        # A new tag and a change of a branch need a branch, so the first call always makes one.
         if event < shares.new_branch or not self._branches:
             path = self._name_copy(layout.branches)
             self._branches.append(self._make_branch(path))
@@ -199,7 +199,7 @@ class GeneratedProject:
         return file.copy(branch + file.path.removeprefix(self._layout.trunk))
 
     def _change_branch(self) -> Iterator[Change]:
-        """Yield the changes of a revision that changes files of one branch, perhaps with its journal.
+        """Yield the changes of a revision that changes files of one branch, perhaps also its journal.
 
         No file is changed twice: a revision can have only one record for a path.
         """
@@ -209,9 +209,10 @@ class GeneratedProject:
             branch.journal.text.add_entry(rng, self._journal_limit())
             yield branch.journal.changed()
         count = min(self._profile.paths.draw(rng), len(branch.files))
-        # The first files of a branch are the more likely ones. One that is drawn twice is changed once.
+        # The first files of a branch are drawn more often (the power 2 does that). The set has a file that is
+        # drawn twice only once.
         indices = {pick_rank(rng, len(branch.files), 2) for _ in range(count)}
-        # Sorted, because Python does not define the order of a set, and the bytes must always be the same.
+        # Sorted, because Python does not define the order of a set, and a history must always be the same.
         for i in sorted(indices):
             file = branch.files[i]
             file.text.edit(rng, file.kind.churn)
@@ -220,8 +221,8 @@ class GeneratedProject:
     def _change_trunk(self) -> Iterator[Change]:
         """Yield the changes of a revision that changes trunk, sometimes with an entry in the journal.
 
-        It moves or deletes a directory, rewrites all files that a program writes, adds many missing files, or
-        (usually) changes a few files.
+        The revision moves or deletes a directory, rewrites all files that a program writes, adds many missing
+        files (an import), or (usually) changes a few files.
         """
         shares, rng, journal = self._profile.shares, self._rng, self._journal
         self._changed_files = set()
@@ -236,8 +237,9 @@ class GeneratedProject:
             yield from self._change_directory()
         elif event < shares.directory + shares.rewrite:
             for file in self.files:
-                # A program writes these files, such as translations, so a part of each text changes. People
-                # edit files with a churn of 0 at a few places, and images (1) are replaced.
+                # The churn is the part of a text that a change replaces. It is between 0 and 1 for files that
+                # a program writes, such as translations. It is 0 for files that people edit at a few places,
+                # and 1 for images.
                 if 0 < file.kind.churn < 1:
                     yield self._edit(file)
         elif self._count_missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
@@ -251,7 +253,7 @@ class GeneratedProject:
                 yield from self._change_path()
 
     def _change_path(self) -> Iterator[Change]:
-        """Yield the changes that add, delete, move, copy or edit one file of trunk.
+        """Yield the changes that add, delete, move, copy or edit one random file of trunk.
 
         Yield nothing if the random file was already changed in this revision: a path has one record only.
         """
@@ -260,8 +262,9 @@ class GeneratedProject:
         if action == Action.ADD:
             yield from self._new_file()
             return
-        # A hot file is one of those that are edited often. It is drawn for all actions, because fewer random
-        # numbers would give another history. But deletions, moves and copies then take any file.
+        # A hot file is one of those that are edited often. It is drawn for all other actions, because fewer
+        # random numbers would give another history. If it was already changed, nothing happens. Otherwise,
+        # deletions, moves and copies take any file in its place.
         file = self._pick_hot_file()
         if action != Action.EDIT and file not in self._changed_files:
             file = pick(rng, self.files)
@@ -301,13 +304,13 @@ class GeneratedProject:
     def _change_directory(self) -> Iterator[Change]:
         """Yield the changes that delete or move a random directory, each with a probability of one half.
 
-        Yield nothing if the directory is trunk, or has too many files for one commit: over 2 percent.
+        Yield nothing if the directory is trunk, or has too many files for one commit: over 2 percent of all.
         """
         old = pick(self._rng, self.directories)
         files = [file for file in self.files if file.path.startswith(old + b"/")]
         if old == self._layout.trunk or len(files) > len(self.files) // 50:
             return
-        # The directory and all below it.
+        # The directory, and all directories below it.
         folders = [path for path in self.directories if (path + b"/").startswith(old + b"/")]
         self.directories = [path for path in self.directories if path not in folders]
         if self._rng.random() < 0.5:
@@ -320,13 +323,13 @@ class GeneratedProject:
             self.directories += [new + path.removeprefix(old) for path in folders]
             for file in files:
                 file.path = new + file.path.removeprefix(old)
-            # The old paths stay reserved as well: a path that was used is never used for another file.
+            # The new paths are reserved, and the old ones stay so: no path is ever used for another file.
             self._paths.update(self.directories, (file.path for file in files))
         # In a dump stream, a move is a copy and a deletion.
         yield PathDeleted(old)
 
     def _new_file(self) -> Iterator[Change]:
-        """Yield a new file in trunk, with a random size of the profile, and before it a new directory."""
+        """Yield a new file in trunk, of a random size by the profile, and sometimes its new directory."""
         rng, profile = self._rng, self._profile
         directory = self._choose_directory()
         depth = directory.count(b"/") - self._layout.trunk.count(b"/")
@@ -335,17 +338,17 @@ class GeneratedProject:
             self.directories.append(directory)
             yield FolderAdded(directory)
         kind = self._pick_kind()
-        # The share of files that are smaller than the new one.
+        # The share of files that are smaller than the new one. It gives the size, and perhaps the heat.
         share = rng.random()
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
         # Without this limit, one drawn size could be most of a small tree.
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
-        # If the mean file is too large now, the new one is smaller, and the other way round.
+        # If the files are too large now, the new one becomes up to 60 % smaller, and the other way round.
         size = min(size * (1 - 0.6 * self._size_excess()), largest)
         text = Text.create(rng, self._pools[kind.pool], int(size))
         file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
-        # The heat is the share of files that change less often. Where the kind has none, some files get
-        # `share` as heat, because large files change more often.
+        # The heat is the share of files that change less often. If the kind has none, it is random. The share
+        # HEAT_BY_SIZE of such files gets `share` as heat, because large files change more often.
         heat = kind.heat
         if heat is None:
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()

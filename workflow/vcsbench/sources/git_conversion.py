@@ -51,11 +51,12 @@ class NodeWriter:
         for change in changes:
             if SUBMODULE in (change.old_mode, change.new_mode):
                 self.noted[SUBMODULES].add(change.path)
-        changes = [change for change in changes if _has_node(change)]
-        self._delete(changes, branch)
-        copied_folders = self._add_folders(changes, branch, origin)
+        node_changes = [change for change in changes if _has_node(change)]
+        self._delete(node_changes, branch)
+        copied_folders = self._add_folders(node_changes, branch, origin)
         files = []
-        for change in changes:
+        for change in node_changes:
+            # A file or a link, which is not deleted.
             is_file = change.new_mode not in (*NO_NODE, FOLDER_MODE)
             # A copied folder has its files already.
             if is_file and not _is_below(change.path, copied_folders):
@@ -89,10 +90,10 @@ class NodeWriter:
     def _add_folders(
         self, changes: list[TreeChange], branch: bytes, origin: CopyOrigin
     ) -> set[bytes]:
-        """Write the new folders, parents first, and return the paths in git of those that are copies.
+        """Write the new folders, parents first, and return the paths in git of the copied folders.
 
-        A folder that is moved becomes a copy with all its content, so nothing below it is written again. All
-        other new folders are empty at first.
+        A folder that is moved becomes a copy with all its content, so nothing below the copy is written. All
+        other new folders are empty at first. `branch` and `origin` are those of write().
         """
         copied = set[bytes]()
         # Sorted by path, a folder comes before the folders in it, as svnadmin load requires.
@@ -100,12 +101,11 @@ class NodeWriter:
         for change in new_folders:
             if _is_below(change.path, copied):
                 continue
-            source = None
-            # Of the folders that were folders before, only the moved ones are left here (_has_node).
+            # `changes` lacks the folders that were there before (_has_node), unless they are moved.
             is_moved = change.old_mode == FOLDER_MODE
             if is_moved:
                 copied.add(change.path)
-                source = self._source_of(change, origin)
+            source = self._source_of(change, origin) if is_moved else None
             path = self._convert_path(branch, change.path)
             self._out.write(dump_format.directory(path, source))
         return copied
@@ -114,11 +114,12 @@ class NodeWriter:
         """Write the record of each added, changed or renamed file or link.
 
         The record has the text and the properties only if they change. Example: a rename of `a` to `b`
-        without an edit is `add b`, copied from `a`, without a text.
+        without an edit is `add b`, copied from `a`, without a text. `branch` and `origin` are those of
+        write().
         """
-        # All texts are requested at once: git would take longer to answer one request after another.
+        # All texts are requested at once: git would take longer to answer one request after another. `blobs`
+        # yields the texts in the order of the changes.
         new_objects = [change.new_object for change in changes if _has_new_text(change)]
-        # It yields the texts in the order of the changes.
         blobs = self._blobs.read(new_objects)
         for change in changes:
             path = self._convert_path(branch, change.path)
@@ -133,9 +134,10 @@ class NodeWriter:
                 continue
             blob = next(blobs)
             if change.new_mode == SYMLINK_MODE:
-                # In git, the text of a link is its target. In Subversion, it has `link ` in front.
+                # git's text of a link is its target, `a`. Subversion's text, `link a`, replaces it here, and
+                # the properties are those that mark a link.
                 blob, properties = read_link(blob)
-                # Without properties, the link became a plain file.
+                # If Subversion can make no link with this target, the text becomes a plain file.
                 if not properties:
                     self.noted[svn_names.LINKS_NOTE].add(change.path)
             records = dump_format.file_records(
@@ -198,19 +200,20 @@ class RevisionWriter:
         self._folders = set(LAYOUT)
 
     def write(self, index: int, details: CommitDetails) -> None:
-        """Write the revision of the commit with this index, and the revisions that follow from it.
+        """Write the revision of the commit with this index, and the revisions that follow from the commit.
 
-        These are a copy for each tag at this commit, and for each branch there without commits of its own.
-        Then the folder of an unnamed branch that this commit merges is deleted. Commits must be written in
-        the order of their indices.
+        Each tag at this commit, and each branch there without commits of its own, is a copy in a revision.
+        Then each unnamed branch that ends at this commit (ConversionPlan.ends) is deleted in a revision.
+        Commits must be written in the order of their indices.
         """
         commit = self._plan.commits[index]
         self._write_commit(index, details)
+        # The paths of tags and branches, such as b"tags/1.0".
         for path in self._plan.copies.get(index, ()):
             self._begin(details, commit, {b"git:commit": commit.name})
             self._add_line(path, self._find_origin(index))
+        # A line is a branch as a folder, such as branches/merged-0a4d55a8d778, with its commits.
         for line in self._plan.ends.get(index, ()):
-            # Such as merged-0a4d55a8d778.
             name = line.path.rpartition(b"/")[2].decode("ascii")
             text = f"Delete {name}, which is merged."
             self._begin(details._replace(text=text), commit, {})
@@ -221,12 +224,14 @@ class RevisionWriter:
     ) -> None:
         """Write the head of the next revision: number, date, author, message and `properties`.
 
-        The first call also writes revision 0, and revision 1 with the folders trunk, branches and tags.
+        The author and the message are those of `details`. The first call also writes revision 0, and revision
+        1 with the folders trunk, branches and tags.
         """
         # Subversion finds the revision of a date by binary search, so no revision may be older than the
         # revision before it. A commit with an earlier date gets the date of the revision before.
         self._seconds = max(self._seconds, commit.seconds)
         date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
+        # The number of the last revision is 0 until then.
         is_first_call = self._number == 0
         if is_first_call:
             self._out.write(dump_format.revision(0, date))
@@ -246,7 +251,7 @@ class RevisionWriter:
         """Write the revision of the commit with this index, with its changes.
 
         If it is the first commit on its branch, the revision also adds the branch's folder: as a copy of the
-        first parent's tree, or empty if the commit has no parent.
+        first parent's tree, or empty if the commit has no parent. Revision 1 has added the folder of trunk.
         """
         commit = self._plan.commits[index]
         # A line is a branch as a folder, such as trunk, with its commits (ConversionPlan).
@@ -256,19 +261,21 @@ class RevisionWriter:
         if len(commit.parents) > 1:
             parents = [self._plan.commits[parent].name for parent in commit.parents]
             properties[b"git:parents"] = b" ".join(parents)
-        # _begin() gives this commit the later date of the revision before.
+        # _begin() gives this commit the later date of the revision before. A note counts these commits.
         if commit.seconds < self._seconds:
             self._late += 1
         self._begin(details, commit, properties)
-        # On the same branch, the first parent's tree is the folder's content in the revision before.
-        origin = CopyOrigin(line.path, self._number - 1)
-        # Revision 1 has made the folder trunk, so only other branches need to be added.
+        # `origin` is the tree of the first parent.
         is_new_branch = index == line.first and line.path != TRUNK
         if is_new_branch and commit.parents:
             origin = self._find_origin(commit.parents[0])
             self._add_line(line.path, origin)
-        elif is_new_branch:
-            self._add_line(line.path, None)
+        else:
+            # On the same branch, this tree is the content of the folder in the revision before. Without a
+            # parent, nothing is copied from it.
+            origin = CopyOrigin(line.path, self._number - 1)
+            if is_new_branch:
+                self._add_line(line.path, None)
         self._nodes.write(details.changes, line.path, origin)
         self._revisions.append(self._number)
 

@@ -108,12 +108,13 @@ class GitCopySource(GitSource):
     def copy_to(self, path: Path) -> Facts:
         """Copy HEAD, refs and objects into an empty bare repository with the same kind of digests.
 
-        Return the notes on what was left out. Raise UserError if the repository has another identity now.
+        Return facts: notes on what was left out, and on borrowed objects. Raise UserError if the repository
+        was changed since identity() read it, or is changed now.
         """
         with self._open() as git:
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
-            # git's folder for all work trees, which has the refs and the objects.
+            # The folder that all work trees of the repository share. It has the refs and the objects.
             common = git.layout.common
             (path / "HEAD").write_bytes(git.head + b"\n")
         # The refs are copied before the objects. If somebody commits in between, the copy has more objects
@@ -126,10 +127,11 @@ class GitCopySource(GitSource):
             for file in _list_objects(object_folders):
                 _copy_object(file, path / "objects")
         except FileNotFoundError:
-            # git has packed the objects in the meantime.
+            # git has packed the objects since they were listed, and removed their files.
             raise self.changed_error() from None
         has_grafts = read_optional(common / "info" / "grafts", LIST_BYTES) != b""
         borrowed = "Other repositories whose objects are borrowed (alternates) and were copied"
+        # format_notes() makes a note of each entry with a number above 0.
         counts = {
             "Replaced objects (refs/replace) left out": refs.replaced,
             "Symbolic refs without their branch left out": refs.dangling,
@@ -146,12 +148,13 @@ class GitCopySource(GitSource):
                 "or clone it again without --depth."
             )
         for folder in find_object_folders(git.layout.common):
-            # Next to a pack, such a file promises that a server has the objects that are missing here.
+            # A file of this kind, next to a pack, states that a server has the objects that are missing here.
             if any((folder / "pack").glob("*.promisor")):
                 raise self._path_error(
                     "is a partial clone, which lacks objects. Clone it again without --filter."
                 )
-        # Packed refs are never symbolic, so they need not be read.
+        # Only symbolic refs, such as HEAD, can lead to each other. Packed refs are never symbolic, so they
+        # need not be read.
         contents = {"HEAD": git.head, **dict(_read_loose_refs(git.layout.common))}
         endless = _find_endless_ref(contents)
         if endless is not None:
@@ -200,7 +203,7 @@ def _copy_object(file: ObjectFile, objects: Path) -> None:
 
 
 def _read_refs(common: Path) -> StoredRefs:
-    """Read all refs as they are stored, without those of work trees and of replaced objects.
+    """Read the refs as they are stored. Leave out LEFT_OUT_REFS, and symbolic refs that lead to no ref.
 
     A ref is a line of packed-refs, such as b"0a4d55a8... refs/heads/main", or loose: a file of its own.
     """
@@ -208,24 +211,27 @@ def _read_refs(common: Path) -> StoredRefs:
     packed_lines = []
     is_left_out = False
     for line in read_optional(common / "packed-refs", LIST_BYTES).splitlines(keepends=True):
-        # A line that begins with ^ belongs to the tag before it, and one with # is a comment.
+        # A line that begins with # is a comment, at the head of the file. A line that begins with ^ is about
+        # the ref in the line before it, so `is_left_out` of that ref stays.
         if not line.startswith((b"^", b"#")):
             name = os.fsdecode(line.partition(b" ")[2].rstrip())
             packed_names.append(name)
             is_left_out = name.startswith(LEFT_OUT_REFS)
         if not is_left_out:
             packed_lines.append(line)
-    # The content of each loose ref: the name of a commit, or `ref: refs/heads/main`.
+    # The content of each loose ref by its name: the name of a commit, or `ref: refs/heads/main`.
     contents = dict(_read_loose_refs(common))
+    # The number of refs in refs/replace. Each replaces an object.
     replaced = sum(name.startswith(REPLACED) for name in (*packed_names, *contents))
     loose_names = [name for name in contents if not name.startswith(LEFT_OUT_REFS)]
     valid_targets = {*packed_names, *loose_names}
     loose = {}
     dangling = 0
     for name in loose_names:
+        # None for a ref that is not symbolic.
         target = _find_target(contents[name])
         # A symbolic ref may lead to no ref, as refs/remotes/origin/HEAD after its branch was deleted. git
-        # ignores the ref, but `git fsck` fails.
+        # ignores such a ref, but `git fsck` fails.
         if target is None or target in valid_targets:
             loose[name] = contents[name]
         else:

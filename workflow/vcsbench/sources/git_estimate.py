@@ -42,15 +42,16 @@ class _PathTexts:
 def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
     """Return about how many bytes Subversion needs for all texts of a history.
 
-    `lines` are the output of SIZES, such as b"blob 1234 567 <base> src/a.c", for the lines of `rev-list
-    --objects`: each object once, with a path. Raise UserError for an object that git cannot read.
+    `lines` are the output of `git cat-file` with the option SIZES: b"blob 1234 567 <base> src/a.c" is a text
+    of 1,234 bytes, which git stores in 567. Its input was the output of `rev-list --objects`: each object
+    once, with a path. Raise UserError for an object that git cannot read.
     """
-    # Subversion stores the first text of each path in full, and later ones as deltas, like git. But git also
+    # Subversion stores the first text of each path in full, and later texts as deltas, like git. But git also
     # stores texts of different paths as deltas of each other, such as the files of several releases. So the
-    # largest text of each path counts in full, and the others with the size that git needs.
+    # largest text of each path counts in full, and the other texts of the path with the size that git needs.
     paths: defaultdict[bytes, _PathTexts] = defaultdict(_PathTexts)
-    # How well full texts compress is known from those that git stores in full: their bytes before and after
-    # the compression by zlib, for each suffix of names, such as b".c".
+    # The texts that git stores in full show how well full texts compress: their bytes before and after the
+    # compression by zlib, for each suffix of names, such as b".c".
     plain_bytes = Counter[bytes]()
     compressed_bytes = Counter[bytes]()
     for text in _read_texts(lines, git):
@@ -63,11 +64,12 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
     total = 0.0
     for path, texts in paths.items():
         suffix = os.path.splitext(path)[1]
+        plain = plain_bytes[suffix]
         # Where git stores no text of this suffix in full, no compression is the safe guess.
-        compression = 1.0
-        if plain_bytes[suffix]:
-            compression = compressed_bytes[suffix] / plain_bytes[suffix]
+        compression = compressed_bytes[suffix] / plain if plain else 1.0
+        # A text in full takes at most its own size.
         total += texts.largest * min(1.0, compression * FULL_FACTOR)
+        # The other texts of the path.
         total += (texts.stored - texts.stored_largest) * DELTA_FACTOR
     return int(total)
 

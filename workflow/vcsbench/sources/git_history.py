@@ -45,13 +45,15 @@ class ConversionPlan:
         taken was merged: it becomes branches/merged-<first digits of the last commit>.
         """
         self.commits = commits
+        # By the index of a commit in `commits`: its line, and the paths that are copied after it.
         self.lines: dict[int, Line] = {}
         self.copies: defaultdict[int, list[bytes]] = defaultdict(list)
+        # The path of each branch and tag that could not keep its name, by its name in git.
         self.renamed: dict[bytes, bytes] = {}
-        # The paths of branches and tags so far, and all folders above them.
+        # The paths of branches and tags so far, and all folders above these paths. _choose_path() adds both.
         self._paths = set[bytes]()
         self._folders = set[bytes]()
-        # Refs have names of commits. The plan has the index of each commit in `commits`.
+        # By name (SHA-1), the index of each commit in `commits`. A ref has the name of its commit.
         index = {commit.name: i for i, commit in enumerate(commits)}
         trunk, *other_branches = branches
         self._add_line(index[trunk.commit], TRUNK)
@@ -66,11 +68,13 @@ class ConversionPlan:
         for tag in tags:
             path = self._choose_path(b"tags/", tag.name)
             self.copies[index[tag.commit]].append(path)
+        # The lines of commits that are on no branch any more.
         unnamed_lines = self._add_unnamed_lines()
+        # The lines to delete, by the index of the commit after which they are deleted.
         self.ends = self._find_ends(unnamed_lines)
         copies = sum(len(paths) for paths in self.copies.values())
         deletions = sum(len(lines) for lines in self.ends.values())
-        # Revision 1 makes the folders trunk, branches and tags.
+        # One revision each, and revision 1, which makes the folders trunk, branches and tags.
         self.revisions = 1 + len(commits) + copies + deletions
 
     def _choose_path(self, folder: bytes, name: bytes) -> bytes:
@@ -115,14 +119,16 @@ class ConversionPlan:
     def _find_ends(self, unnamed: list[Line]) -> dict[int, list[Line]]:
         """Return the unnamed lines to delete after a commit, by the index of the commit.
 
-        A line is deleted after the last commit that merges it, because no later one needs its folder. A merge
-        has the line's last commit as a parent. A line without a merge ends after its own last commit.
+        A line is deleted after the last commit that merges it, because no later commit needs its folder. A
+        merge has the line's last commit as a parent. A line without a merge is deleted after its own last
+        commit.
         """
-        # The last merge of each line, by the line's last commit. It begins with that commit itself.
+        # By the last commit of each line: the last merge of the line, or without one that commit itself.
         last_merges = {line.last: line.last for line in unnamed}
         for i, commit in enumerate(self.commits):
             for parent in commit.parents:
                 if parent in last_merges:
+                    # A later merge replaces an earlier one.
                     last_merges[parent] = i
         ends = defaultdict(list)
         for line in unnamed:

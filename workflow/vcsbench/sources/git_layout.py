@@ -36,16 +36,16 @@ class GitLayout(NamedTuple):
 def find_layout(path: Path) -> GitLayout | None:
     """Return the layout of the repository at a path: bare, a work tree's top, or a linked work tree.
 
-    Return None if nothing there looks like one. Raise UserError for a damaged one, and for a link, a pipe
-    or a device in it.
+    Return None if nothing there looks like a repository. Raise UserError for a damaged repository, and for a
+    pipe, a device or a dangerous link in it (check_files).
     """
     folder = _find_git_folder(path)
     if folder is None:
         return None
     # Each folder is checked before a file in it is opened.
     check_files(folder, WORK_TREE_PARTS, GIVE_CLONE, allows_inner_links=True)
-    # The common folder, relative to the first one. git reads a string of C, which ends at a NUL. Without the
-    # file `commondir`, the name is empty, and both folders are the same.
+    # In a linked work tree, the file `commondir` has the path of the common folder, relative to `folder`. git
+    # reads the path as a string of C, which ends at a NUL. Without the file, `folder` is the common folder.
     name = read_optional(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
     common = folder / os.fsdecode(name)
     check_files(common, GIT_PARTS, GIVE_CLONE, allows_inner_links=True)
@@ -59,18 +59,19 @@ def find_layout(path: Path) -> GitLayout | None:
 
 
 def _find_git_folder(path: Path) -> Path | None:
-    """Return git's folder for a path: /srv/x/.git for /srv/x, or the path itself if it is bare.
+    """Return git's folder for a path: /srv/x/.git for /srv/x, or the path itself if it is such a folder.
 
     Return None if nothing looks like git's. Open only one file: a `.git` that names another folder.
     """
     if not path.is_dir():
         return None
-    # lexists() is also true for a broken link. Such a `.git` gets an error of its own later, which helps more
-    # than `is not a git repository`.
+    # lexists() is also true for a broken link. It gets an error of its own later, which helps more than
+    # `is not a git repository`.
     dot_git = path / ".git"
     if os.path.lexists(dot_git):
         return dot_git if os.path.isdir(dot_git) else _read_gitdir(dot_git)
     bare_names = ("HEAD", "objects")
+    # git's folder of a linked work tree, such as /srv/x/.git/worktrees/y.
     work_tree_names = ("HEAD", "commondir")
     # A bare repository that has lost its HEAD. The error of find_layout() names that.
     damaged_names = ("objects", "refs", "config")
@@ -128,28 +129,29 @@ def _read_lenders(objects: Path) -> list[Path]:
 
 
 def parse_alternates(content: bytes) -> list[bytes]:
-    """Return the names of folders in the content of `info/alternates`, one for each line.
+    """Return the names of folders in the content of `info/alternates`, usually one for each line.
 
     `/srv/a`, a line end and `"/srv/b\\tc"` give b"/srv/a" and b"/srv/b\\tc", whose \\t is a tab. The rules
-    are git's: read in another way, git would open a folder whose files vcsbench has not checked.
+    are git's: by other rules, vcsbench would check other folders than git opens.
     """
     names = []
     # git reads a string of C, which ends at a NUL.
     text = content.partition(b"\0")[0] + b"\n"
     position = 0
     while position < len(text):
+        # A name between two ", with the escapes of C.
         quotation = QUOTATION.match(text, position)
         if quotation:
-            # The escapes of C are also Python's, but a character such as \303 stands for one byte.
+            # Python has the same escapes. But \303 is a character in Python, and one byte in C.
             name = codecs.decode(quotation[1], "unicode_escape").encode("latin-1")
             # git skips one character behind the closing mark, whatever it is: usually the line end.
             position = quotation.end() + 1
         else:
-            # A name whose quotation is wrong is taken as it stands.
+            # A name without quotation, or with a wrong one, is taken as it stands.
             name = text[position : text.index(b"\n", position)]
             position += len(name) + 1
-            if name.startswith(b"#"):
-                # A comment.
+            is_comment = name.startswith(b"#")
+            if is_comment:
                 continue
         if name:
             names.append(name)
@@ -165,7 +167,7 @@ def list_folders(path: Path) -> list[Path]:
 
 
 def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the files and folders that others must be able to read, or they cannot read the history.
+    """Yield the files and folders of the history: whoever cannot read all of these cannot read the history.
 
     `folder` is one of list_folders(): a folder of git, with HEAD, packed refs and `objects`, or a folder of
     objects, with `pack` and folders of loose objects.
@@ -184,8 +186,8 @@ def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
             # Loose objects: the folder is named by the first two digits of their names.
             yield entry
             for file in os.scandir(entry.path):
-                # An object that git is still writing has such a name. Only its owner can read it, and it is
-                # no part of the history yet.
+                # A file such as tmp_obj_x is an object that git is still writing. Only its owner can read the
+                # file, which is no part of the history yet.
                 if not file.name.startswith("tmp_"):
                     yield file
 

@@ -39,16 +39,17 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
     <parent>`. Parents become indices in the returned list. The missing parents of a shallow clone are left
     out.
     """
+    # By name, the place of a commit in the list.
     index: dict[bytes, int] = {}
     commits: list[Commit] = []
     for line in lines:
         name, date, *parents = line.rstrip(b"\n").split(b" ")
-        # git prints nothing for a date before 1970, and any number for a damaged one.
-        seconds = parse_number(date, LAST_SECOND)
         parent_indices = tuple(index[parent] for parent in parents if parent in index)
         index[name] = len(commits)
-        if seconds is None:
-            seconds = UNREADABLE_DATE
+        # git prints nothing for a date before 1970, and any number for a damaged one. Without a number from 0
+        # to LAST_SECOND, this is None.
+        parsed = parse_number(date, LAST_SECOND)
+        seconds = UNREADABLE_DATE if parsed is None else parsed
         commits.append(Commit(name, seconds, parent_indices))
     return commits
 
@@ -81,10 +82,11 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     """Return the details of the next commit in the output of `git log` with the options DETAILS.
 
     Author and message are changed to what Subversion accepts: UTF-8, with LF as line ends, and without
-    control characters. Raise UserError if the output ends early, or if a path of a change is damaged.
+    control characters. Raise UserError if the output ends early, if the commit has too many changes, or if a
+    path is damaged.
     """
-    # The fields of a commit are the word `commit`, the author and the message. If git has died before them,
-    # this raises its error.
+    # The fields of a commit are the word `commit`, the author and the message. If git has died before the
+    # first one, this raises its error.
     read_field(program)
     author = read_field(program).decode("utf-8", "replace")
     message = read_field(program).decode("utf-8", "replace")
@@ -96,9 +98,10 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     # Each change begins with a colon, and the next commit with `commit`.
     while program.stdout.peek()[:1] == b":":
         changes.append(_read_change(program))
+        # A huge commit is refused before it fills the memory.
         check_count(changes, git)
     check_paths([(change.path, change.new_mode) for change in changes], git)
-    # An author has one line, without blanks at its ends.
+    # An author has one line, without blanks at its ends. _REFUSED matches what Subversion does not accept.
     plain_author = " ".join(_REFUSED.sub(" ", author).split())
     text = _REFUSED.sub("\N{REPLACEMENT CHARACTER}", message)
     return CommitDetails(plain_author, text, changes)
@@ -114,8 +117,9 @@ def _read_change(program: Program) -> TreeChange:
     old_mode, new_mode, old_object, new_object, status = head.split(b" ")
     source = read_field(program)
     has_two_paths = status.startswith((b"R", b"C"))
+    path = read_field(program) if has_two_paths else source
     return TreeChange(
-        path=read_field(program) if has_two_paths else source,
+        path=path,
         source=source,
         old_mode=old_mode,
         new_mode=new_mode,

@@ -49,13 +49,14 @@ class BlobReader:
     def read(self, names: Sequence[bytes]) -> Iterator[Blob]:
         """Yield the blobs with these names, such as b"0a4d55a8...", in this order.
 
-        The caller must read each content to its end. Raise UserError if an object is missing, damaged or not
-        a blob.
+        The caller must read the content of a blob to its end before it takes the next blob. Raise UserError
+        if an object is missing, damaged or not a blob.
         """
         requests = self._program.process.stdin
         assert requests is not None
         for start in range(0, len(names), REQUESTS):
-            # More requests at once could fill the pipe to git, while git waits for a reader of its answers.
+            # With more than REQUESTS requests at once, this process could wait at a full pipe to git, while
+            # git waits until somebody reads its answers.
             part = names[start : start + REQUESTS]
             try:
                 requests.write(b"".join(name + b"\n" for name in part))
@@ -120,7 +121,8 @@ def read_field(program: Program) -> bytes:
     """
     parts = []
     while True:
-        # The bytes that are in the buffer already, without waiting for more than one byte.
+        # peek() returns the bytes in the buffer and leaves them there. Only if the buffer is empty, it reads
+        # from git; it returns b"" at the end of the output.
         buffered = program.stdout.peek()
         if not buffered:
             raise program.failed()
@@ -146,18 +148,20 @@ def read_tree(git: Git, commit: str) -> list[TreeEntry]:
     Raise UserError if the tree is damaged or too large, or if a blob is missing.
     """
     entries = list[TreeEntry]()
-    words = ("ls-tree", "-r", "-t", "-z", "--long", "--full-tree", commit)
-    with git.start(*words) as program:
+    arguments = ("ls-tree", "-r", "-t", "-z", "--long", "--full-tree", commit)
+    with git.start(*arguments) as program:
+        # peek() returns b"" at the end of the output.
         while program.stdout.peek():
             # `100644 blob <object> 1234`, a tab and the path. Folders and submodules have the size `-`.
             head, _, path = read_field(program).partition(b"\t")
             mode, _, name, listed_size = head.split()
-            # git has not found the object.
+            # `BAD` means that git has not found the object.
             if listed_size == b"BAD":
                 raise git.missing_error(name)
             size = 0 if listed_size == b"-" else int(listed_size)
             entries.append(TreeEntry(path, mode, name, size))
             check_count(entries, git)
+        # Raises UserError if git has failed.
         program.finish()
     check_paths([(entry.path, entry.mode) for entry in entries], git)
     return entries
@@ -172,34 +176,36 @@ def check_count(entries: Sequence[object], git: Git) -> None:
 
 
 def check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
-    """Raise UserError if a path is too long or too deep, or if a tree of a foreign repository is damaged.
+    """Raise UserError if a path is too long or too deep, or if a tree is damaged.
 
-    `nodes` are the paths of a tree or a commit with their modes: (b"a/b", FOLDER_MODE). A tree with a link
-    `a` and a file `a/b` is damaged: who writes `a/b` would write a file elsewhere.
+    `nodes` are pairs of a path and its mode, such as (b"a/b", FOLDER_MODE): all entries of a tree, or all
+    changes of a commit. A tree with a link `a` and a file `a/b` is damaged: a program that writes `a/b` would
+    write a file elsewhere.
     """
     # git lists each folder above a changed file as well, so each path has its folder among the nodes. Only
     # the top folder is not listed.
     folders = {path for path, mode in nodes if mode == FOLDER_MODE}
     folders.add(b"")
-    added = set[bytes]()
+    # The paths of the nodes before the present one.
+    seen = set[bytes]()
     for path, mode in nodes:
-        # A deleted path, or a submodule, which is left out.
+        # A deleted path, and a submodule, are not in the tree that is loaded.
         if mode in NO_NODE:
             continue
         # The limits apply to the path in Subversion, which is longer if some of its bytes are escaped.
-        name = svn_names.subversion_path(path)
-        if name.count(b"/") > MAX_DEPTH or len(name) > PATH_BYTES:
+        svn_path = svn_names.subversion_path(path)
+        if svn_path.count(b"/") > MAX_DEPTH or len(svn_path) > PATH_BYTES:
             raise UserError(
                 f"{git.where}: a path is longer than {PATH_BYTES} bytes, or deeper than {MAX_DEPTH} folders: "
-                f"{printable(name[:60])}... . Choose another branch."
+                f"{printable(svn_path[:60])}... . Choose another branch."
             )
-        if path in added:
+        if path in seen:
             raise _damaged_tree(git, path, "it has two entries of this name")
         # `/etc/x`, or `a/b` where `a` is a link, would lead out of the tree.
         folder = path.rpartition(b"/")[0]
         if folder not in folders:
             raise _damaged_tree(git, path, "this path is outside of its folder")
-        added.add(path)
+        seen.add(path)
 
 
 def _damaged_tree(git: Git, path: bytes, fault: str) -> UserError:

@@ -114,14 +114,16 @@ class Git:
     def __init__(self, where: str, layout: GitLayout, private: Path) -> None:
         """Fill the empty folder `private`, on which git runs: with HEAD, a configuration and links to refs.
 
-        Git finds the objects of the user's repository by a variable (start). Raise UserError if git cannot
-        read the repository, or if it is a partial clone.
+        `where` is the path of the user's repository in errors, and `layout` its folders. git finds the
+        objects of that repository by a variable (start). Raise UserError if git cannot read the repository,
+        or if it is a partial clone.
         """
         self.where = where
         self.layout = layout
         self._private = private
         common = Path(os.path.abspath(layout.common))
-        # The repository's own folder of objects. There, git itself finds the folders from which it borrows.
+        # The repository's own folder of objects. It names the folders of other repositories whose objects are
+        # borrowed, and git itself reads these names.
         self._objects = find_object_folders(common)[0]
         self.head = read_ref(layout.folder / "HEAD")
         # HEAD is written as it was read above. The refs may be many files, so they are links to the user's.
@@ -190,8 +192,8 @@ class Git:
             section, _, name = key.partition(".")
             if section != "extensions":
                 continue
-            # `[extensions "x"] y` has the name `x.y` here, and x may contain line ends. Written to our file,
-            # they could begin another section, such as one that includes a file of the user's.
+            # `[extensions "x"] y` has the name `x.y` here, and x may contain line ends. In our file, a line
+            # end could begin another section, such as one that includes a file of the user's.
             if not _EXTENSION.fullmatch(name):
                 raise UserError(
                     f"{self.where}: git has no extension {printable(name[:80])!r}. "
@@ -227,8 +229,8 @@ class Git:
             "GIT_OBJECT_DIRECTORY": str(self._objects),
         }
         program = Program(argv, failure, program_environment(variables), stdin, limit_s)
-        # prlimit() fails if git has ended already, or if this process has a lower limit. git then has that
-        # limit, too.
+        # prlimit() fails if git has ended already, or if this process has a lower limit. git has inherited
+        # the lower limit.
         with suppress(OSError, ValueError):
             limits = (MEMORY_BYTES, MEMORY_BYTES)
             resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)
@@ -264,7 +266,7 @@ class Git:
         Tags of files or folders are left out. Raise UserError if an object is missing.
         """
         printed = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
-        # Such as [b"0a4d55a8...", b"refs/tags/1.0"].
+        # Pairs such as [b"0a4d55a8...", b"refs/tags/1.0"].
         object_refs = [line.split(b" ") for line in printed.splitlines()]
         # A tag with a message is an object of its own, and may name another tag. `for-each-ref` follows such
         # chains since git 2.45 only. `cat-file` answers NAME^{} with the object at the end of the chain.

@@ -136,33 +136,40 @@ class GitSource(LocalSource):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """The estimated size of the whole history.
+        """The estimated size of the history in Subversion: its revisions, and the bytes of its texts.
 
-        git reads all commits and trees for it, which takes 1 s for 50,000 commits. Raise UserError if an
-        object is missing, as in a partial clone, or if the youngest tree cannot be loaded.
+        git reads all commits and trees, which takes 1 s for 50,000 commits. Raise UserError if an object is
+        missing, as in a partial clone, or if the youngest tree cannot be loaded.
         """
         with self._open() as git:
             refs = self._list_refs(git)
             with self._walk(git, refs, "rev-list", "--count") as counting:
                 commits = int(counting.read_all())
-            # This only checks the youngest tree.
+            # read_tree() raises UserError for a tree that cannot be loaded. Its result is not needed.
             git_objects.read_tree(git, self._find_commit(git))
-            # The list of objects goes from one git to the other through a pipe: a large history has millions
-            # of objects, and Python would be slow at passing them on.
+            # One git lists the names of all objects. The other git reads the list through a pipe, and prints
+            # the size of each object. A large history has millions of objects, and Python would be slow at
+            # passing their names on.
             with self._walk(git, refs, "rev-list", "--objects") as listing:
                 object_list = listing.process.stdout
+                # The output of a Program is always a pipe. This is for the type checker.
                 assert object_list is not None
                 with git.start("cat-file", git_estimate.SIZES, stdin=object_list) as sizes:
                     text_bytes = git_estimate.estimate_texts(sizes.stdout, git)
+                    # finish() raises UserError if the program failed.
                     sizes.finish()
                 listing.finish()
         # Revision 1 makes the folders trunk, branches and tags.
         return SizeEstimate(commits + 1, text_bytes)
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write the converted history. Raise UserError if it has changed since identity() was called."""
+        """Write the converted history as a dump stream, and return facts about it.
+
+        Raise UserError if the history has changed since identity() was called, or if git cannot read it.
+        """
         with self._open() as git:
             refs = self._list_refs(git)
+            # identity() returns the digest from its first call.
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
             # git lists the commits twice: first their parents, of which the plan is made, then their changes.
@@ -174,6 +181,7 @@ class GitSource(LocalSource):
                 log.finish()
             # The plan has the branch and the path of each commit in Subversion.
             plan = ConversionPlan(commits, refs.branches, refs.tags)
+            # A progress display compares this number with the revisions that are loaded.
             self._planned_revisions = plan.revisions
             out.write(dump_format.header(self.identity()))
             # One git sends the texts of files, and the other the changes of one commit after the other.
@@ -182,11 +190,14 @@ class GitSource(LocalSource):
                 self._walk(git, refs, "log", "--reverse", *git_log.DETAILS) as log,
             ):
                 writer = RevisionWriter(plan, blobs, out)
+                # git lists the commits in the same order as before, so `index` is the commit's place in the
+                # plan.
                 for index in range(len(commits)):
                     writer.write(index, git_log.read_details(log, git))
                 log.finish()
             out.flush()
             facts = writer.facts()
+            # Reports show the notes: what was left out, and that a history is not complete.
             if self._history == WHOLE:
                 facts.notes += format_notes({OTHER_REFS: git.count_other_refs()})
             if git.shallow:

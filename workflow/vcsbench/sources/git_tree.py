@@ -12,20 +12,22 @@ from vcsbench.sources.git_repository import Git
 
 
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
-    """Write the tree of a commit to a new folder and return notes on renames and omissions.
+    """Write the tree of a commit to a new folder, and return notes on what differs from the tree in git.
 
-    Names are as in the loaded history: `.svn` becomes `?\\046svn`. Raise UserError if the disk has too little
-    space, or if the tree is damaged.
+    Differences are as in the loaded history: `.svn` is renamed to `?\\046svn`, a link that Subversion refuses
+    becomes a plain file, and submodules are left out. Raise UserError if the disk has too little space, or if
+    the tree is damaged.
     """
     entries = git_objects.read_tree(git, commit)
     check_space(sum(entry.size for entry in entries), folder.parent, git.where)
     root = os.fsencode(folder)
     _make_folder(root)
+    # By the text of a note: the number of entries that the note is about.
     counts = {SUBMODULES: 0, svn_names.RENAMED_NOTE: 0, svn_names.LINKS_NOTE: 0}
     # The files and links by the paths at which they are written.
     files: dict[bytes, TreeEntry] = {}
-    # Folders come before their content. No name is `..` or has a slash, and no two entries have one path
-    # (git_objects.check_paths, svn_names.subversion_path), so nothing is written outside of the folder.
+    # Folders come before their content. No part of a path is `..`, and each path is below a folder of the
+    # tree (svn_names.subversion_path, git_objects.check_paths). So nothing is written outside of `folder`.
     for entry in entries:
         if entry.mode == SUBMODULE:
             counts[SUBMODULES] += 1
@@ -49,25 +51,32 @@ def _make_folder(path: bytes) -> None:
 
 
 def _write_files(git: Git, files: Mapping[bytes, TreeEntry]) -> int:
-    """Write files and links. Return the number of links that became plain files, as in the loaded history."""
+    """Write the files and links of a tree, each to the path that is its key in `files`.
+
+    Return the number of links that became plain files, as in the loaded history: Subversion has no link with
+    such a target.
+    """
+    # By the path of each link.
     link_targets: dict[bytes, bytes] = {}
     plain_links = 0
     with git_objects.open_blobs(git) as reader:
         blobs = reader.read([entry.object for entry in files.values()])
         for (path, entry), blob in zip(files.items(), blobs, strict=True):
+            content = blob.chunks
             if entry.mode == SYMLINK_MODE:
-                # As Subversion stores it: `link `, the target, and a property that marks a link.
-                blob, properties = git_objects.read_link(blob)
+                # The link as Subversion stores it: the text `link ` and the target, with a property. Without
+                # a property, it is the text of a plain file.
+                link, properties = git_objects.read_link(blob)
                 if properties:
-                    link_targets[path] = b"".join(blob.chunks).removeprefix(b"link ")
+                    link_targets[path] = b"".join(link.chunks).removeprefix(b"link ")
                     continue
-                # Subversion has no link with this target.
                 plain_links += 1
+                content = link.chunks
             mode = 0o755 if entry.mode == git_objects.EXECUTABLE_MODE else 0o644
             with open(path, "xb") as file:
-                file.writelines(blob.chunks)
+                file.writelines(content)
                 os.fchmod(file.fileno(), mode)
-    # At the end, so that no file is written through a link.
+    # The links are made at the end, so that no file is written through a link.
     for path, target in link_targets.items():
         os.symlink(target, path)
     return plain_links

@@ -33,23 +33,29 @@ def _is_private_path(text: str, kind: str) -> bool:
 
     `kind` is the kind of the source, such as "svn". A path that cannot be checked counts as private.
     """
+    # Each check of a file, folder or name can raise.
     try:
-        path = local_path(text)
-        # Others may be able to read the path itself, but not the files of the history.
-        if kind == SvnSource.kind:
-            return _is_closed(path, svn_files.list_history(path))
-        if kind == GitSource.kind:
-            # Objects may be elsewhere: in the main repository, or in one that this one borrows from.
-            for folder in list_folders(path):
-                if _is_closed(folder, list_objects(folder)):
-                    return True
-        if _is_closed(path):
-            return True
-        if kind == DirectorySource.kind:
-            return not all(_can_others_read(state) for _, state in entries(path))
-        return False
+        return _has_closed_file(local_path(text), kind)
     except (UserError, *PATH_ERRORS):
         return True
+
+
+def _has_closed_file(path: Path, kind: str) -> bool:
+    """Return True if others cannot read the path of a source, or at least one file of its history."""
+    # Others may be able to read the path itself, but not the files of the history.
+    if kind == SvnSource.kind:
+        return _is_closed(path, svn_files.list_history(path))
+    if kind == GitSource.kind:
+        # git reads several folders: those of a linked work tree's main repository, and those of other
+        # repositories from which this one borrows objects.
+        for folder in list_folders(path):
+            if _is_closed(folder, list_objects(folder)):
+                return True
+    if _is_closed(path):
+        return True
+    if kind == DirectorySource.kind:
+        return not all(_can_others_read(state) for _, state in entries(path))
+    return False
 
 
 def _is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:

@@ -32,27 +32,31 @@ def check_files(
     """Raise UserError, which ends with `remedy`, for the first entry that is no plain file or folder.
 
     Look at the `parts` of the folder `root`, such as SVN_PARTS, and at all below them, and open no file. A
-    missing part is no fault. With `allows_inner_links`, links of _is_inner_link() are allowed: git
-    repositories have them, and Subversion's have none.
+    missing part is no fault. With `allows_inner_links`, harmless links are allowed (_is_harmless_link): git
+    repositories have them, and Subversion's have none. Also raise UserError for a folder that cannot be read.
     """
     # The folders whose entries are still to be checked.
     folders = []
     for part in parts:
         path = os.path.join(root, part)
-        if _check_entry(root, path, remedy, allows_inner_links):
+        is_folder = _check_entry(root, path, remedy, allows_inner_links)
+        if is_folder:
             folders.append(path)
     while folders:
         folder = folders.pop()
         try:
             with readable(Path(folder)), os.scandir(folder) as entries:
                 for entry in entries:
-                    # The kind of most entries is known from the folder: 100,000 of them take about 0.1 s.
+                    # scandir() knows the kind of most entries without another system call: 100,000 plain
+                    # files take about 0.1 s.
                     if entry.is_file(follow_symlinks=False):
                         continue
-                    if _check_entry(root, entry.path, remedy, allows_inner_links):
+                    is_folder = _check_entry(root, entry.path, remedy, allows_inner_links)
+                    if is_folder:
                         folders.append(entry.path)
         except UserError:
-            # A commit or `svnadmin pack` removes folders while the repository is in use. That is no fault.
+            # A commit or `svnadmin pack` removes folders while the repository is in use. A folder that could
+            # not be read because it is gone is no fault.
             if os.path.lexists(folder):
                 raise
 
@@ -60,8 +64,8 @@ def check_files(
 def _check_entry(root: str | Path, path: str, remedy: str, allows_inner_links: bool) -> bool:
     """Raise UserError, which ends with `remedy`, for a link, a pipe, a device or a socket.
 
-    Return True for a folder, whose entries have to be checked as well. Return False for a plain file, an
-    allowed link, or a path that does not exist.
+    Return True for a folder, whose entries have to be checked as well. Return False for a plain file, a
+    path that does not exist, or, with `allows_inner_links`, a harmless link.
     """
     with readable(Path(path)):
         try:
@@ -74,22 +78,24 @@ def _check_entry(root: str | Path, path: str, remedy: str, allows_inner_links: b
         return False
     if not stat.S_ISLNK(mode):
         raise UserError(f"{one_line(path)}: this is not a regular file. {remedy}")
-    if not (allows_inner_links and _is_inner_link(root, path)):
+    # The path is a link.
+    if not (allows_inner_links and _is_harmless_link(root, path)):
         target = one_line(os.readlink(path), 200)
         raise UserError(f"{one_line(path)}: this is a link to {target}. {remedy}")
     return False
 
 
-def _is_inner_link(root: str | Path, path: str) -> bool:
-    """Return True for a symbolic ref as a link, and for a link to a plain file below `root`.
+def _is_harmless_link(root: str | Path, path: str) -> bool:
+    """Return True for a link with the name of a ref as its text, and for a link to a plain file below `root`.
 
-    Somebody's `ln -s main refs/heads/master` makes the second kind. Neither kind leads out.
+    Some versions of git make the first kind, such as HEAD with the text refs/heads/main, and read its text
+    only. Somebody's `ln -s main refs/heads/master` makes the second kind. A link to a folder is of neither
+    kind: git would follow a link to the folder around it 40 times, and two such links without end.
     """
-    # A link to a folder is never allowed: git follows a folder that contains itself 40 times, and two such
-    # links without end. isdir() follows the link.
     target = os.readlink(path)
     is_ref_name = target.startswith(SYMBOLIC_REF) and ".." not in target
-    # The ref need not exist: refs/remotes/origin/HEAD may name a branch that was deleted.
+    # isdir() follows the link. The ref need not exist: refs/remotes/origin/HEAD may name a branch that was
+    # deleted.
     if is_ref_name and not os.path.isdir(path):
         return True
     real_target = os.path.realpath(path)

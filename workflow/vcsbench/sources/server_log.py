@@ -88,8 +88,10 @@ class ServerLog:
         """Return a weight in per cent for each command of a study whose `logged_as` is in the log.
 
         Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if the study has none of
-        the log's commands. Several commands of one name share its weight equally.
+        the log's commands. The weights add up to 100. Several commands of a study with the same `logged_as`
+        have equal weights.
         """
+        # The commands of the study by `logged_as`, such as {"log": ["log-root", "log-file"]}.
         study_commands = _commands_by_name(study)
         # Such as {"log": 750}: what the study measures and the log has.
         counts = {name: self.commands[name] for name in study_commands if self.commands.get(name)}
@@ -97,6 +99,7 @@ class ServerLog:
         shares: list[WorkloadShare] = []
         for name, count in counts.items():
             commands = study_commands[name]
+            # The log does not tell them apart.
             weight = 100 * count / total / len(commands)
             for command in commands:
                 where = {study.command_axis: command}
@@ -104,15 +107,17 @@ class ServerLog:
         return shares
 
     def sentences(self, study: Study) -> list[str]:
-        """Return sentences on what the log has, what of it the study does not measure, and unknown actions.
+        """Return sentences on the commands of the log, and on those that the study does not measure.
 
-        Example of the first one: "svn.log has 1,000 commands: log 75 %, update 25 %."
+        Example of the first sentence: "svn.log has 1,000 commands: log 75 %, update 25 %." The last sentences
+        are on commands of the study with equal weights, and on unknown actions in the log.
         """
         total = sum(self.commands.values())
         # The most frequent commands first, and equally frequent ones by name.
         names = sorted(self.commands, key=lambda name: (-self.commands[name], name))
         parts = [f"{_label(name)} {100 * self.commands[name] / total:.3g} %" for name in names]
         sentences = [f"{self.name} has {total:,} commands: {', '.join(parts)}."]
+        # The commands of the study by their name in a log, such as {"log": ["log-root", "log-file"]}.
         study_commands = _commands_by_name(study)
         left_out = [_label(name) for name in names if name not in study_commands]
         if len(left_out) == len(names):
@@ -146,11 +151,12 @@ def _label(name: str) -> str:
 
 @cache
 def read_server_log(path: Path) -> ServerLog:
-    """Read a log, line by line. Raise UserError if it is no log of a Subversion server, or has no command."""
+    """Count the commands in a server's log. Raise UserError for another file, or a log without a command."""
     counter = _ActionCounter()
     try:
         with open_decompressed(path) as file:
             is_start_of_line = True
+            # readline() returns a line, or LINE_BYTES of a longer line.
             while part := file.readline(LINE_BYTES):
                 # The action of a line stands in front of the paths, so the rest of a longer line is skipped.
                 if is_start_of_line:
@@ -178,23 +184,26 @@ class _ActionCounter:
 
     def add(self, line: bytes) -> None:
         """Count the action of a line. A line without the time of a log is ignored."""
-        svnserve_time = _SVNSERVE_LINE.match(line)
-        time = svnserve_time or _HTTPD_TIME.search(line)
-        if time is None:
+        # A line of svnserve begins with a process id and the time. In a line of httpd, the time may stand
+        # anywhere.
+        svnserve_begin = _SVNSERVE_LINE.match(line)
+        begin = svnserve_begin or _HTTPD_TIME.search(line)
+        if begin is None:
             return
         self.lines_of_log += 1
-        # Such as `10.0.0.1 jane repo log (/trunk) r9:1`.
-        text = line[time.end() :]
+        # The text after the time, such as `10.0.0.1 jane repo log (/trunk) r9:1`.
+        text = line[begin.end() :]
         action = _find_action(text)
         if action is None:
-            # An access log has quoted fields, such as the name of a browser, with any words.
+            # An access log has quoted fields with any words, such as the name of a browser. So only the
+            # action of a line without quotes is counted as unknown.
             unknown = None if b'"' in text else _UNKNOWN.match(text)
             if unknown is not None:
                 self.unknown[unknown[1].decode()] += 1
-        # A step of another command, such as get-locations, is no command of the user.
         elif action not in LOGGED_STEPS:
-            # Over http, some actions have another meaning.
-            commands = LOGGED_COMMANDS if svnserve_time else LOGGED_OVER_HTTP
+            # The action is a command of the user, not a step of another command, such as get-locations. Over
+            # http, `status` means another command than in svnserve's log.
+            commands = LOGGED_COMMANDS if svnserve_begin else LOGGED_OVER_HTTP
             self.commands[commands[action]] += 1
 
     def why_empty(self) -> str:

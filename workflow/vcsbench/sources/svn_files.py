@@ -61,10 +61,11 @@ def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def content_digest(repository: Path) -> str:
-    """Return a digest that changes when the history does, without reading the content of a file.
+    """Return a digest that changes when the history of the repository does, without reading a file.
 
-    It covers names, sizes and times of the youngest files of revisions and revision properties, and the times
-    of all their folders. Reading and `rsync -a` change none of these.
+    It covers the names, sizes and times of the youngest files of revisions and of revision properties, and
+    the names and times of the youngest folders with such files. Neither reading nor a copy with `rsync -a`
+    changes these.
     """
     digest = hashlib.sha256()
     # The folders db/revs and db/revprops.
@@ -72,9 +73,10 @@ def content_digest(repository: Path) -> str:
         # A shard is a folder of usually 1,000 revisions. An old repository has none: its files lie in `top`.
         shards = [entry.path for entry in _list_by_number(top) if entry.is_dir()]
         # New revisions and packing change the youngest shards or the time of `top`, so older shards are not
-        # read: a large repository has thousands.
+        # listed: a large repository has thousands.
         for folder in (top, *shards[-YOUNGEST_SHARDS:]):
             digest.update(_describe_state("", os.stat(folder)))
+            # The entries of `top` are files or shards, those of a shard are files.
             for entry in _list_by_number(folder)[-YOUNGEST_FILES:]:
                 digest.update(_describe_state(entry.name, entry.stat()))
     return digest.hexdigest()

@@ -51,20 +51,20 @@ def _rename(name: bytes) -> bytes:
     """Return a name that Subversion and all disks can have: `?\\046svn` for `.svn`.
 
     Bytes that must be escaped become `?\\` and three decimal digits. A name that is too long is cut, and ends
-    with a digest of all of it.
+    with a digest of the whole name. The replacement of an empty name is `?\\000`.
     """
     if not name:
         return b"?\\000"
     if _RESERVED_NAME.fullmatch(name):
-        # `.svn` becomes `?\046svn`, and `..` becomes `?\046?\046`.
-        count = len(name) if name in (b".", b"..") else 1
+        # The first byte is escaped, and of `..` both: `.svn` becomes `?\046svn`, `..` becomes `?\046?\046`.
+        count = 2 if name == b".." else 1
         return _escape_bytes(name[:count]) + name[count:]
     escaped = _escape_refused(name)
     if len(escaped) <= LINK_NAME_BYTES:
         return escaped
-    # A long name is cut. Two names may have the same beginning, so a digest of the whole name follows.
+    # Two long names may have the same beginning, so a digest of the whole name follows it.
     end = b"?\\#" + hashlib.sha256(name).hexdigest()[:16].encode()
-    # Half of a character at the cut is ignored.
+    # The cut may be in the middle of a UTF-8 character. Its first bytes are then dropped ("ignore").
     beginning = escaped[: LINK_NAME_BYTES - len(end)].decode("utf-8", "ignore")
     return beginning.encode() + end
 

@@ -67,13 +67,15 @@ class SvnSource(SourceWithTree):
     def _check_place(self) -> None:
         """Raise UserError unless the path has a repository that programs can read safely.
 
-        That is one without links and pipes (repository_files), and not in Berkeley DB.
+        The repository must have no links, pipes or devices (repository_files), and not be in Berkeley DB.
         """
+        # readable() turns an OSError about a file of the repository into a UserError.
         with readable(self._path):
             self._check_exists()
             if not svn_files.is_svn_repository(self._path):
                 raise self._path_error("is not a Subversion repository. Check the path.")
-            # Before the first file is opened: it might be a pipe, which blocks its reader for ever.
+            # This check comes before the first file is opened, which might be a pipe: a pipe blocks its
+            # reader for ever.
             svn_files.check_repository(self._path)
             fs_type = self._read_fs_type()
         if fs_type == "bdb":

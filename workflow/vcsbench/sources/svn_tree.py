@@ -31,11 +31,13 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
     """Return the largest folder of a tree, and the numbers of its odd paths, at a revision.
 
     `tree` is a path such as trunk, "" for the root, and `revision` None is the youngest one. The folder lies
-    right in `tree`, such as trunk/lib, and has the most entries; of several, it is the first by name. Without
-    a folder there, it is `tree` itself. Raise UserError if the revision has no such tree.
+    right in `tree`, such as trunk/lib, and has the most entries at all depths; of several, it is the first by
+    name. If no folder there has entries, it is `tree` itself. Odd paths are those that no disk (impossible)
+    or no working copy (reserved) can hold. Raise UserError if the revision has no such tree, or if it
+    is too large.
     """
     prefix = svn_names.tree_prefix(tree)
-    # The number of entries below each folder right in the tree, such as {b"lib": 12}.
+    # The number of entries, at all depths, below each folder right in the tree, such as {b"lib": 12}.
     entry_counts: Counter[bytes] = Counter()
     impossible = 0
     reserved = 0
@@ -46,14 +48,15 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
     argv += ["--", os.path.abspath(repository), tree]
     with Program(argv, describe_failure(repository, "svnlook tree")) as program:
         for number, line in enumerate(program.stdout):
+            # Line 0 is the tree itself, which counts as a folder.
             if number == MAX_ENTRIES:
                 raise UserError(
                     f"{repository}: /{tree} has more than {MAX_ENTRIES:,} files and folders. Name a smaller "
                     "folder in `tree` or by TREE=."
                 )
-            # Lines are such as `trunk/`, `trunk/lib/` and `trunk/lib/file`. The line of the root is `/`.
+            # `trunk/`, `trunk/lib/` and `trunk/lib/file` become "", `lib` and `lib/file`. The root is `/`.
             path = line.rstrip(b"\n").lstrip(b"/").removeprefix(prefix).rstrip(b"/")
-            # `lib/file` counts for `lib`. The line of `lib` does not, so an empty folder is never largest.
+            # `lib/file` counts for `lib`. `lib` itself does not, so an empty folder is never the largest.
             top, slash, _ = path.partition(b"/")
             if slash:
                 entry_counts[top] += 1
@@ -84,7 +87,7 @@ class SourceWithTree(LocalSource):
     def _find_tree(self, repository: Path) -> str:
         """Return the path of the folder to export, in the youngest revision of a repository.
 
-        That is the definition's `tree`; without one, that of choose_tree(). Raise UserError if the
+        That is the definition's `tree`; without one (None), that of choose_tree(). Raise UserError if the
         definition's `tree` is no folder there.
         """
         argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
@@ -96,7 +99,8 @@ class SourceWithTree(LocalSource):
         try:
             printed = output([*argv, self._tree], "")
         except UserError:
-            # The repository has no such path. The error below names the key of the definition.
+            # The repository has no such path. The error below replaces this one, and names the key of the
+            # definition.
             printed = b""
         # The first line is the path itself, with a slash behind a folder.
         is_folder = printed.split(b"\n")[0].endswith(b"/")

@@ -94,23 +94,25 @@ class SvnUrlSource(Source):
         return pass_on(dumping, self._url, out)
 
     def _find_tree(self, revision: int) -> str:
-        """Return the path of the folder to export, which the server has at this revision.
+        """Return the path of the folder to export, which the server has at this revision; "" is the root.
 
-        That is the definition's `tree`; without one, that of choose_tree(). Raise UserError if svn finds no
-        folder at the definition's `tree`.
+        It is the definition's `tree`. Without one, it is trunk if trunk exists, otherwise the root. Raise
+        UserError if the repository has no folder at the definition's `tree`.
         """
         if self._tree is None:
-            # The names of the root, not `svn info` of trunk: that fails without trunk, and also if the server
-            # does not answer.
+            # The root is listed to find out if trunk exists. `svn info` of trunk would fail without trunk,
+            # but also if the server does not answer.
             argv = ["svn", "list", *LOGIN, "-r", str(revision), f"{self._url}@{revision}"]
             names = output(argv, f"{self._url}: its folders cannot be listed", ANSWER_S)
             return choose_tree(names)
+        # If svn fails, the error is this text and the message of svn.
         failure = (
             f"{self._options.describe_key('tree')}: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}. Name another, or '' for the root"
         )
         # Without @ and a number, svn would look for the youngest folder of this name.
         place = f"{_url_of_tree(self._url, self._tree)}@{revision}"
+        # b"dir" or b"file".
         kind = self._run_info(failure, "kind", "-r", str(revision), place).strip()
         if kind != b"dir":
             raise UserError(f"{failure}.")
@@ -131,8 +133,8 @@ def export_head(
     """Export a folder of a repository to a new local folder, by the client program `svn`.
 
     `revision` is a number in digits, "0" for the youngest. `tree` is the folder in the repository; without
-    it, that of choose_tree(). Return [], because nothing has to be noted. Raise UserError if svn fails, or
-    prints nothing for PAUSE_S seconds: it prints each file that it has exported.
+    it, trunk is exported, or the root if there is no trunk. Return the notes for reports, of which there are
+    none: []. Raise UserError if svn fails, or does not answer in time.
     """
     check_local_url(url)
     failure = f"{url}: svn export failed"
@@ -143,12 +145,14 @@ def export_head(
         argv = [svn, "list", *options, pegged(url)]
         names = output(argv, failure, limit_s=ANSWER_S)
         tree = choose_tree(names)
-    # A URL with an @ in it needs one more at its end (pegged).
+    # pegged() adds an @ to a URL that has one, because svn reads the text behind the last @ as a revision.
     place = pegged(_url_of_tree(url, tree))
     argv = [svn, "export", "--ignore-externals", *options, place, folder]
     with Program(argv, failure, limit_s=PAUSE_S) as program:
-        # svn may print nothing for PAUSE_S seconds, and each line starts this time again.
+        # svn prints each file that it has exported. Reading raises UserError if svn prints nothing for
+        # PAUSE_S seconds.
         for _ in program.stdout:
             pass
+        # This raises UserError if svn failed.
         program.finish()
     return []

@@ -65,8 +65,11 @@ class LoadedTree:
         self.counts = Counter[str]()
 
     def list(self) -> Iterator[NamedEntry]:
-        """Yield the entries, folders before their content. Raise UserError for a path that is too long."""
-        # The folders that entries() leaves out, such as {".git": 1}.
+        """Yield the folders, files and links to load, folders before their content, and update `counts`.
+
+        Raise UserError for a path that is too long.
+        """
+        # entries() adds the folders that it leaves out, such as {".git": 1}.
         administrative = Counter[str]()
         for path, state in entries(self._root, administrative):
             kind = stat.S_IFMT(state.st_mode)
@@ -78,7 +81,7 @@ class LoadedTree:
             name = svn_names.subversion_path(old_name)
             if name != old_name:
                 self.counts[svn_names.RENAMED_NOTE] += 1
-            # The new name counts, because it may be longer.
+            # The limit is for the new name, which may be longer.
             if len(name) > PATH_BYTES:
                 raise UserError(
                     f"{printable(os.fspath(self._root))}: a path is longer than {PATH_BYTES} bytes: "
@@ -88,7 +91,7 @@ class LoadedTree:
         self.counts[ADMINISTRATIVE_NOTE] += administrative.total()
 
     def records(self) -> Iterator[bytes]:
-        """Yield the records of a dump stream that add trunk and the tree in it."""
+        """Yield the records of a dump stream that add trunk and the tree in it, and update `counts`."""
         trunk = TRUNK.encode()
         yield dump_format.directory(trunk)
         loaded_files = set[FileId]()
@@ -99,12 +102,12 @@ class LoadedTree:
             elif stat.S_ISLNK(state.st_mode):
                 # In Subversion, a link is a file with the text `link TARGET` and the property svn:special.
                 properties, text = svn_names.link(os.readlink(os.fsencode(path)))
-                # Subversion has no link with this target, so it becomes a plain file.
+                # Without the property, it is a plain file: Subversion can make no link with this target.
                 if not properties:
                     self.counts[svn_names.LINKS_NOTE] += 1
                 yield dump_format.file(svn_path, b"add", properties=properties, text=text)
             else:
-                # Subversion has no hard links, so each of them becomes a file.
+                # Subversion has no hard links, so each of them becomes a file. The further ones are counted.
                 file_id = FileId(state.st_dev, state.st_ino)
                 if file_id in loaded_files:
                     self.counts[LINKED] += 1
@@ -139,15 +142,16 @@ def _read_chunks(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
 def copy_directory(source: Path, folder: Path) -> list[str]:
     """Copy the tree of `source` to the new `folder`, and return notes on changed and left-out entries.
 
-    Names are as in the loaded history, `?\\046svn` for `.svn`. Modes, times and hard links stay. Raise
-    UserError if the disk has too little space, or if a file cannot be read.
+    Names are as in the loaded history, `?\\046svn` for `.svn`. Times, hard links and modes stay, but no
+    set-uid bits. A link that Subversion cannot have becomes a plain file. Raise UserError if the disk has too
+    little space, if a path is too long, or if a file cannot be read.
     """
     tree = LoadedTree(source)
     with readable(source):
         sizes = [state.st_size for _, state in entries(source) if stat.S_ISREG(state.st_mode)]
         check_space(sum(sizes), folder.parent, one_line(source))
         folder.mkdir(mode=0o700)
-        # The state of the original of each new folder.
+        # By new folder: the state of its original.
         folder_states = {os.fsencode(folder): os.stat(source)}
         copies = dict[FileId, bytes]()
         for path, name, state in tree.list():
@@ -164,8 +168,10 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
             copies[file_id] = target
             if stat.S_ISREG(state.st_mode):
                 _copy_file(path, target)
-            elif not _copy_link(path, target, state):
-                tree.counts[svn_names.LINKS_NOTE] += 1
+            else:
+                is_link = _copy_link(path, target, state)
+                if not is_link:
+                    tree.counts[svn_names.LINKS_NOTE] += 1
         # Folders get their modes and times last, the inner ones first. Nothing can be written to a read-only
         # folder, and each new file in a folder changes the time of the folder.
         for target, state in reversed(folder_states.items()):

@@ -53,12 +53,12 @@ def read_published(
     rows_by_path = read_published_rows(paths, axes, by, metadata)
     records = [_published_record(row, keys) for rows in rows_by_path.values() for row in rows]
     frame = pd.DataFrame(records)
-    metrics = [name for name in frame if name not in keys]
-    # A study may publish the times of a cell in one file, and its counts in another. Both rows become one:
+    number_columns = [name for name in frame if name not in keys]
+    # A study may publish the times of a cell in one file, and its counts in another. The two rows become one:
     # first() takes the first number of each column that is not NaN.
     if frame.duplicated(keys).any():
-        frame = frame.groupby(keys, sort=False, as_index=False)[metrics].first()
-    return frame[[*keys, *metrics]]
+        frame = frame.groupby(keys, sort=False, as_index=False)[number_columns].first()
+    return frame[[*keys, *number_columns]]
 
 
 def _published_record(row: Mapping[str, str], keys: Sequence[str]) -> dict[str, str | float]:
@@ -106,9 +106,9 @@ def add_key_columns(
 ) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Turn the columns `by` into keys that identify rows; return the frame and the values of each, in order.
 
-    Axes identify rows and are text, so these columns become text, too; a column that the frame lacks becomes
-    "". Example: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`. Numbers are ordered
-    by size. If a row has none (NaN, the text ""), values stay in the order of the rows.
+    Axes identify rows and are text, so the columns `by` become text, too; a column that the frame lacks
+    becomes "". Example: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`. Numbers are
+    ordered by size. If a row of the column has no number, the values stay in the order of the rows.
     """
     order: dict[str, list[str]] = {}
     for name in by:
@@ -195,6 +195,7 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     for name, unknown in unknown_values.items():
         if name not in runs:
             runs = runs.assign(**{name: unknown})
+    # _aggregate() computes geometric means from logarithms.
     if reduce == MEAN:
         runs = _with_logs(runs)
     # An axis may be the host or the round, and pandas cannot group by the same column twice.
@@ -224,17 +225,17 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 def pair_rows(
     frame: pd.DataFrame, axis: str, sides: Sequence[str], on: Sequence[str]
 ) -> pd.DataFrame:
-    """Join the rows of two values of an axis (the baseline first) that are equal in the columns `on`.
+    """Join the rows of two values of an axis, the baseline and the candidate, that are equal in columns `on`.
 
     Example: the axis `format`, the sides ["f6", "f7"] and `on` ["command"] join the two rows of log to
-    `{"command": "log", "elapsed_s_baseline": 2.4, "elapsed_s_candidate": 1.2}`. Each column that is not in
-    `on` is there twice. A row without its counterpart is left out.
+    `{"command": "log", "elapsed_s_baseline": 2.4, "elapsed_s_candidate": 1.2, ...}`. Each column that is not
+    in `on` is there twice. A row without its counterpart is left out.
     """
     baseline, candidate = (frame[frame[axis] == side] for side in sides)
-    # The caller adds host and round to the axes, and an axis may be one of these. A column must not be
-    # listed twice.
+    # The caller adds host and round to the axes in `on`, and an axis may be the host or the round. A column
+    # must not be listed twice.
     on = list(dict.fromkeys(on))
-    # pandas joins by no column only if it is asked for all combinations.
+    # Without columns, all rows of the baseline are joined with all rows of the candidate.
     how: Literal["inner", "cross"] = "inner" if on else "cross"
     suffixes = ("_baseline", "_candidate")
     return baseline.merge(candidate, how=how, on=on or None, suffixes=suffixes)
@@ -253,14 +254,16 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
         # A column with the name of the metric is the published metric itself, unless the metric is computed
         # from a column of its own name, as elapsed_s is.
         is_published_itself = metric.name in frame and metric.name not in metric.needs
-        has_needed_columns = set(metric.needs) <= set(frame.columns)
-        if is_published_itself or not has_needed_columns:
+        if is_published_itself:
+            continue
+        if any(name not in frame for name in metric.needs):
             continue
         columns = {name: frame[name] for name in metric.needs}
+        # A function computes each part from the columns, such as cpu_s from user_s and system_s.
         parts = {name: compute(columns) for name, compute in metric.parts.items()}
         if len(parts) > 1:
-            # Parts are aggregated separately. If one of them is missing in a run, that run must not count for
-            # the other parts either, because the metric combines numbers of the same runs.
+            # Parts are aggregated separately. If a run lacks one part, the run must not count for the other
+            # parts either, because the metric combines numbers of the same runs.
             has_all = frame[[*metric.needs]].notna().all(axis=1)
             parts = {name: pd.Series(part).where(has_all) for name, part in parts.items()}
         for name, part in parts.items():
@@ -278,7 +281,7 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
     """Return a row per group, with the metrics and their parts reduced by a statistic (_reduce_metric).
 
     `groups` are groups of the rows of `frame`, which has the columns of add_metrics(). Flags and works of a
-    group are joined, its fixed_share is the largest.
+    group are joined. Its `started_at` is that of its first row, its `fixed_share` the largest.
     """
     values: dict[str, Column] = {
         "flags": groups["flags"].agg(" ".join),
@@ -289,26 +292,28 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
     for metric in METRICS.values():
         if metric.name in frame:
             values |= _reduce_metric(metric, frame, groups, reduce)
+    # The index has the keys of the groups. Callers turn it into columns.
     return pd.DataFrame(values, index=groups.size().index)
 
 
 def _reduce_metric(
     metric: Metric, frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str
 ) -> dict[str, Column]:
-    """Return the columns of a metric and of its parts, with a value per group.
+    """Return the columns of a metric and of its reduced parts, with a value per group.
 
     Example: `client_cpu_pct/cpu_s`, `client_cpu_pct/elapsed_s` and `client_cpu_pct`. `reduce` is one of:
 
     - MEDIAN or MEAN: the parts of a metric are reduced, and the metric is computed from the results.
-    - BEST or `worst`: the smallest or largest value of the metric, whichever is better or worse.
+    - BEST or `worst`: the best or worst value of the metric. Parts are not reduced.
     """
     # The best run is a single run. So its metric is taken as it is: computed from the best values of each
     # part, it would mix several runs.
     if reduce not in (MEDIAN, MEAN):
-        is_smallest = (metric.better == LOW) == (reduce == BEST)
-        return {metric.name: groups[metric.name].agg("min" if is_smallest else "max")}
+        best, worst = ("min", "max") if metric.better == LOW else ("max", "min")
+        return {metric.name: groups[metric.name].agg(best if reduce == BEST else worst)}
     columns = {part: _part_column(metric, part) for part in metric.parts}
-    # A metric that was published itself lacks the parts from which it is computed.
+    # A metric that was published itself lacks the parts from which it is computed, and their logarithms. So
+    # its median is taken, also for MEAN.
     if not all(column in frame for column in columns.values()):
         return {metric.name: groups[metric.name].agg("median")}
     parts = {part: _centre(frame, groups, column, reduce) for part, column in columns.items()}

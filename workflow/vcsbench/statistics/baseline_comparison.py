@@ -119,7 +119,7 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
         csv_path = baselines.csv_path(name, study)
         csv_path.parent.mkdir(parents=True, exist_ok=True)
         # A baseline is found by its CSV file, and cannot be read without its description. So the description
-        # is written first, in case that the command is stopped between both.
+        # is written first, in case that the command is stopped between the two files.
         write_json(baselines.description_path(name, study), {"saved_at": saved_at, **description})
         write_bytes(csv_path, (folder / csv_path.name).read_bytes())
         sentences.append(_describe_saved(csv_path, description))
@@ -138,8 +138,8 @@ def _describe_saved(path: Path, description: Description) -> str:
 def _describe_unsaved(name: str, study: str, results: Path) -> Description:
     """Return the description of a measured study that the baseline `name` does not have yet.
 
-    Raise UserError if the study's name is not valid, if the baseline has the study already, or if the study
-    was not measured.
+    Raise UserError if the study's name is not valid, if the baseline has the study already, if the study was
+    not measured, or if its files are damaged (load_current).
     """
     if not baselines.BASELINE_NAME.fullmatch(study):
         raise UserError(
@@ -165,8 +165,9 @@ def pair_cells(
 
     A row is `{"command": "log", "ratio": 1.2, "withheld": "", "hosts": ["host#1a2b"], "refused": [], ...}`
     with the columns of tables.rows_frame(). The ratio 1.2 (saved / now) means that the cell became faster.
-    `refused` has codes why the two are not compared, `hosts` the hosts of both. `duplicate_sd`, the noise
-    between cells with the same settings, is the same in all rows (NaN if it is unknown).
+    `refused` has the codes why the cell is not compared (as text in `withheld`), `hosts` the hosts of both
+    times. `duplicate_sd` is the noise between cells with equal settings: the same number in all rows, NaN if
+    unknown.
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
     current_cells = _cells_by_key(now, now.frame, axes)
@@ -190,8 +191,8 @@ def pair_cells(
             refusals = _refusals(saved.result, added.result, same_work.name_of(point, axes))
             rows.append(_row_of_both(point, saved, added, refusals, noise.with_error(ratio)))
         else:
-            # Snakemake does not measure a cell again that is up to date. All of its current runs are in the
-            # baseline then, so nothing is left to compare them with.
+            # Snakemake does not measure a cell again that is up to date. All of its valid current runs are
+            # in the baseline then (SAME_RUNS), and would be compared with themselves.
             code = WithheldCode.SAME_RUNS if saved else WithheldCode.NOT_SAVED
             rows.append(_row_of_one(point, current, code))
     pairs = tables.rows_frame(rows, axes, ["hosts", "refused"])
@@ -222,11 +223,12 @@ def _cells_by_key(
 ) -> dict[CellKey, _Cell]:
     """Return the cells of a frame by their values of axes, such as ("log", "f6", "cold").
 
-    `frame` has all runs of the set `measured`, or some of them. A cell without valid runs is missing.
+    `frame` has all runs of the set `measured`, which also has the cells' settings, or some of these runs. A
+    cell without valid runs is missing.
     """
     rounds = by_round(frame, axes, MEAN)
     logs = group_rows(rounds.assign(logs=np.log(rounds[DEFAULT_METRIC])), axes)["logs"].agg(list)
-    # `records` has the cells in the same order as `logs`.
+    # Both group the same rows by the same axes, so `records` has the cells in the order of `logs`.
     records = by_cell(rounds, axes, MEAN).to_dict("records")
     cells = {}
     for columns, logs_of_cell in zip(records, logs, strict=True):
@@ -239,21 +241,23 @@ def _cells_by_key(
 def _noisier_day(
     before: MeasurementSet, now: MeasurementSet, axes: Sequence[str], block: Sequence[str]
 ) -> Noise:
-    """Return the noise of duplicates of the day on which they differ more.
+    """Return the noise of duplicates on that one of two days on which duplicates differ more.
 
     Duplicates are second copies of cells, with the same settings, so their difference is noise. Cells of two
     days differ by chance at least as much as on the worse day. A day without duplicates does not count. If
     neither day has duplicates, the variance is unknown (NaN).
     """
-    # Each is a variance with its degrees of freedom.
-    duplicates_of_days = []
+    # The variance of duplicates on each day, with its degrees of freedom.
+    known_variances = []
     for day in (before, now):
-        duplicates = noise_by_metric(day.frame, axes, block)(DEFAULT_METRIC).duplicates
+        noise_of_metric = noise_by_metric(day.frame, axes, block)
+        duplicates = noise_of_metric(DEFAULT_METRIC).duplicates
         if not math.isnan(duplicates.variance):
-            duplicates_of_days.append(duplicates)
-    if not duplicates_of_days:
+            known_variances.append(duplicates)
+    if not known_variances:
         return Noise()
-    return Noise(duplicates=max(duplicates_of_days, key=lambda each: each.variance))
+    largest = max(known_variances, key=lambda duplicates: duplicates.variance)
+    return Noise(duplicates=largest)
 
 
 def _row_of_both(
@@ -263,7 +267,7 @@ def _row_of_both(
 
     `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. The codes of `refusals`
     become the columns `withheld` and `refused`, and flags. `value` is by how many per cent the saved time is
-    longer than the current one: 20 for 1.2 s and 1.0 s.
+    longer than the current one: 20 for 1.2 s and 1.0 s. With a code, `value` is NaN, and there is no ratio.
     """
     numbers: dict[str, Any] = {
         **tables.share_columns(saved.columns[FIXED_SHARE], added.columns[FIXED_SHARE]),
@@ -272,7 +276,7 @@ def _row_of_both(
         "hosts": _all_hosts(saved.result, added.result),
         "refused": refusals.codes,
     }
-    # The columns of the ratio stay empty in a row that must not be compared.
+    # A row that must not be compared has no rounds, and lacks the other columns of the ratio.
     if refusals.codes:
         numbers["n"] = 0
     else:
@@ -333,11 +337,12 @@ def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
     if len(_all_hosts(saved, now)) > 1:
         codes.append(WithheldCode.HOSTS_DIFFER)
     for code, name in SETTING_BY_CODE.items():
-        # A set that lacks the cell has no settings, and these differ from any settings.
+        # A set that lacks the cell has no settings (None), which differ from any settings of the other set.
         saved_setting = saved.settings[name] if saved.settings else None
         current_setting = now.settings[name] if now.settings else None
         if saved_setting != current_setting:
             codes.append(code)
+    # A work is a text with figures and a digest, such as '{"digest":"9f86","revisions":6000}'.
     works = {"saved": saved.work, baselines.NOW: now.work}
     refusal = same_work.refusal(command, works)
     if refusal is None:
@@ -404,8 +409,8 @@ def make_history(
 ) -> dict[str, list[Any]]:
     """Return the history of a study: its saved baselines in the order of time, then the current results.
 
-    The key `times` has a record for each of them (_time_record), `points` one for each of them, cell and host
-    (_history_points); [] for a single time. `names` are the baselines that have the study. A baseline that
+    `times` has a record of each baseline, and of the current results (_time_record). `points` has a record
+    per time, cell and host (_history_points). `names` are the baselines that have the study. A baseline that
     cannot be read is left out, and the error is printed.
     """
     snapshots = _load_snapshots(names, study, results)
@@ -456,8 +461,8 @@ def _time_record(
 
     Example: `{"name": "now", "first": "2026-11-21T07:00:00Z", "last": ..., "hosts": ["host#1a2b"], "before":
     "old", "calls": {"faster": 3, "equal": 60}, "changed": ["kernel 6.1.0 to 6.12"]}`. `before` is the earlier
-    baseline that it is compared with, `calls` counts the cells by the outcome. Without an earlier baseline,
-    the last three are "", {} and [].
+    baseline with which `snapshot` is compared. `calls` counts the compared cells by the outcome. Without an
+    earlier baseline, the last three are "", {} and [].
     """
     number_by_call: Counter[str] = Counter()
     changes: list[str] = []
@@ -486,9 +491,9 @@ def _history_points(
     "cold", "value": 1.25}`. `value` is the geometric mean of the rounds in seconds. `settings` becomes
     `settings 2`, `settings 3` and so on after each change of the cell's settings or work.
     """
-    # By line of the chart, a host and a cell such as ("host#1a2b", "log", "cold"): the result in the last
-    # snapshot that has the cell, and the number of changes so far. Each change begins another line of the
-    # chart, because a line must not join times that are not comparable.
+    # Both have a key per cell and host, such as ("host#1a2b", "log", "cold"): the result in the last snapshot
+    # that has the cell, and the number of its changes so far. Each change begins another line of the chart,
+    # because a line must not join times that are not comparable.
     last_results: dict[CellKey, CellResult] = {}
     changes: Counter[CellKey] = Counter()
     points = []
@@ -497,15 +502,16 @@ def _history_points(
         rounds = rounds.assign(log=np.log(rounds[DEFAULT_METRIC]))
         for (*key, host), rounds_of_cell in group_rows(rounds, [*axes, "host"]):
             cell = dict(zip(axes, key, strict=True))
-            line = (host, *key)
-            # by_round() gives all rounds of a cell the same work: the joined works of all of them.
+            host_and_cell = (host, *key)
+            # Each row has the works of all rounds of the cell, so one row is enough.
             work = rounds_of_cell["work"].iloc[0]
             result = CellResult(host, work, snapshot.settings_of(key))
-            last = last_results.get(line)
+            last = last_results.get(host_and_cell)
             if last and _refusals(last, result, same_work.name_of(cell, axes)).codes:
-                changes[line] += 1
-            last_results[line] = result
-            label = f"settings {changes[line] + 1}" if changes[line] else ""
+                changes[host_and_cell] += 1
+            last_results[host_and_cell] = result
+            number_of_changes = changes[host_and_cell]
+            label = f"settings {number_of_changes + 1}" if number_of_changes else ""
             # The values are logarithms, so the result is the geometric mean.
             seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
             point = {"time": snapshot.name, "host": host, "settings": label, **cell}

@@ -82,6 +82,7 @@ def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) 
         "compare": {"axis": SINCE, "baseline": baseline, "candidates": [NOW]},
         "rows": rows,
         "columns": columns,
+        # Published numbers do not get this table.
         "published": False,
     }
 
@@ -110,8 +111,8 @@ def describe_baseline(
 
     `runs` has the cell of each run, and the number and start of its round: ("log/f6/cold", 1,
     "2026-11-21T07:00:00Z"). A round of a cell is a cell-round, and its context is a file in the folder
-    `results`. Raise UserError if a context is missing or damaged, or has another start: then the cell-round
-    was measured again.
+    `results`. Raise UserError if a context is missing or damaged, is of an earlier version of vcsbench, or
+    has another start, because the cell-round was measured again.
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in runs:
@@ -133,7 +134,7 @@ def describe_baseline(
         "first": times[0] if times else "",
         "last": times[-1] if times else "",
         "rounds": len({number for _, number in contexts}),
-        "seeds": _distinct(context["seed"] for context in all_contexts if "seed" in context),
+        "seeds": _distinct(context.get("seed") for context in all_contexts),
         "hosts": {host_label(host): host for host in hosts},
         "kernel": _distinct(host.get("kernel") for host in hosts),
         "system": _distinct(host.get("os") for host in hosts),
@@ -141,6 +142,7 @@ def describe_baseline(
         "storage": _distinct(_storage_text(context) for context in all_contexts),
         "versions": _values_by_name(versions),
         "server_files": _values_by_name(server_files),
+        # If the rounds of a cell have different settings, the last one in `runs` counts.
         "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},
     }
 
@@ -148,8 +150,8 @@ def describe_baseline(
 def _read_context_of(path: Path, started_at: str) -> Context:
     """Return the context of a cell-round from its file.
 
-    Raise UserError for a file that is missing, damaged, of another version of vcsbench, or of another start
-    than `started_at`.
+    Raise UserError for a file that is missing, damaged, of an earlier version of vcsbench, or of another
+    start than `started_at`.
     """
     context = read_context(path)
     if not context:
@@ -184,10 +186,11 @@ def _storage_text(context: Context) -> str:
 
 
 def cell_settings(context: Context) -> CellSettings:
-    """Return the settings of a cell that must be equal in a comparison, by the context of one of its rounds.
+    """Return the settings of a cell that must be equal in a comparison, from the context of a round.
 
-    `cleared_by` lists how the caches were emptied before runs, [] for hot runs: `drop-caches` empties the
-    caches of everything, `evict` of the repository's files only, after which a cold run is faster.
+    `command` is the command line with placeholders, `targets` the folder that it writes to. `cleared_by`
+    lists how the caches were emptied before runs, [] for hot runs. After `evict`, which empties the caches of
+    the repository's files only, a cold run is faster than after `drop-caches`.
     """
     repository: Mapping[str, object] = context["repository"]
     cleared_by = set()
@@ -251,6 +254,7 @@ def list_changes(before: Description, now: Description) -> list[str]:
             new_text = ", ".join(new) or "unknown"
             changes.append(f"{name} {old_text} to {new_text}")
     for name, digests in now["server_files"].items():
+        # A file that `before` lacks counts as unchanged.
         if before["server_files"].get(name, digests) != digests:
             changes.append(f"server configuration {name}")
     return changes

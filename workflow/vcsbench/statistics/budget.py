@@ -76,28 +76,31 @@ def list_comparisons(
     block: Sequence[str],
     limits: Limits,
 ) -> list[Comparison]:
-    """Return the comparisons of all tables that have a ratio, each with the further rounds that it needs.
+    """Return a comparison for each row with a ratio in all tables, with the further rounds that it needs.
 
     `tables` are frames of comparing tables by name, with the rows of make_tables(), and `definitions` their
-    definitions. `block` are the axes whose equal values make cells run next to each other, and get rounds
-    together. Rows whose cells must not be compared are left out.
+    definitions. Cells with equal values of the axes `block` form a block: they run next to each other, and
+    get rounds together. Rows whose cells must not be compared (`withheld`) are left out.
     """
     comparisons = []
     for name, table in tables.items():
         definition = definitions[name]
         axis = definition["compare"]["axis"]
         compared = table[table["ratio"].notna() & (table["withheld"] == "")]
-        # The more rows of a table show no difference, the stricter is the test of each of them (holm_level).
-        # The table's own calls hide some differences as `too small`, because start-up can explain them. So
-        # the ratios are tested again here, without start-up.
+        # A call is the outcome of a comparison, such as faster or equal. The table has calls already, but
+        # they hide some differences as `too small`, because start-up can explain them. So the ratios are
+        # tested again here, without start-up.
         calls = add_calls(compared, metric_in(definition).calls, limits)["call"]
         number_without_difference = sum(not is_difference(call) for call in calls)
+        # The level is the largest p-value of a difference. The more rows show no difference, the smaller it
+        # is.
         level = holm_level(number_without_difference)
         for row in comparison_rows(compared.to_dict("records")):
             needed = rounds_to_decide(row, level, limits)
             comparison = Comparison(
                 table=name,
                 blocks=_blocks_of_row(row, axis, block),
+                # A row without a call has no result.
                 result=Result.UNDECIDED if row.result is None else row.result,
                 further_rounds=max(0, needed - row.n),
             )
@@ -115,10 +118,11 @@ def _blocks_of_row(row: ComparisonRow, axis: str, block: Sequence[str]) -> froze
 def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     """Return the total number of rounds after which a row is precise enough, if mean and scatter stay.
 
-    It is at least Limits.min_rounds, and infinite without duplicates. `level` is the largest p-value of a
-    difference (holm_level). Example: after 5 rounds, the error is 0.03 with 60 degrees of freedom. At the
-    level 0.0035, the half widths are 3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error of
-    0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 12.
+    It is at least Limits.min_rounds, and infinite if no number of rounds helps. `level` is the largest
+    p-value of a difference (holm_level). Example of a ratio near 1: after 5 rounds, the error of its
+    logarithm is 0.03 with 60 degrees of freedom. At the level 0.0035, the half widths of the two tests are
+    3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error of 0.095 / 4.77 = 0.020. An error
+    shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 11.25, or 12 rounds.
     """
     # More rounds do not change that start-up alone can explain a difference.
     if row.result == Result.TOO_SMALL:
@@ -126,18 +130,22 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     # After one round, there is no error yet, from which the number of rounds could be forecast.
     if math.isnan(row.error):
         return limits.min_rounds
-    # Without duplicates, nothing is called.
+    # Without duplicates (cells that are measured twice, for the noise), nothing is called.
     if math.isnan(row.duplicate_sd):
         return math.inf
-    # The half widths of the two tests, in standard errors. Each of the two conditions at the top of this file
-    # allows an error up to some size. One condition is enough, so the larger of both errors is.
+    # A row is precise enough under one of two conditions (top of this file). The half widths of both tests
+    # are together at most ln(margin), or that of the test of a difference is at most half of |ln ratio|. A
+    # half width is a number of errors, so each condition allows an error up to some size. One condition is
+    # enough, so the larger size counts.
     t_difference = t_quantile(row.degrees, 1 - level)
+    # The test of equality has one side, and t_quantile() is for two sides.
     t_equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
     error_for_margin = math.log(limits.margin) / (t_difference + t_equivalence)
     error_for_ratio = abs(math.log(row.ratio)) / 2 / t_difference
     largest_error = max(error_for_margin, error_for_ratio)
-    # The part of duplicates in the error does not shrink with more rounds. But after few rounds, that part is
-    # mostly chance, and would make most comparisons unreachable. So all of the error is taken to shrink.
+    # The part of the error that comes from duplicates does not shrink with more rounds. But after few rounds,
+    # that part is mostly chance, and would make most comparisons unreachable. So all of the error is taken to
+    # shrink.
     needed = math.ceil(row.n * (row.error / largest_error) ** 2)
     return max(limits.min_rounds, needed)
 
@@ -179,25 +187,25 @@ class BlockGroup:
 def undecided_over_time(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float]
 ) -> list[tuple[float, Counter[str]]]:
-    """Return a forecast: after how many seconds from now how many comparisons of each table are undecided.
+    """Return a forecast: after how many seconds from now how many comparisons of each table are open.
 
-    Example: `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`: ten minutes more decide three of five, and no
-    more within a year. There is an entry for each change of the numbers. `round_s` has the seconds of a round
-    of each block.
+    Open comparisons are undecided or bounded. Example: `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`:
+    ten minutes more decide three of five, and no more are decided within a year (FORECAST_S). There is an
+    entry for each change of the numbers. `round_s` has the seconds of a round of each block.
     """
-    undecided = [comparison for comparison in comparisons if comparison.is_open]
-    forecast = [(0.0, Counter(comparison.table for comparison in undecided))]
+    open_comparisons = [comparison for comparison in comparisons if comparison.is_open]
+    forecast = [(0.0, Counter(comparison.table for comparison in open_comparisons))]
     for seconds, rounds in _assign_rounds(comparisons, round_s, FORECAST_S):
-        remaining: Counter[str] = Counter()
-        for comparison in undecided:
-            # Both blocks of a comparison get the same rounds. A comparison that needs 0 rounds is precise
-            # already: if it is undecided all the same, it stays so.
+        still_open: Counter[str] = Counter()
+        for comparison in open_comparisons:
+            # Both blocks of a comparison get the same rounds, so the minimum is the number of each.
             added_rounds = min(rounds[block] for block in comparison.blocks)
+            # A comparison that needs 0 further rounds is precise already. More rounds do not close it.
             becomes_precise = 0 < comparison.further_rounds <= added_rounds
             if not becomes_precise:
-                remaining[comparison.table] += 1
-        if remaining != forecast[-1][1]:
-            forecast.append((seconds, remaining))
+                still_open[comparison.table] += 1
+        if still_open != forecast[-1][1]:
+            forecast.append((seconds, still_open))
     return forecast
 
 
@@ -218,29 +226,31 @@ def allocate(
 def _assign_rounds(
     comparisons: Iterable[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> Iterator[tuple[float, Counter[str]]]:
-    """Give rounds to blocks until the time of `seconds` is used.
+    """Give rounds to blocks, in steps, until no further round fits into `seconds` or helps a comparison.
 
     After each step, yield the seconds that all rounds so far take, and the rounds of each block. A step gives
     rounds to the group of blocks that makes most comparisons per second precise enough. The group gets as
-    many as its next comparison needs, or as many as fit. Until then it stays the best: its next comparison
-    comes nearer, and the other groups do not change.
+    many rounds as its next comparison needs, or as many as fit. With fewer it would be the best group again:
+    its next comparison comes nearer, and the other groups do not change. `round_s` has the seconds of a round
+    of each block.
     """
     groups = _group_blocks(comparisons, round_s)
     rounds: Counter[str] = Counter()
-    taken = 0.0
+    used_s = 0.0
     while True:
-        fitting = [group for group in groups if group.needed and taken + group.round_s <= seconds]
+        # `needed` has the further rounds of each comparison of a group, the fewest first.
+        fitting = [group for group in groups if group.needed and used_s + group.round_s <= seconds]
         if not fitting:
             return
         best = max(fitting, key=lambda group: group.precise_per_second)
-        # One round fits by the check above. But the division may round 1.0 down to 0.
-        fitting_rounds = max(1, int((seconds - taken) / best.round_s))
+        # At least one round fits, as checked above. But the quotient of floats may be a little below 1.
+        fitting_rounds = max(1, int((seconds - used_s) / best.round_s))
         more = min(best.needed[0], fitting_rounds)
-        taken += more * best.round_s
+        used_s += more * best.round_s
         best.rounds += more
         for block in best.blocks:
             rounds[block] = best.rounds
-        yield taken, rounds.copy()
+        yield used_s, rounds.copy()
 
 
 def _group_blocks(
@@ -248,8 +258,9 @@ def _group_blocks(
 ) -> list[BlockGroup]:
     """Return groups of blocks that comparisons connect: a comparison needs rounds of both of its blocks.
 
-    Example: comparisons of A with B, of B with C, and within D give the groups {A, B, C} and {D}. A block
-    that `round_s` lacks takes infinitely long, so its group gets no round.
+    Example: comparisons of A with B, of B with C, and within D give the groups {A, B, C} and {D}. `round_s`
+    has the seconds of a round of each block. A block without such a number takes infinitely long, so its
+    group gets no round.
     """
     groups: list[BlockGroup] = []
     for comparison in comparisons:
@@ -289,17 +300,18 @@ def allocate_rounds(
 
     A batch is the rounds that the run measures before it decides again. As long as the time can decide one of
     the open `findings`, the batch is for findings only. An empty batch has a reason: TIME_IS_UP if rounds
-    would help a comparison, UNREACHABLE if comparisons are undecided but no number of rounds helps, otherwise
+    would help a comparison, UNREACHABLE if comparisons are open but no number of rounds helps, otherwise
     ALL_DECIDED. `round_s` has the seconds of a round of each block.
     """
-    # A batch takes half of the time, because the next decision has more data. But it takes a minute or more,
-    # and all of the time if no round fits into half of it.
+    # A batch takes half of the time that is left, because the next decision has more data. But it takes at
+    # least MIN_BATCH_S, a minute, as far as so much time is left.
     batch_s = min(seconds, max(seconds / 2, MIN_BATCH_S))
-    rounds = allocate_to_findings(findings, round_s, batch_s=batch_s, seconds=seconds)
-    if not rounds:
-        rounds = allocate(comparisons, round_s, batch_s)
-    if not rounds:
-        rounds = allocate(comparisons, round_s, seconds)
+    rounds = (
+        allocate_to_findings(findings, round_s, batch_s=batch_s, seconds=seconds)
+        or allocate(comparisons, round_s, batch_s)
+        # No round fits into the batch. So it may take all of the time.
+        or allocate(comparisons, round_s, seconds)
+    )
     if rounds:
         return Allocation(rounds)
     if any(comparison.is_reachable for comparison in comparisons):
@@ -321,10 +333,11 @@ def budget_report(
     `spent` is the time so far, `cell_rounds` the number of measured rounds of cells, and `scatter` the
     standard deviation of ln(time) of a run (run_scatter). Some keys: `{"taken_s": 900.0, "tables":
     {"formats": {"different": 3, ...}}, "more_rounds": [4, 9], "outlook": [{"seconds": 1200.0, "left":
-    {"formats": 3}}]}`. `more_rounds` has the further rounds of each undecided comparison that rounds can
-    decide, `outlook` is undecided_over_time().
+    {"formats": 3}}]}`. `more_rounds` has the further rounds of each open (undecided or bounded) comparison
+    that rounds can decide. `outlook` is undecided_over_time(): `left` are still open after `seconds` more.
     """
     counts = Counter((comparison.table, comparison.result) for comparison in comparisons)
+    # How many comparisons of each table have each result.
     results_by_table = {}
     for table in dict.fromkeys(comparison.table for comparison in comparisons):
         results_by_table[table] = {result: counts[table, result] for result in Result}
@@ -337,8 +350,8 @@ def budget_report(
         seconds = round(block.seconds, 1)
         blocks.append({"block": name, "rounds": block.rounds, "seconds": seconds})
     outlook = []
-    for seconds_from_now, undecided in undecided_over_time(comparisons, spent.round_s):
-        outlook.append({"seconds": round(seconds_from_now, 1), "left": undecided})
+    for seconds_from_now, still_open in undecided_over_time(comparisons, spent.round_s):
+        outlook.append({"seconds": round(seconds_from_now, 1), "left": still_open})
     return {
         "taken_s": round(taken_s(spent, cell_rounds), 1),
         "spent_s": {

@@ -63,9 +63,12 @@ def call_table(
 
     A row of `table` compares two cells (columns of tables.rows_frame). The row with the ratio 1.30 (1.25 to
     1.35) gets the call `faster`, its class `different` (column `result`), `duplicate_sd`, `detectable` and
-    `within` (add_calls). Withheld rows, whose cells may not be compared, and rows without a ratio have "" as
-    call and result. `duplicate_sd` is the standard deviation of ln(duplicate / original), one number or one
-    per row. With NaN (no duplicates), a row is undecided or too small, unless its counts are constant.
+    `within` (add_calls). Withheld rows, whose cells may not be compared, and rows without a ratio get "" as
+    call and result, and NaN as `duplicate_sd`.
+
+    The argument `duplicate_sd` is the standard deviation of ln(duplicate / original), one number or one per
+    row. NaN means that no duplicates were measured. Then a row with a ratio gets the flag NO_DUPLICATES, and
+    is undecided or too small, unless its counts are constant.
     """
     has_ratio = table["ratio"].notna()
     is_compared = has_ratio & (table["withheld"] == "")
@@ -78,7 +81,8 @@ def call_table(
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
     table = table.assign(duplicate_sd=tested_sd, flags=row_flags)
     table = add_calls(table, metric.calls, limits)
-    # The tests use only ratios and their errors. Other facts may change their calls.
+    # add_calls() uses only ratios and their errors. Constant counts, start-up and disturbed runs can change a
+    # call.
     table = call_exact_rows(table, metric) if metric.exact else call_start_up(table)
     table = withdraw_disturbed(table)
     # A withheld row may have a ratio, and so a call.
@@ -94,11 +98,12 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
     """Return a table with the columns call, detectable and within, from a test of each of its ratios.
 
     A row is `{"ratio": 1.05, "error": 0.02, "degrees": 60.0, "duplicate_sd": 0.01}`: `error` is the standard
-    error of ln(ratio). It gets `{"call": "equal", "detectable": 1.09, "within": 1.087}`:
+    error of ln(ratio). The row gets `{"call": "equal", "detectable": 1.09, "within": 1.087}`:
 
-    - `call`: "" without a ratio, otherwise faster or slower (`differences`), equal, bounded or undecided.
-    - `detectable`: the smallest ratio that 9 of 10 equal experiments would call different; NaN in a row that
-      cannot be tested, because its error or duplicate_sd is NaN.
+    - `call`: "" without a ratio, otherwise a difference, equal, bounded or undecided. `differences` are the
+      calls of a ratio above and below 1, such as (faster, slower).
+    - `detectable`: the smallest ratio that 9 of 10 repetitions would call different; NaN in a row that cannot
+      be tested, because its ratio, error or duplicate_sd is NaN.
     - `within`: the largest ratio, in either direction, that the one-sided tests do not exclude.
     """
     # Logarithms of ratios are symmetric: ln(2) and ln(1/2) are equally far from 0, the logarithm of no
@@ -112,29 +117,31 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
     is_testable = np.isfinite(log_ratio + error) & ~np.isnan(duplicate_sd)
     is_significant, level = _reject_by_holm(p_values(log_ratio, error, degrees), is_testable)
     # Equality means that the ratio is certainly below the margin, and certainly above 1 / margin: two
-    # one-sided tests. `within` is the larger one of their bounds, so it decides both.
-    within = np.abs(log_ratio) + _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
-    # The first condition that holds decides. By default, `margin` is 1.1 and `bound` 1.15.
+    # one-sided tests. The larger one of their bounds decides both.
+    log_within = np.abs(log_ratio) + _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
+    # The first condition that holds decides; without any, the call is undecided. By default, `margin` is 1.1
+    # and `bound` 1.15.
     calls_by_condition = [
         (~np.isfinite(log_ratio), ""),
         (~is_testable, Call.UNDECIDED),
         (is_significant & (log_ratio > 0), above),
         (is_significant, below),
-        (within <= math.log(limits.margin), Call.EQUAL),
-        (within <= math.log(limits.bound), Call.BOUNDED),
+        (log_within <= math.log(limits.margin), Call.EQUAL),
+        (log_within <= math.log(limits.bound), Call.BOUNDED),
     ]
     conditions = [condition for condition, _ in calls_by_condition]
     calls_of_conditions = [call for _, call in calls_by_condition]
     calls = np.select(conditions, calls_of_conditions, Call.UNDECIDED)
     # With one or two degrees of freedom, a quantile may be so large that exp() overflows to infinity. That
-    # is the right number: no difference is detectable.
+    # is the right number: no difference is detectable, and any is possible.
     with np.errstate(over="ignore"):
         detectable = np.exp(detectable_effect(error, degrees, level))
-        return table.assign(
-            call=calls,
-            detectable=np.where(is_testable, detectable, math.nan),
-            within=np.exp(within),
-        )
+        within = np.exp(log_within)
+    return table.assign(
+        call=calls,
+        detectable=np.where(is_testable, detectable, math.nan),
+        within=within,
+    )
 
 
 def call_ratios(
@@ -145,12 +152,12 @@ def call_ratios(
 ) -> list[Call | None]:
     """Return the call of each ratio, with Holm's correction over all of them; None for a ratio of NaN.
 
-    `estimates` have the errors of Noise.with_error. Example: 1.30 +- 0.02 and 1.01 +- 0.02 with the
-    differences (faster, slower) give [faster, equal].
+    `differences` are the calls of a ratio above and below 1. Example: 1.30 +- 0.02 and 1.01 +- 0.02 with the
+    differences (faster, slower) give [faster, equal]. Without duplicates, each ratio is undecided.
     """
     table = pd.DataFrame(estimates).rename(columns={"value": "ratio"})
-    # The errors contain the variance of duplicates already. add_calls() only checks if duplicate_sd is NaN,
-    # so any number will do.
+    # The errors contain the variance of duplicates already (Noise.with_error). add_calls() only checks if
+    # duplicate_sd is NaN, so any number will do.
     table = table.assign(duplicate_sd=0.0 if has_duplicates else math.nan)
     calls = add_calls(table, differences, limits)["call"]
     return [Call(call) if call else None for call in calls]
@@ -169,9 +176,9 @@ def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray,
     """Return which p-values are significant by Holm's step-down procedure (1979), and the level of the rest.
 
     Rows that are not testable are never significant, and do not count. The level is the one that the first
-    p-value without significance missed, or ALPHA if all are significant. Example: 0.001, 0.02 and 0.4 are
-    compared with 0.05 / 3, 0.05 / 2 and 0.05. Each must also be below ALPHA = 0.0035, so the result is
-    ([True, False, False], 0.0035).
+    p-value without significance missed, or ALPHA if all are significant. Example: the levels of 0.001, 0.02
+    and 0.4 would be 0.05 / 3, 0.05 / 2 and 0.05, but no level is above ALPHA = 0.0035 (holm_level). So the
+    result is ([True, False, False], 0.0035).
     """
     is_significant = np.zeros(len(p), dtype=bool)
     rows_by_p = [row for row in np.argsort(p, kind="stable") if is_testable[row]]
@@ -179,9 +186,9 @@ def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray,
     # each difference, because fewer tests remain that could be wrong.
     for number_significant, row in enumerate(rows_by_p):
         level = holm_level(len(rows_by_p) - number_significant)
-        # A p-value may be NaN, and any comparison with NaN is False. So `not p <= level` makes NaN
-        # insignificant, and `p > level` would not.
-        if not p[row] <= level:
+        # A p-value may be NaN. This comparison is False for NaN, which is not significant.
+        has_passed = p[row] <= level
+        if not has_passed:
             return is_significant, level
         is_significant[row] = True
     return is_significant, ALPHA
@@ -216,9 +223,9 @@ def _upper_quantile(degrees: float | np.ndarray, chance: float) -> np.ndarray:
 def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of times whose calls take start-up (process start and connection) into account.
 
-    The columns `share_baseline` and `share_candidate` have its share in the time (0 to 1, NaN if unknown). A
-    row becomes TOO_SMALL if start-up alone can explain its difference. A difference whose faster side is
-    mostly start-up gets the flag `at-least`.
+    The columns `share_baseline` and `share_candidate` have the share of start-up in the time of a side (0 to
+    1, NaN if unknown). A row becomes TOO_SMALL if start-up alone can explain its difference. A difference
+    whose faster side is mostly start-up gets the flag `at-least`.
     """
     calls: list[str] = []
     row_flags: list[str] = []
@@ -231,14 +238,16 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
             baseline=row["share_baseline"],
             candidate=row["share_candidate"],
         )
-        # `least_factor` is how much slower the slow side is at least: NaN without an interval.
-        has_interval = call and not math.isnan(shares.least_factor)
+        # `least_factor` is how many times slower the slow side is at least: NaN without an interval.
+        has_interval = not math.isnan(shares.least_factor)
         is_difference = comparisons.is_difference(call)
-        if has_interval and comparisons.start_up_explains(shares, is_difference):
+        # A row without a ratio has no call (""), and gets none.
+        if call and has_interval and comparisons.start_up_explains(shares, is_difference):
             call = Call.TOO_SMALL
         elif is_difference and shares.fast > DECIDING_SHARE:
             # Start-up is part of both sides, so the work itself differs by more than the measured factor: of
-            # 1.1 s and 2.1 s (1.9 times), 0.9 s are start-up. Without it, 0.2 s and 1.2 s differ by 6 times.
+            # 1.1 s and 2.1 s (1.9 times), 0.9 s are start-up on each side. Without it, 0.2 s and 1.2 s differ
+            # by 6 times.
             own_flags = flags.add_flag(own_flags, Flag.AT_LEAST, True)
         calls.append(call)
         row_flags.append(own_flags)
@@ -274,9 +283,10 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
 def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     """Return a table of counts in which rows with constant counts are called without a test.
 
-    Such a row has low = high (constant_ratio). Its call is `less` for a ratio above 1 and `more` below 1, its
-    smallest detectable ratio is 1, and it loses the flags about noise, because its counts have none. A row
-    that is constant, or that a test called different, becomes `equal` if its counts differ by 1 % or less.
+    A row with constant counts has low = high (constant_ratio). Its call is `less` for a ratio above 1 and
+    `more` below 1, its smallest detectable ratio is 1, and it loses the flags about noise, because constant
+    counts have none. A row that is constant, or that a test called different, becomes `equal` if its counts
+    differ by 1 % or less.
     """
     low, high = table["low"].astype(float), table["high"].astype(float)
     ratios = table["ratio"].astype(float)
@@ -285,10 +295,10 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     calls = table["call"]
     calls = calls.mask(is_constant & (ratios > 1), less)
     calls = calls.mask(is_constant & (ratios < 1), more)
-    # 401 calls instead of 400 are a certain difference, but one that is of no use to anybody.
+    # 401 reads instead of 400 are a certain difference, but one that is of no use to anybody.
     is_near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
-    is_called = is_constant | calls.map(comparisons.is_difference)
-    calls = calls.mask(is_near & is_called, Call.EQUAL)
+    is_difference = calls.map(comparisons.is_difference)
+    calls = calls.mask(is_near & (is_constant | is_difference), Call.EQUAL)
     without_noise = [_without(row_flags, NOISE_FLAGS) for row_flags in table["flags"]]
     return table.assign(
         call=calls,

@@ -32,8 +32,9 @@ REASONS = TypeAdapter(list[Reason])
 def main(arguments: Sequence[str]) -> int:
     """Print the verdicts of a file results/check.csv, a line for each expectation, and return the exit code.
 
-    `arguments` has the path of the file. The exit codes are those at the top of this file. EXIT_FAILS comes
-    before EXIT_UNDECIDED, because an expectation that does not hold is the stronger news.
+    `arguments` has the path of the file. The code is 0 if all expectations pass, and EXIT_FAILS if one does
+    not hold. Otherwise, one is undecided or was not measured: EXIT_UNDECIDED. If the file is unreadable or
+    has no expectation, it is EXIT_NOTHING_CHECKED.
     """
     path = Path(arguments[0])
     try:
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         return EXIT_NOTHING_CHECKED
     for row in rows:
         print(_line(row))
+    # The rule `checks` writes these files next to the CSV file.
     files = [str(path.with_name(name)) for name in (JUNIT, MARKDOWN)]
     print("as files:", words.enumeration(files))
     print(summary(rows))

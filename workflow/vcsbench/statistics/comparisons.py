@@ -148,13 +148,13 @@ class ComparisonRow:
         def text(name: str) -> str:
             return str(record.get(name) or "")
 
-        numbers = {name: finite_number(record.get(name)) for name in NUMBER_COLUMNS}
-        # The number of rounds is an int in the row. In a CSV file it is a float, NaN for published numbers.
-        rounds = numbers.pop("n")
-        where = {axis: str(value or "") for axis, value in keys_of(record).items()}
-        # keys_of() includes the candidate, which identifies a row of a table, and has a field of its own
-        # here.
-        where.pop("candidate", None)
+        numbers = {name: finite_number(record.get(name)) for name in NUMBER_COLUMNS if name != "n"}
+        # The number of rounds: an int in the row, but a float in a CSV file, and NaN if it is missing.
+        rounds = finite_number(record.get("n"))
+        # keys_of() has the axes and the candidate, which is a field of its own in the row.
+        where = {
+            axis: str(value or "") for axis, value in keys_of(record).items() if axis != "candidate"
+        }
         call, result = text("call"), text("result")
         return cls(
             baseline=text("baseline"),
@@ -206,17 +206,18 @@ def is_difference(call: str | None) -> bool:
 
 
 def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = False) -> Result | None:
-    """Return the class in which a call (the outcome of a comparison) is counted; None for "", no call.
+    """Return the class in which a call (the outcome of a comparison) is counted; None if `call` is "".
 
-    `faster`, `slower`, `less` and `more` are counted as DIFFERENT, but a difference of times below the margin
-    (such as 1.1) as EQUAL. With `is_count`, any difference is DIFFERENT, because a count has no noise: 5 %
-    fewer flushes are fewer. `ratio` is baseline / candidate.
+    `faster`, `slower`, `less` and `more` are differences. A difference is DIFFERENT, but EQUAL if its factor
+    is below the margin of the `limits`, such as 1.1. With `is_count`, each difference is DIFFERENT, because a
+    count has no noise: 5 % fewer flushes are fewer. `ratio` is baseline / candidate.
     """
     if not call:
         return None
     if not is_difference(call):
-        # Each of these calls has a class of the same name.
+        # Each of the other calls has a class of the same name, such as `undecided`.
         return Result(call)
+    # The factor between the two sides, whichever is larger.
     factor = max(ratio, 1 / ratio)
     if is_count or factor >= limits.margin:
         return Result.DIFFERENT

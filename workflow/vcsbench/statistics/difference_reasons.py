@@ -63,20 +63,21 @@ def reasons_of_difference(
     context: EvaluationContext,
     published: pd.DataFrame | None = None,
 ) -> list[Reason]:
-    """Return the conditions that may explain a verdict in DIFFERENT, the likeliest first; [] for another.
+    """Return the conditions that may explain why a finding differs, the likeliest first.
 
-    `check` is of the finding, and `ours` its measured value with the verdict. `rounds` and `published` have
-    the rows of by_round of the measured and of the published numbers of the study. Example of a reason: SCALE
-    with `{"subject": "ruby", "share": 5.0}`.
+    `check` is of the finding, and `ours` its measured value with the verdict. The result is [] if the verdict
+    is not in DIFFERENT. `rounds` has the measured rounds of the study, and `published` its published numbers
+    (None: unknown), both in the form of by_round(). Example of a reason: SCALE with `{"subject": "ruby",
+    "share": 5.0}`.
     """
     if ours.verdict not in DIFFERENT or ours.values.empty:
         return []
-    difference: Verdict | None = ours.verdict
     # A finding on values of cells ("the CPU is at least 90 % busy") may hold for some cells and not for
-    # others. Their common storage cannot explain that. With None, possible_reasons() leaves out the storage
-    # and all other conditions that move values in one direction only.
-    if not check.sides and _holds_for_some_cells(check, ours, context.limits.margin):
-        difference = None
+    # others. The storage, which all cells share, cannot explain that. With None, possible_reasons() leaves
+    # out the storage and all other conditions that move values in one direction only.
+    compares_cells = bool(check.sides)
+    holds_partly = not compares_cells and _holds_for_some_cells(check, ours, context.limits.margin)
+    difference = None if holds_partly else ours.verdict
     shrinkage = NO_SHRINKAGE
     if published is not None:
         shrinkage = _shrinkage_of_finding(check, published, rounds, context)
@@ -84,8 +85,9 @@ def reasons_of_difference(
     subject = same_work.subject_axis(check.axes)
     reasons = list(possible_reasons(difference, rows, subject, context, shrinkage))
     if shrinkage.is_known:
-        # If cold results had become faster by more than warm ones, the reason would be FASTER_STORAGE. They
-        # have not, and only they read the storage, so OTHER_STORAGE goes last (False sorts before True).
+        # With another storage, only cold results change. If they had become faster by more than warm ones,
+        # the reason would be FASTER_STORAGE. So OTHER_STORAGE is unlikely here, and goes to the end of the
+        # list (False sorts before True).
         reasons.sort(key=lambda reason: reason.code == ReasonCode.OTHER_STORAGE)
     return reasons
 
@@ -109,7 +111,8 @@ def possible_reasons(
 
     `difference` is weaker, stronger, gone or reversed. With None, only conditions that may change a value in
     any direction are yielded. `rows` are the rounds of the finding's cells. `subject` is the axis of
-    repositories or trees, "" without one. `shrinkage` is how much less time cells take than published.
+    repositories or trees, "" without one. `shrinkage` is published time / measured time, for cold and for
+    warm caches.
     """
     published = context.published
     yield from _reasons_of_storage(difference, rows, context, shrinkage)
@@ -121,13 +124,15 @@ def possible_reasons(
     if newer:
         facts = {"measured": words.enumeration(newer), "published": published.subversion}
         yield Reason(ReasonCode.NEWER_VERSION, facts)
-    # Only servers ran on another operating system. With the access `file`, a client reads the repository
-    # without a server. So the system explains nothing if the finding has such cells.
+    # In published studies, only servers ran on another system than Linux. With the access `file`, a client
+    # reads the repository without a server. So the system explains nothing if the finding has cells with
+    # `file`, or if the study has no axis of accesses.
     accesses = set(rows[ACCESS_AXIS]) if ACCESS_AXIS in rows else set()
     if published.system not in ("", "Linux") and accesses and "file" not in accesses:
         yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
-    # Published numbers with a server on another machine contain the time of the network. Measurements here do
-    # not contain it, so the server's part of the time, and with it the effect of its settings, is larger.
+    # `published.server` is another machine that served. Those numbers contain the time of the network.
+    # Measurements here do not contain it, so the server's part of the time is larger, and with it the effect
+    # of the server's settings.
     if published.server and difference == Verdict.STRONGER:
         yield Reason(ReasonCode.SAME_MACHINE)
 
@@ -141,13 +146,15 @@ def _reasons_of_storage(
     """Yield a reason if another kind of storage than published can explain the verdict `difference`.
 
     The reason is FASTER_STORAGE if the times of cold results shrank more than those of warm ones, otherwise
-    OTHER_STORAGE. None is yielded if all cells have warm caches, or if the published kind was measured, too.
+    OTHER_STORAGE. No reason is yielded if all cells have warm caches, or if the published kind was measured,
+    too. `rows` are the rounds of the finding's cells.
     """
-    # A study without the axis of caches measures commands that begin with cold ones ("").
+    # In a study without the axis of caches, all cells have the state "", which does not promise warm caches.
     caches = set(rows[CACHE_AXIS]) if CACHE_AXIS in rows else {""}
     # Commands with warm caches do not read the storage.
     if all(cache_state(cache).is_hot for cache in caches):
         return
+    # Kinds of storage are such as "SSD", and "" if unknown.
     published = context.published.storage
     kinds = [kind for kind in context.storages if kind]
     explained_verdicts: set[Verdict] = set()
@@ -164,14 +171,15 @@ def _reasons_of_storage(
 
 
 def _effects_of_storage(kind: str, published: str) -> set[Verdict]:
-    """Return the verdicts that storage of another kind than published can explain.
+    """Return the verdicts on findings that storage of the kind `kind` can explain, in place of `published`.
 
     Most findings are about reading less. Faster storage makes that gain smaller: weaker, gone or reversed.
-    Slower storage makes it larger: stronger. An unknown kind, such as a virtual disk, may be faster or
+    Slower storage makes it larger: stronger. A kind without a rank, such as a virtual disk, may be faster or
     slower. If no storage was published (""), the result is empty.
     """
     if not published:
         return set()
+    # A higher rank is slower.
     ranks = [SLOWNESS[kind]] if kind in SLOWNESS else list(SLOWNESS.values())
     effects = set()
     if min(ranks) < SLOWNESS[published]:
@@ -195,26 +203,30 @@ def _reasons_of_scale(
     for name in dict.fromkeys(rows[subject]):
         scale = context.scales.get(name)
         if scale is not None and scale < published_scale:
-            share = 100 * scale / published_scale
-            yield Reason(ReasonCode.SCALE, {"subject": name, "share": share})
+            share_pct = 100 * scale / published_scale
+            yield Reason(ReasonCode.SCALE, {"subject": name, "share": share_pct})
 
 
 def _shrinkage_of_finding(
     check: CellCheck, published: pd.DataFrame, measured: pd.DataFrame, context: EvaluationContext
 ) -> Shrinkage:
-    """Return how much less time the finding's cells take than published, for cold and for warm caches.
+    """Return published time / measured time of the finding's cells, for cold and for warm caches.
 
     The finding itself may be about one state of the caches, such as `cold`. The comparison of cold with warm
     caches shows if the storage explains a difference, so the cells of all states are used.
     """
     axes = [axis for axis in check.axes if axis in published and axis in measured]
-    conditions = {axis: values for axis, values in check.where.items() if axis in axes}
-    conditions.pop(CACHE_AXIS, None)
+    # What selects the finding's cells, such as {"command": ["log"]}, in any state of the caches.
+    conditions = {}
+    for axis, values in check.where.items():
+        if axis in axes and axis != CACHE_AXIS:
+            conditions[axis] = values
     return shrinkage_of(
         rows_where(published, conditions),
         rows_where(measured, conditions),
         axes,
         same_work.subject_axis(check.axes),
+        # A function of a command and a repository.
         partial(work_share, context=context),
     )
 
@@ -223,15 +235,17 @@ def work_share(command: str, repository: str, context: EvaluationContext) -> flo
     """Return the revisions that a command reads here as a share of those that it read in the published study.
 
     Scales are shares of a repository's revisions. A command with a limit reads the same number at any scale,
-    as far as the repository has so many: at a scale of 0.1, `svn log --limit 20000` of 46,000 revisions reads
-    4,600 of 20,000. The share is 1 for a repository without a scale.
+    as far as the repository has so many. Example: at the scale 0.1, `svn log --limit 20000` of 46,000
+    revisions reads 4,600 in place of 20,000, which is the share 0.23.
     """
     published = context.published
+    # A repository without a scale has all of its revisions.
     scale = context.scales.get(repository, 1.0)
     # Without a published scale, the study measured all revisions.
     published_scale = published.scale or 1.0
     limit = published.limits.get(command)
     revisions = published.revisions.get(repository)
+    # Without a limit, or with an unknown number of revisions, the command counts as reading all of them.
     if limit is None or revisions is None:
         return scale / published_scale
     return min(limit, scale * revisions) / min(limit, published_scale * revisions)
@@ -244,12 +258,13 @@ def shrinkage_of(
     subject_axis: str,
     share_of: Callable[[str, str], float],
 ) -> Shrinkage:
-    """Return how many times less time the cells of both frames take than published, for the same work.
+    """Return published time / measured time for the same work, over the cells that both frames have.
 
-    A row of a frame is `{"command": "log", "repo": "ruby", "cache": "cold", "elapsed_s": 10.0}`, and a cell's
-    time is the mean of its rows. `share_of` returns the share of the published work that a command does here,
-    for a value of `subject_axis`, such as a repository. Example: 10 s were published and 0.4 s measured, with
-    the share 0.12: 10 x 0.12 / 0.4 = 3 times less. Without an axis of caches, both numbers are NaN.
+    A row of a frame is `{"command": "log", "repo": "ruby", "cache": "cold", "elapsed_s": 10.0}`. The values
+    of `axes` identify a cell, and its time is the mean of its rows. `share_of` returns the share of the
+    published work that a command does here, for a value of `subject_axis`, such as a repository. Example:
+    10 s were published and 0.4 s measured, with the share 0.12: 10 x 0.12 / 0.4 = 3. Without an axis of
+    caches, both numbers are NaN.
     """
     if CACHE_AXIS not in axes:
         return NO_SHRINKAGE
@@ -258,15 +273,17 @@ def shrinkage_of(
     now = measured.groupby(keys)[DEFAULT_METRIC].mean().rename("measured").reset_index()
     # The cells that both frames have, with the columns `published` and `measured`.
     cells = before.merge(now, on=keys)
-    share = pd.Series(1.0, index=cells.index)
     if subject_axis:
         commands = cells[COMMAND_AXIS] if COMMAND_AXIS in cells else [""] * len(cells)
         shares = []
         for command, subject in zip(commands, cells[subject_axis], strict=True):
             shares.append(share_of(command, subject))
-        share = pd.Series(shares, index=cells.index, dtype=float)
+    else:
+        shares = [1.0] * len(cells)
+    share = pd.Series(shares, index=cells.index, dtype=float)
     factors = cells["published"] * share / cells["measured"]
-    # A time of 0 is a short one that was rounded. It has no quotient, and its cell does not count.
+    # A time of 0 is a short one that was rounded. Its factor would be 0 or infinite, so its cell does not
+    # count: where() makes the factor NaN, which mean() leaves out.
     is_number = np.isfinite(factors) & (factors > 0)
     logs = pd.Series(np.log(factors.where(is_number)))
     is_cold = cells[CACHE_AXIS].map(lambda name: cache_state(name).is_cold).astype(bool)

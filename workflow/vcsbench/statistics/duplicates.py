@@ -9,8 +9,8 @@ Two estimates of this variance are combined:
 - The moment estimate of DerSimonian and Laird (1986), the usual one of meta-analysis: the squared
   differences of the pairs minus what their rounds explain. It needs many pairs: of one pair, it is mostly
   chance, and 0 in two of three cases.
-- The posterior mean with a half Student's t as prior of the standard deviation (Gelman 2006). Its scale comes
-  from pairs of real runs. So one pair suffices if duplicates are about as alike as usual.
+- The posterior estimate with a half Student's t as prior of the standard deviation (Gelman 2006). The scale
+  of the prior comes from pairs of real runs. So one pair suffices if duplicates are about as alike as usual.
 
 A significant excess (P_SIGNIFICANT) takes the first, an uncertain one (P_UNCERTAIN) the second. Both have
 degrees of freedom from the prior, because one or two pairs alone have too few for any conclusion.
@@ -57,26 +57,30 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     have about 0.02^2 - 0.01^2, that is (1.7 %)^2. A single such pair has (1.3 %)^2, because the prior (the
     usual noise of duplicates) still counts.
     """
-    # Rounds without any scatter have the variance 0, by which nothing can be divided.
-    by_rounds = np.maximum(pairs.by_rounds, EXACT)
-    degrees = np.minimum(pairs.degrees, MAX_DEGREES)
-    pairs = DuplicatePairs(pairs.squares, by_rounds, degrees)
-    # Two estimates are combined. The posterior mean is good with few pairs, the moment estimate with many.
-    posterior = _posterior_mean(pairs)
+    # Rounds without any scatter have the variance 0, by which nothing can be divided. Infinite degrees of
+    # freedom would give 0 x infinity.
+    bounded = DuplicatePairs(
+        squares=pairs.squares,
+        by_rounds=np.maximum(pairs.by_rounds, EXACT),
+        degrees=np.minimum(pairs.degrees, MAX_DEGREES),
+    )
+    # The posterior estimate is good with few pairs, the moment estimate with many.
+    posterior = _posterior_estimate(bounded)
     # The mean of the squares, each divided by its variance by rounds: 1 on average if rounds explain all.
-    quotient = (pairs.squares * (1 / by_rounds)).mean()
-    moments = _moment_estimate(pairs, quotient)
+    quotient = (bounded.squares * (1 / bounded.by_rounds)).mean()
+    moments = _moment_estimate(bounded, quotient)
     if moments is None:
         return posterior
-    # p is the chance of such large differences if there were no excess. If it is small, the excess is
-    # certain, and the moment estimate is the right one.
-    p = float(p_value_of_quotient(quotient, len(pairs.squares), float(degrees.mean())))
+    # The chance of such large differences if there were no excess. If it is small, the excess is certain, and
+    # the moment estimate is the right one.
+    mean_degrees = float(bounded.degrees.mean())
+    p = float(p_value_of_quotient(quotient, len(bounded.squares), mean_degrees))
     if p <= P_SIGNIFICANT:
         return moments
-    # From P_UNCERTAIN on, the posterior mean counts alone. Between both limits, the weight of the moment
-    # estimate falls with ln(p). Otherwise one more round could make the intervals of a whole study jump.
-    p = min(p, P_UNCERTAIN)
-    moment_share = math.log(P_UNCERTAIN / p) / math.log(P_UNCERTAIN / P_SIGNIFICANT)
+    # From P_SIGNIFICANT to P_UNCERTAIN, the share of the moment estimate falls with ln(p) from 1 to 0, where
+    # it stays. A sudden fall could make the intervals of a whole study jump with one more round.
+    log_distance = math.log(P_UNCERTAIN / min(p, P_UNCERTAIN))
+    moment_share = log_distance / math.log(P_UNCERTAIN / P_SIGNIFICANT)
     return Variance(
         moment_share * moments.variance + (1 - moment_share) * posterior.variance,
         moment_share * moments.degrees + (1 - moment_share) * posterior.degrees,
@@ -84,35 +88,35 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
 
 
 def _moment_estimate(pairs: DuplicatePairs, quotient: float) -> Variance | None:
-    """Return the excess variance that makes `quotient` as large as it is; None if there is no excess.
+    """Return the excess variance by the method of moments; None if there is no excess.
 
-    On average, a squared difference is the excess variance plus its variance by rounds. So `quotient`, the
-    mean of the squares divided by their variances by rounds, is 1 plus the excess times the mean weight, 1 /
-    variance by rounds.
+    `quotient` is the mean of squares / by_rounds. On average, a square is the excess + its by_rounds. So
+    `quotient` is 1 + excess x mean(1 / by_rounds), which is solved for the excess.
     """
     weights = 1 / pairs.by_rounds
     # No mean of the differences is subtracted from them, because duplicates differ by 0 on average.
-    variance = float((quotient - 1) / weights.mean())
-    if variance <= EXACT:
+    excess = float((quotient - 1) / weights.mean())
+    if excess <= EXACT:
         return None
-    # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance. Each pair
-    # adds two uncertainties. One comes from its single squared difference, the other (1 / degrees) from its
-    # variance by rounds, which is only estimated.
-    uncertainties = (weights * (variance + pairs.by_rounds)) ** 2 + 1 / pairs.degrees
+    # Each pair adds two uncertainties to the estimate. One comes from its single squared difference, the
+    # other (1 / degrees) from its variance by rounds, which is only estimated.
+    uncertainties = (weights * (excess + pairs.by_rounds)) ** 2 + 1 / pairs.degrees
     half_of_variance = uncertainties.sum() / weights.sum() ** 2
-    return Variance(variance, float(variance**2 / half_of_variance) + ADDED_DEGREES)
+    # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance.
+    degrees = float(excess**2 / half_of_variance)
+    return Variance(excess, degrees + ADDED_DEGREES)
 
 
-def _posterior_mean(pairs: DuplicatePairs) -> Variance:
-    """Return the Bayesian estimate of the excess variance: its mean, given the prior and the pairs.
+def _posterior_estimate(pairs: DuplicatePairs) -> Variance:
+    """Return the Bayesian estimate of the excess variance, given the prior and the pairs.
 
     The prior is how likely each standard deviation was in other studies. The posterior is how likely it is
     after the pairs were measured: prior times likelihood. It is computed on a grid of standard deviations.
-    The degrees of freedom are those of the scaled inverse chi square with the same mean and variance as the
-    posterior. With them, Student's t gives the right intervals.
+    The result is the scale and the degrees of freedom of the scaled inverse chi square with the same mean and
+    variance as the posterior. With these two, Student's t gives the right intervals.
     """
     # The grid goes from a twentieth of the prior's scale to a standard deviation that is so large that
-    # neither the prior nor a pair gives it any weight. 0 is a possible value as well.
+    # neither the prior nor a pair gives it much weight. 0 is a possible value as well.
     widest = max(30 * PRIOR_SCALE, 5 * math.sqrt(pairs.squares.max()))
     deviations = np.concatenate([[0.0], np.geomspace(PRIOR_SCALE / 20, widest, _POINTS)])
     variances = deviations**2
@@ -132,12 +136,14 @@ def _posterior_mean(pairs: DuplicatePairs) -> Variance:
     # steps of the grid are unequal, and each weight is multiplied by the width of its step.
     weights = np.exp(log_posterior - log_posterior.max()) * np.gradient(deviations)
     weights /= weights.sum()
+    # The mean and the variance of the excess variance.
     mean = float((weights * variances).sum())
     spread = float((weights * (variances - mean) ** 2).sum())
-    # One point of the grid has all of the weight.
+    # The spread is 0 if one point of the grid has all of the weight.
     if not spread:
         return Variance(mean, MAX_DEGREES)
     # A scaled inverse chi square with d degrees of freedom and the scale s^2 has the mean s^2 d / (d - 2)
     # and the variance 2 mean^2 / (d - 4). Solved for d and s^2:
     matched_degrees = 4 + 2 * mean**2 / spread
-    return Variance(mean * (matched_degrees - 2) / matched_degrees, matched_degrees)
+    matched_scale = mean * (matched_degrees - 2) / matched_degrees
+    return Variance(matched_scale, matched_degrees)

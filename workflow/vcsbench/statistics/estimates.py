@@ -55,20 +55,21 @@ def interval(
     level: float = CONFIDENCE,
     is_ratio: bool = True,
 ) -> Estimate:
-    """Return the estimate of a mean or of a ratio, with its interval by Student's t.
+    """Return the estimate of a mean (`centre`) or of a ratio, with its interval by Student's t.
 
     With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error. `error` and
     `degrees` are NaN after a single round: then the ends of the interval are NaN. `level` is the chance that
-    the interval contains the truth. `n` and `averaged` are only passed on (Estimate). Example: the centre
-    1.046 with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72 to 2.98).
+    the interval contains the truth. The estimate also stores `n`, the number of rounds, and `averaged`, the
+    number of values that each round averages. Example: the centre 1.046 with the error 0.023 and 60 degrees
+    of freedom is the ratio 2.85 (2.72 to 2.98).
     """
     half_width = t_quantile(degrees, level) * error
     if not is_ratio:
         low, high = centre - half_width, centre + half_width
         return Estimate(centre, low, high, n, error, degrees, averaged, is_ratio=False)
-    half_width = min(half_width, MAX_HALF_WIDTH)
-    # exp() turns logarithms into ratios.
-    low, high = math.exp(centre - half_width), math.exp(centre + half_width)
+    # exp() turns logarithms into ratios. It would overflow for the half width of very few degrees of freedom.
+    log_half_width = min(half_width, MAX_HALF_WIDTH)
+    low, high = math.exp(centre - log_half_width), math.exp(centre + log_half_width)
     return Estimate(math.exp(centre), low, high, n, error, degrees, averaged, is_ratio=True)
 
 
@@ -130,9 +131,9 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     """Return the ratio baseline / candidate of two geometric means, with Welch's interval.
 
     Use it for rounds that did not run next to each other, such as a saved baseline's rounds and today's. The
-    arguments are the natural logarithms of each side, one per round. `n` is the smaller number of finite
-    ones: 1 gives no interval (NaN), and 0 no ratio. Example: ln of [2.0, 2.1] and of [1.0, 1.05] gives 2.0
-    with n = 2.
+    arguments are the natural logarithms of each side, one per round. Of the two numbers of finite logarithms,
+    the smaller one is `n`: 1 gives no interval (NaN), and 0 no ratio. Example: ln of [2.0, 2.1] and of [1.0,
+    1.05] gives 2.0 with n = 2.
     """
     baseline = _mean_of_sample(baseline_logs)
     candidate = _mean_of_sample(candidate_logs)
@@ -142,13 +143,13 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     squared_error = math.fsum([baseline.squared_error, candidate.squared_error])
     degrees: float
     if squared_error > 0:
-        # Welch-Satterthwaite: squared_error^2 / sum(side^2 / degrees of the side).
+        # Welch-Satterthwaite: v^2 / sum(v_side^2 / degrees_side), where v are squared errors.
         denominator = math.fsum(
             side.squared_error**2 / side.degrees for side in (baseline, candidate)
         )
         degrees = squared_error**2 / denominator
     else:
-        # Without any scatter, the formula is 0 / 0, and the side with fewer rounds gives the degrees. With
-        # one round on a side, `squared_error` is NaN, for which the comparison above is False.
+        # Without any scatter, the formula is 0 / 0, so the side with fewer rounds gives the degrees. With
+        # less than two rounds on a side, `squared_error` is NaN, for which the comparison above is False.
         degrees = n - 1 if n > 1 else math.nan
     return interval(baseline.mean - candidate.mean, math.sqrt(squared_error), degrees, n)

@@ -74,17 +74,16 @@ def range_text(
     """Return the range in words: `1.5x to 3.5x`, `at least 84 %`, `slower`, or `equal within 10 %`.
 
     `expect` and `margin` are those of expected_range(). `unit` follows each number, such as `x` or ` %`.
-    `words` are those of a direction, such as less and more for a count.
+    `words` are those of a ratio baseline / candidate above 1, and below 1, such as less and more for a count.
     """
-    better, worse = words
+    above, below = words
     expected = expected_range(expect, margin)
-    if expected.direction == Direction.EQUAL:
-        return f"equal within {100 * (margin - 1):g} %"
     if expected.direction:
         directions = {
-            Direction.FASTER: better,
-            Direction.SLOWER: worse,
-            Direction.NOT_FASTER: f"not {better}",
+            Direction.FASTER: above,
+            Direction.SLOWER: below,
+            Direction.EQUAL: f"equal within {100 * (margin - 1):g} %",
+            Direction.NOT_FASTER: f"not {above}",
         }
         return directions[expected.direction]
     # Nobody writes more than 12 digits into a file. With more, 0.1 + 0.2 would be 0.30000000000000004.

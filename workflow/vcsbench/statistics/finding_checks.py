@@ -149,13 +149,15 @@ class CellCheck:
         # "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}`; without `compare`, the values are of cells.
         self.finding = finding
         self.axes = list(axes)
+        # The name of a metric, by default elapsed_s.
         self.metric = name_in(finding)
         self.reduction = finding["expect"]["over"]
         self.where: dict[str, object] = {**finding["where"]}
-        # The key `where` of a finding may have `statistic`, as if it were an axis. But it selects no cells:
-        # it names the statistic of the runs. Published numbers have a row for each statistic.
+        # The key `where` of a finding may have `statistic`, as if it were an axis. But `statistic` selects no
+        # cells: it names the statistic of the runs. Published numbers have a row for each statistic.
         self.statistic = str(self.where.pop(comparisons.STATISTIC, MEAN))
         compare = finding.get("compare", {})
+        # A comparison with a saved baseline has the key `to`, and no axis.
         self.compared_axis = compare.get("axis", "")
         self.sides: list[str] = []
         if self.compared_axis:
@@ -189,8 +191,10 @@ class CellCheck:
         """Return the finding's value from the measured rounds, with the verdict and its reasons.
 
         `rounds` has a row per cell, host and round (by_round with the check's statistic). Example: `f7 is at
-        least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12 pairs is reproduced.
+        least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12 pairs is reproduced. The verdict is
+        NOT_MEASURED if no measured value counts, and UNDECIDED for times of several hosts.
         """
+        # The finding is about this version of Subversion and later ones; "" is about all.
         since = self.finding.get("since", "")
         too_old = [version for version in context.versions if words.is_newer(since, version)]
         if too_old:
@@ -200,9 +204,10 @@ class CellCheck:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
         rows = self.select_rows(rounds)
         # Times of two machines must neither be divided nor averaged. So both cells of a pair need the same
-        # host. Different pairs may come from several hosts. Without pairs, all cells need the same host.
-        keys_of_host = self.keys if self.sides else []
-        number_of_hosts = group_rows(rows, keys_of_host)["host"].transform("nunique")
+        # host. Different pairs may come from several hosts. Without pairs, all cells need the same host: no
+        # columns make one group of all rows.
+        keys_of_one_host = self.keys if self.sides else []
+        number_of_hosts = group_rows(rows, keys_of_one_host)["host"].transform("nunique")
         mixed_hosts = rows["host"][number_of_hosts > 1]
         if len(mixed_hosts):
             return _evaluation_of_several_hosts(mixed_hosts)
@@ -230,9 +235,10 @@ class CellCheck:
         """Return the value of selected cells or pairs, with the verdict and all reasons of the selection.
 
         The verdict is too small if start-up can explain each pair. It is undecided if no round has all cells
-        of a mean, or if cells with other work are left out. Otherwise the value decides. `rounds` are those
-        of evaluate(), also of cells that are not selected.
+        of a mean, or if cells with other work are left out. Otherwise the value decides (_judge_value).
+        `rounds` are those of evaluate(), also of cells that are not selected.
         """
+        # The cells, or the pairs whose difference start-up alone cannot explain.
         decisive = selection.decisive
         if decisive.empty:
             value = self.estimate_with_noise(selection.values, noise)
@@ -255,8 +261,8 @@ class CellCheck:
         if not all(noise.are_in_turns(pair) for pair in self.list_pairs(decisive)):
             remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
         if not value.is_ratio:
-            # The interval of a mean may reach below 0, and no time, share or count does. So the interval is
-            # cut for the reader, after judge_value() has used all of it.
+            # The interval of a mean may reach below 0, and no time, share or count does. So the reader gets
+            # a value whose interval is cut, after judge_value() has used the whole interval.
             value = replace(value, low=max(value.low, 0.0))
         reasons = [*selection.refused, *judged.reasons, *remarks]
         return Evaluation(value, judged.verdict, reasons, self.describe_reduction(count), decisive)
@@ -300,19 +306,19 @@ class CellCheck:
         is_ratio = bool(self.sides)
         values_by_round = values.groupby("round")["value"]
         # pandas has functions of the names mean, min and max, but none for the mean of ratios.
-        reduce = geometric_mean_of if is_mean and is_ratio else self.reduction
-        reduced = values_by_round.agg(reduce)
+        function_or_name = geometric_mean_of if is_mean and is_ratio else self.reduction
+        value_of_round = values_by_round.agg(function_or_name)
         # A round that lacks a slow cell would make the mean smaller. So only rounds with as many values as
         # there are cells or pairs count.
         count = self.count(values)
-        reduced = reduced[values_by_round.count() == count]
-        numbers = np.log(reduced) if is_ratio else reduced
+        complete = value_of_round[values_by_round.count() == count]
+        numbers = np.log(complete) if is_ratio else complete
         # A mean averages all cells or pairs, which makes their noise smaller. The least of them is one value.
         averaged = float(count) if is_mean else 1.0
         estimate = mean_interval(numbers, averaged, is_ratio=is_ratio)
         if estimate.n == 1:
             # exp(ln(x)) may differ from x in its last digit, and a published number is printed as it is.
-            return replace(estimate, value=float(reduced.iloc[0]))
+            return replace(estimate, value=float(complete.iloc[0]))
         return estimate
 
     def estimate_with_noise(self, values: pd.DataFrame, noise: Noise) -> Estimate:
@@ -341,18 +347,18 @@ class CellCheck:
 
         The value, and both ends of the interval, are reduced separately: the least of 1.2 (1.1 to 1.3) and
         1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), apart from the correction below. `n` is the smallest number of
-        rounds, `error` the largest one. A mean is taken here only of ratios with a saved baseline.
+        rounds, `error` the largest error. A mean is taken here only of ratios with a saved baseline.
         """
         is_mean = self.reduction == MEAN_OVER
         # The least of 10 intervals of 95 % is wrong with a chance of up to 10 x 5 %. By Bonferroni's
         # inequality, 10 intervals of 99.5 % are all right with 95 %. So the intervals are widened first. A
-        # mean picks none of its intervals, and they stay as they are.
+        # mean picks no single interval, so its intervals keep their 95 %.
         number_of_intervals = 1 if is_mean else len(estimates)
         chance_of_each = (1 - CONFIDENCE) / number_of_intervals
         wide = [each.with_error(each.error, each.degrees, 1 - chance_of_each) for each in estimates]
 
-        # With skipna=False, the result is NaN if one number is.
         def reduce_numbers(numbers: Sequence[float]) -> float:
+            """Return the mean, least or greatest number; NaN if one of the numbers is NaN."""
             values = pd.Series(numbers)
             if is_mean:
                 return geometric_mean_of(values)
@@ -372,12 +378,14 @@ class CellCheck:
     def _leave_out_start_up(self, values: pd.DataFrame, noise: Noise) -> pd.DataFrame:
         """Return the values without the pairs whose difference start-up alone can explain.
 
-        Start-up is the time of process start and connection. Its share in the time of both sides is in the
+        Start-up is the time of process start and connection. Its share in the time of each side is in the
         columns `fixed_share_baseline` and `fixed_share_candidate`.
         """
         # A finding such as "takes at most 2 s" is about the time with its start-up. Counts have no start-up.
         if not self.sides or METRICS[self.metric].exact:
             return values
+        decisive = values
+        # `rows` is the index of a pair's rows, one for each round.
         for rows, ratio in self._estimate_each(values, noise):
             # The share may differ between the rounds of a cell. The largest is the cautious one.
             shares = comparisons.start_up_shares(
@@ -388,8 +396,8 @@ class CellCheck:
                 candidate=values.loc[rows, f"{FIXED_SHARE}_candidate"].max(),
             )
             if comparisons.start_up_explains(shares, is_difference=True):
-                values = values.drop(rows)
-        return values
+                decisive = decisive.drop(rows)
+        return decisive
 
     def _is_mixed(self, values: pd.DataFrame, noise: Noise, limits: Limits) -> bool:
         """Return True if one pair is surely faster and another surely slower.
@@ -423,13 +431,14 @@ class CellCheck:
     def _why_refused(self, values: pd.DataFrame) -> Reason | None:
         """Return why the values of one cell or pair do not count; None if they do.
 
-        A pair does not count if its cells did different or unknown work, or if a 0 in a round leaves it
-        without a ratio. A single cell does not count only if its rounds did different work.
+        A pair does not count if its cells did different or unknown work, or if a 0 in a round leaves the pair
+        without a ratio. A single cell is left out in one case only: its rounds did different work.
         """
-        # by_round() has put the works of all rounds of a cell into each of its rows, so the first row shows
-        # all of them.
+        # by_round() has put the works of all rounds of a cell into each row of the cell. So the first row has
+        # the works of all rounds.
         first = values.iloc[0].to_dict()
         refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
+        # The flags in `refused_work` are other work and, of pairs only, unknown work.
         if refusal and refusal.flag in self.refused_work:
             return Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
         # compute_values() makes a ratio with a 0 infinite.
@@ -440,13 +449,15 @@ class CellCheck:
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
         """Return the reason why no cell or pair has a value, the first one that applies.
 
-        The cells ran without a count of the metric (`rows` has their rounds), a side of the comparison has no
-        cell in the grid, all of its cells are skipped, or they failed.
+        The cells ran, but the metric was not counted. A side of the comparison has no cell in the grid. All
+        cells of a side are skipped. Or the cells have no result. `rows` has the rounds of the finding's
+        cells. `grid` has the axis values of each cell, and `skip`: why it is not measured, or "".
         """
+        # The code why a cell may have no value of this metric; None if each measured cell has one.
         why_missing = METRICS[self.metric].why_missing
         if len(rows) and why_missing is not None:
             return Reason(ReasonCode.NOT_COUNTED, {"withheld": why_missing})
-        # A finding that compares nothing has one side, which adds no condition to those of the finding.
+        # The conditions of each side. Cells that are compared with nothing have only those of the finding.
         sides: list[dict[str, str]] = [{self.compared_axis: side} for side in self.sides] or [{}]
         for side in sides:
             where = {**self.where, **side}
@@ -462,11 +473,15 @@ class CellCheck:
     ) -> list[Reason]:
         """Return a remark, such as `measured: 10 of 12 cells`, if cells of the finding lack a value; or [].
 
-        `count` is the number of cells or pairs that the value is reduced over, which is a part of the remark.
+        The 12 cells are those of `grid`, and the 10 cells have a value in `rounds`. `count` is a part of the
+        remark: the number of cells or pairs of which the finding's value is the mean, least or greatest.
         """
-        axes_of_grid = [axis for axis in self.axes if grid and axis in grid[0]]
-        # A finding may compare the values of a column such as `run`, which is no axis of the grid. The cells
-        # of its two sides cannot be looked up in the grid then.
+        if not grid:
+            return []
+        # All cells of the grid have the same axes.
+        axes_of_grid = [axis for axis in self.axes if axis in grid[0]]
+        # A finding may compare the values of a column such as `run`, which is no axis of the grid. Then the
+        # cells of its two sides cannot be found in the grid.
         is_outside = bool(self.compared_axis) and self.compared_axis not in axes_of_grid
         if not axes_of_grid or is_outside:
             return []
@@ -505,8 +520,8 @@ class PairCheck(CellCheck):
     def compute_values(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return a row per pair of cells, host and round, with the ratio baseline / candidate in `value`.
 
-        The ratio is infinite if one side is 0. Rounds that one side lacks are left out. `works` has the work
-        of both sides: {"f6": ..., "f7": ...}.
+        The ratio is infinite if one side is 0. Rounds that one side lacks are left out. The column `works`
+        has the work of both sides: {"f6": ..., "f7": ...}.
         """
         on = [*self.keys, "host", "round"]
         pairs = pair_rows(rows, self.compared_axis, self.sides, on)
@@ -516,8 +531,8 @@ class PairCheck(CellCheck):
             works.append({first_side: first, second_side: second})
         baseline = pairs[f"{self.metric}_baseline"]
         candidate = pairs[f"{self.metric}_candidate"]
-        # A side of 0 has no ratio. NaN would be left out silently below. Infinity stays, and
-        # _leave_out_other_work() leaves the pair out with a reason.
+        # A pair with a 0 has no ratio. dropna() would leave out NaN without a reason. Infinity stays, and
+        # _leave_out_other_work() leaves the pair out with its reason.
         has_zero = (baseline <= 0) | (candidate <= 0)
         value = (baseline / candidate).mask(has_zero, math.inf)
         pairs = pairs.assign(value=value, works=pd.Series(works, dtype=object))
@@ -552,7 +567,8 @@ class BaselineCheck(CellCheck):
 
         The frame (context.baselines, of pair_cells) has a ratio saved / now for each cell: 0.8 means that the
         cell became slower. `rounds` are not used. The verdict is undecided if a cell was measured on another
-        host, or if no cell can be compared, for example after a change of its settings.
+        host, or if no cell can be compared, for example after a change of its settings. If only some cells
+        cannot be compared, it is undecided in place of REPRODUCED.
         """
         name = self.finding["compare"]["to"]
         if name not in context.baselines:
@@ -560,11 +576,13 @@ class BaselineCheck(CellCheck):
         pairs = self.select_rows(context.baselines[name])
         if pairs.empty:
             return Evaluation(reasons=[self._why_nothing(pairs, context.grid)])
-        is_of_two_hosts = pairs["refused"].map(lambda codes: WithheldCode.HOSTS_DIFFER in codes)
-        if is_of_two_hosts.any():
+        # The column `refused` has a list of codes why the two measurements of a cell cannot be compared.
+        is_of_two_hosts = [WithheldCode.HOSTS_DIFFER in codes for codes in pairs["refused"]]
+        if any(is_of_two_hosts):
             hosts = chain.from_iterable(pairs["hosts"][is_of_two_hosts])
             return _evaluation_of_several_hosts(hosts)
         not_compared = self._count_refused(pairs)
+        # `withheld` has the same codes as text, "" if the cell can be compared.
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=not_compared)

@@ -61,13 +61,16 @@ def list_open_findings(
 
     `measured` has a row per run. `context` has the noise and the limits of its study (findings.make_context).
     """
+    # The columns that identify a cell: the axes, and the further columns that tables group by.
     keys = [*settings.axes, *settings.by]
+    # A function from a statistic to the rows of cell-rounds. Findings with the same statistic share the rows.
     aggregate_measured = rounds_by_statistic(measured, keys, settings.by)
     open_findings = []
     for finding in findings:
         check = finding_checks.make_check(finding, keys)
         rounds = aggregate_measured(check.statistic)
         further_rounds = _further_rounds(check.evaluate(rounds, context))
+        # None for a finding that is decided, or that no number of rounds would decide.
         if further_rounds is not None:
             blocks = _blocks_of_cells(check, rounds, settings.block)
             open_findings.append(OpenFinding(finding["id"], blocks, further_rounds))
@@ -111,20 +114,21 @@ def allocate_to_findings(
 ) -> Counter[str]:
     """Return the further rounds of each block in the next batch: `{"log/ruby/cold": 4}`; {} if none help.
 
-    The quickest finding comes first. One that `seconds`, the rest of the run, cannot decide gets no rounds,
-    and neither do the slower ones. One that needs more than `batch_s`, the time of this batch, gets the
-    rounds that fit: the next batch continues it. `round_s` has the seconds of a round of each block.
+    The quickest finding comes first. A finding that cannot be decided in `seconds`, the rest of the run, gets
+    no rounds, and neither do slower findings. A finding that needs more than `batch_s`, the time of this
+    batch, gets the rounds that fit: the next batch continues it. `round_s` has the seconds of a round of each
+    block. A block without them makes its findings infinitely slow.
     """
     rounds: Counter[str] = Counter()
     taken_s = 0.0
     for finding in sorted(findings, key=lambda finding: finding.seconds(round_s)):
         if finding.seconds(round_s) > seconds - taken_s:
             break
-        # Blocks that earlier findings have paid for are counted again, so the batch may end early.
-        rounds_of_batch = int((batch_s - taken_s) / finding.round_seconds(round_s))
-        rounds_of_finding = min(finding.further_rounds, rounds_of_batch)
+        # This assumes that no earlier finding has rounds of these blocks, so the batch may end early.
+        rounds_that_fit = int((batch_s - taken_s) / finding.round_seconds(round_s))
+        rounds_of_finding = min(finding.further_rounds, rounds_that_fit)
         for block in finding.blocks:
-            # Findings share blocks: a block gets the most rounds that one of them needs.
+            # Findings share blocks: a block gets the most rounds that one of its findings needs.
             more = max(0, rounds_of_finding - rounds[block])
             rounds[block] += more
             taken_s += more * round_s[block]

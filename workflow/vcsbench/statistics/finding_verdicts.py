@@ -34,8 +34,8 @@ def judge_value(
 ) -> ValueVerdict:
     """Return the verdict on a measured value of a finding, by its 95 % interval, and the reasons of it.
 
-    `has_duplicates` is False if no cell was measured twice. A part of the noise is then unknown, which the
-    reason NO_DUPLICATES says.
+    With fewer than CALLED_ROUNDS rounds, the value is undecided. `has_duplicates` is False if no cell was
+    measured twice. Any other verdict then has the reason NO_DUPLICATES: a part of the noise is unknown.
 
     Examples for `at_least: 1.8`: 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0 (1.7 to 2.3)
     undecided, and 1.03 (1.01 to 1.05) gone.
@@ -46,7 +46,7 @@ def judge_value(
     expected = expected_range(finding["expect"], limits.margin)
     is_equal = 1 / limits.margin <= measured.low and measured.high <= limits.margin
     # 1.03 (1.01 to 1.05) is in the range of `faster`, but a difference below the margin is no effect. So this
-    # rule comes before the next one.
+    # check comes before that for REPRODUCED.
     if measured.is_ratio and is_equal and expected.states_effect(limits.margin):
         return ValueVerdict(Verdict.GONE, remarks)
     if expected.contains(measured.low) and expected.contains(measured.high):
@@ -63,13 +63,14 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
 
     - `1.8 to 2.5`: 1.3 is weaker, 3.0 stronger, 0.7 reversed, and 0.94 gone.
     - `0.93 to 1.0` (slower by up to 7 %): 0.8 is stronger, 1.2 reversed.
-    - `equal`, or `0.95 to 1.05`: any value is stronger, because there is a difference.
+    - `equal`, or `0.95 to 1.05` (values on both sides of 1): any value is stronger, because it differs more.
+    - `not faster`: any value is reversed, because the candidate is faster.
     """
     is_above = measured.low > expected.high
-    # A finding that compares nothing, such as "the CPU is at least 90 % busy".
+    # A finding that compares nothing: the CPU is at least 90 % busy.
     if not measured.is_ratio:
         return Verdict.STRONGER if is_above else Verdict.WEAKER
-    # `not faster` expects 0 to 1.1 (the margin). A ratio outside is above that: the candidate is faster.
+    # `not faster` expects 0 to 1.1 (the margin), so a ratio outside of the range is above 1.1.
     if expected.direction == Direction.NOT_FASTER:
         return Verdict.REVERSED
     states_faster = expected.low >= 1 and expected.high > 1
@@ -87,7 +88,8 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
         return Verdict.STRONGER
     if not is_on_other_side:
         return Verdict.WEAKER
-    # As in tables, a difference below the margin counts as equal.
+    # As in tables, a difference below the margin counts as equal. A range of numbers with such slight
+    # differences, as 0.93 to 1.0, states no effect that could be gone.
     is_slight = 1 / margin < measured.value < margin
     if is_slight and expected.states_effect(margin):
         return Verdict.GONE
@@ -99,20 +101,21 @@ def _why_undecided(
 ) -> Reason:
     """Return the reason why a value is undecided whose interval crosses an end of the expected range.
 
-    Usually it is the number of rounds that should decide. Example: after 5 rounds, the half width of the
-    interval is 0.06, and the end of the range is 0.03 away. The half width must shrink to a half, which takes
-    5 x 2^2 = 20 rounds, because it shrinks with the root of the rounds. Above MAX_ROUNDS, the reason is
-    ON_BOUND.
+    Usually, the reason has the number of rounds that should decide. Example: after 5 rounds, the half width
+    of the interval is 0.06, and the end of the range is 0.03 away. The half width must shrink to a half. That
+    takes 5 x 2^2 = 20 rounds, because a half width shrinks with the root of the rounds. Above MAX_ROUNDS, the
+    reason is ON_BOUND.
     """
-    # More rounds make only the current part of the error smaller. The part of a saved baseline stays, so no
-    # number of rounds can be promised.
+    # The finding compares with a saved baseline (`to`). More rounds make only the current part of the error
+    # smaller. The part of the baseline stays, so no number of rounds can be promised.
     if "to" in finding.get("compare", {}):
         return Reason(ReasonCode.SAVED_ROUNDS)
     # The interval of a ratio is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0). So distances of ratios
     # are measured as logarithms.
     scale = math.log if measured.is_ratio else float
     value = scale(measured.value)
-    # How many times narrower the interval must become. It may cross both ends of the range.
+    # How many times narrower the interval must become. If it crosses both ends of the range, the nearer end
+    # decides.
     shrink = 0.0
     for bound in (expected.low, expected.high):
         if measured.low <= bound <= measured.high:

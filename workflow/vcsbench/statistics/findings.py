@@ -49,19 +49,24 @@ def make_context(
 ) -> EvaluationContext:
     """Return the facts about measurements that verdicts and their reasons use.
 
-    `measured` has a row per run, `grid` the cells of the study, measured or not. `published` are the
-    conditions of the published numbers.
+    `measured` has a row per run, `grid` a row per cell of the study, measured or not. `settings` has the
+    study's axes, the further key columns `by`, and the axes of a block, whose cells run next to each other.
+    `published` are the conditions of the published numbers.
     """
     keys = [*settings.axes, *settings.by]
 
-    # Most findings share a statistic, such as the mean, so its noise is estimated once for all of them.
+    # Most findings reduce runs by the same statistic, such as the mean. The cache computes the rounds of each
+    # statistic once. The returned function takes the name of a metric.
     @cache
     def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
         frame, _ = add_key_columns(measured, settings.by)
         return noise_by_metric(frame, keys, settings.block, statistic=statistic)
 
+    def noise(metric: str, statistic: str) -> Noise:
+        return noise_of_statistic(statistic)(metric)
+
     return EvaluationContext(
-        noise=lambda metric, statistic: noise_of_statistic(statistic)(metric),
+        noise=noise,
         scales=_least_scales(measured, settings.axes),
         versions=_different_values(measured, ["client_version", "server_version"]),
         storages=_different_values(measured, ["storage_kind"]),
@@ -102,27 +107,33 @@ def evaluate_findings(
 ) -> pd.DataFrame:
     """Return a row per finding with its values, its verdict and the other columns of FINDING_COLUMNS.
 
-    `published` has a row per cell (read_published), `measured` a row per run. With None, the columns of these
-    values are empty. `by` are further columns that identify cells as axes do. Without `context`, verdicts
-    use no noise and no conditions. Some columns of a row: `{"id": "f7-is-faster", "published": 2.4,
-    "measured": 2.0, "low": 1.9, "high": 2.1, "over": "mean of 12 pairs", "verdict": "reproduced"}`.
+    `published` has a row per cell (read_published), `measured` a row per run. With None, the columns of the
+    published or measured values are empty. `by` are columns that identify cells in addition to `axes`.
+    Without `context`, verdicts use no noise and no conditions. Some columns of a row: `{"id": "f7-is-faster",
+    "published": 2.4, "measured": 2.0, "low": 1.9, "high": 2.1, "over": "mean of 12 pairs", "verdict":
+    "reproduced"}`.
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
+    # Published numbers are one round. The runs of a measured round are reduced by the finding's statistic, so
+    # `aggregate_measured` is a function of the statistic.
     published_rounds = None if published is None else aggregate_rounds(published, keys, by)
     aggregate_measured = None if measured is None else rounds_by_statistic(measured, keys, by)
     rows = []
     for finding in findings:
         check = finding_checks.make_check(finding, keys)
-        # The measured value with its verdict, and what may explain why it differs from the published value.
+        # The measured value with its verdict. The default is a finding without measurements.
         ours = Evaluation()
+        # What may explain why the measured value differs from the published one.
         explanations: Sequence[Reason] = ()
         if aggregate_measured is not None:
             rounds = aggregate_measured(check.statistic)
             ours = check.evaluate(rounds, context)
             explanations = reasons_of_difference(check, ours, rounds, context, published_rounds)
+        # The published value of the same cells. The default is a finding without published numbers.
         theirs = _PublishedValue()
         if published_rounds is not None and check.metric in published_rounds:
+            # Published numbers may have a row for each statistic, such as the mean and the median.
             rows_published = rows_of_statistic(published_rounds, check.statistic)
             theirs = _published_value(check, rows_published, ours, context.limits.margin)
         reasons = [*ours.reasons, *explanations, *theirs.remarks]
@@ -137,7 +148,11 @@ def _finding_row(
     reasons: Sequence[Reason],
     margin: float,
 ) -> dict[str, object]:
-    """Return the row of a finding, with the columns verdicts.FINDING_COLUMNS."""
+    """Return the row of a finding, with the columns verdicts.FINDING_COLUMNS.
+
+    `ours` is the measured value, `published` the published one. `margin` is the smallest ratio that is worth
+    noting, such as 1.1. It is part of the text of the expected range, such as `equal within 10 %`.
+    """
     finding = check.finding
     return {
         "id": finding["id"],
@@ -168,21 +183,24 @@ def _published_value(
 ) -> _PublishedValue:
     """Return the published value of the cells that are measured here, and remarks about other cells.
 
-    `published` has the published cells, `ours` the measured value with its cells. A finding was published
-    over all cells: "1.8 times over six repositories". If only two of them are measured here, the result is
-    the published value of these two, such as 1.3, and a remark has the value over all. The result is the
-    value over all cells if nothing is measured, or if no measured cell was published.
+    `published` has a row per published cell. `ours.values` has the cells of the measured value.
+
+    A finding was published over all cells: "1.8 times over six repositories". If only two of them are
+    measured here, the result is the published value of these two, such as 1.3, and a remark has the value
+    over all. The result is the value over all cells if nothing is measured, or if no measured cell was
+    published.
     """
     rows = check.select_rows(published)
     values = check.compute_values(rows)
     over_all = check.estimate(values)
     number_of_all = check.count(values)
-    # The published values of the cells or pairs that are measured here, too.
+    # The published values of the cells or pairs that are also measured here.
     shared = values
     if ours.estimate.n:
         shared = check.select_rows_with_values(ours.values, values)
     over_shared = check.estimate(shared)
     number_of_shared = check.count(shared)
+    # `n` is 0 if no published value is of a measured cell.
     if number_of_shared == number_of_all or not over_shared.n:
         return _PublishedValue(_with_rounding(check, rows, values, over_all))
     # The text of a value with its unit, such as `1.8x` or `92 %`.
@@ -191,8 +209,8 @@ def _published_value(
     published_text = words.count_of(number_of_all, check.noun)
     facts_of_all = {"published": published_text, "value": over_all.value, "shown": value_text}
     remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts_of_all)]
-    # If the published value of the measured cells is outside of the expected range on the same side as ours,
-    # the missing cells may explain why the finding differs.
+    # If the measured value and the published value of the same cells are on the same side of the expected
+    # range, the cells that are not measured may explain why the finding differs.
     expected = expected_range(check.finding["expect"], margin)
     is_same_side = expected.side_of(over_shared.value) == expected.side_of(ours.estimate.value)
     if ours.verdict in DIFFERENT and is_same_side:
@@ -213,15 +231,15 @@ def _with_rounding(
     2.4 s / 0.2 s is 12 times, or 9.4 to 16, because a printed 0.2 s was between 0.15 s and 0.25 s.
     `published` has the rows of the numbers, with half of the last digit in a column such as
     elapsed_s_rounding. Without this column, which a computed metric lacks, the estimate is returned as it is.
-    `values` selects the cells of `estimate`.
+    `estimate` is over the cells or pairs of `values`. `published` may have more of them.
     """
     rounding = f"{check.metric}{ROUNDING}"
     if not estimate.n or rounding not in published:
         return estimate
     ends = []
-    # All numbers are moved to the end of their range that makes the value least, then to the end that makes
-    # it greatest. The least ratio baseline / candidate is 2.35 s / 0.25 s: the numbers of the candidate move
-    # in the other direction than those of the baseline.
+    # All numbers are moved to the end of their range that makes the value least (-1), then to the end that
+    # makes it greatest (+1). The least ratio baseline / candidate is 2.35 s / 0.25 s: the numbers of the
+    # candidate move up while those of the baseline move down.
     for direction in (-1.0, 1.0):
         directions = pd.Series(direction, index=published.index)
         if check.sides:
@@ -229,6 +247,7 @@ def _with_rounding(
             directions = directions.mask(is_candidate, -direction)
         moved_numbers = published[check.metric] + directions * published[rounding]
         moved = check.compute_values(published.assign(**{check.metric: moved_numbers}))
+        # Only the cells or pairs of `values` count.
         moved_estimate = check.estimate(check.select_rows_with_values(values, moved))
         ends.append(moved_estimate.value)
     low, high = ends
@@ -248,9 +267,11 @@ def evaluate_expectations(
     other verdicts stay, such as `undecided`.
     """
     context = replace(context, are_expectations=True)
+    # An expectation has no published numbers: None.
     rows = evaluate_findings(expectations, axes, None, measured, context)
     renamed = dict.fromkeys(DIFFERENT, Verdict.FAILS)
     renamed[Verdict.REPRODUCED] = Verdict.HOLDS
+    # The column `passes` decides whether `make check` accepts the expectation.
     return _with_passes(expectations, rows.replace({"verdict": renamed}))
 
 

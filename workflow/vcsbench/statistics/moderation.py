@@ -46,8 +46,8 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
 
     `variances` and `degrees` have an entry per cell; an unknown variance is NaN. Each variance becomes a
     weighted average of its own value and of the prior, the usual variance of all cells. Example: with the
-    prior (3 %)^2 of 16 degrees, (6 %)^2 of 4 degrees becomes (3.8 %)^2 of 20 degrees. Outliers, variances of
-    0 and unknown ones stay as they are. Without a prior (fit_prior), all of them do.
+    prior (3 %)^2 of 16 degrees, (6 %)^2 of 4 degrees becomes (3.8 %)^2 of 20 degrees. Outliers, unknown
+    variances and those of 0 stay as they are. Without a prior (fit_prior), all variances do.
     """
     fit = fit_prior(variances, degrees)
     if fit.prior is None:
@@ -59,7 +59,7 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
     prior_share = 1.0 if math.isinf(prior.degrees) else prior.degrees / total_degrees
     moderated = variances.copy()
     moderated[is_member] = prior_share * prior.variance + (1 - prior_share) * variances[is_member]
-    # The prior is known no better than all cells together, from which it was estimated.
+    # The prior was estimated from all cells, so no variance is known better than by the degrees of all cells.
     moderated_degrees = degrees.astype(float)
     moderated_degrees[is_member] = np.minimum(total_degrees, own_degrees.sum())
     return moderated, moderated_degrees
@@ -68,8 +68,8 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
 def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
     """Return the prior (the usual variance of all cells), and the variances to which it is fitted.
 
-    The degrees of freedom of the prior show how little the true variances of cells scatter around it. The
-    members are the variances above 0 with degrees of freedom that are no outliers. The prior is None with
+    The more degrees of freedom the prior has, the less the true variances of cells scatter around it. The
+    members are the variances above 0 that have degrees of freedom and are no outliers. The prior is None with
     fewer than MIN_VARIANCES members, or with degrees below MIN_PRIOR_DEGREES.
     """
     is_member = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
@@ -80,7 +80,7 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
     first = _fit(variances[is_member], degrees[is_member])
     with np.errstate(invalid="ignore"):
         p_values = p_value_of_quotient(variances / first.variance, degrees, first.degrees)
-    # No comparison with NaN is true, so a variance without p-value is no outlier; it was no member before.
+    # A variance without p-value (NaN) was no member before, and stays none: no comparison with NaN is true.
     is_member &= ~(p_values < OUTLIER_P)
     if is_member.sum() < MIN_VARIANCES:
         return PriorFit(None, is_member)
@@ -90,25 +90,26 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
 
 
 def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
-    """Return the prior variance, with the least degrees of freedom d0 that the variances allow.
+    """Return the prior variance, with the smallest degrees of freedom d0 that the variances allow.
 
-    The more the true variances of cells differ, the smaller is d0, and the less the prior counts.
+    The arguments have an entry per cell. The more the true variances of cells differ, the smaller is d0, and
+    the less the prior counts.
     """
     # The logarithm of an estimated variance with d degrees is the logarithm of the true variance, plus a
-    # known shift, plus chance with the variance trigamma(d / 2). So the scatter of the logarithms beyond
-    # chance is trigamma(d0 / 2), the scatter of the true variances (Smyth 2004, section 6.2).
+    # known shift, plus chance with the variance trigamma(d / 2). So the scatter (variance) of the
+    # logarithms beyond chance is trigamma(d0 / 2), that of the true variances (Smyth 2004, section 6.2).
     logs = np.log(variances) - special.digamma(degrees / 2) + np.log(degrees / 2)
     by_chance = special.polygamma(1, degrees / 2).mean()
     scatter = logs.var(ddof=1)
-    # The scatter is itself estimated from few cells, so the true one may be larger. Its upper limit by chi
-    # square (exceeded with the chance SCATTER_LIMIT) gives the least d0.
+    # The scatter is itself estimated from few cells, so the true scatter may be larger. Its upper limit by
+    # chi square (exceeded with the chance SCATTER_LIMIT) gives the smallest d0.
     scatter_degrees = len(logs) - 1
     # 2 x gammaincinv(d / 2, chance) is the quantile of chi square with d degrees of freedom.
     quantile = 2 * special.gammaincinv(scatter_degrees / 2, SCATTER_LIMIT)
     largest_scatter = scatter * scatter_degrees / quantile
     likeliest_degrees = _prior_degrees(scatter, by_chance)
     least_degrees = _prior_degrees(largest_scatter, by_chance)
-    # All cells seem to have the same true variance, so its best estimate is the weighted average.
+    # If all cells seem to have the same true variance, its best estimate is the weighted average.
     if math.isinf(likeliest_degrees):
         return Variance(float(np.average(variances, weights=degrees)), least_degrees)
     half = likeliest_degrees / 2
@@ -132,7 +133,7 @@ def trigamma_inverse(value: float) -> float:
     # trigamma(x) is nearly 1 / x if x is large.
     if value < 1e-6:
         return 1 / value
-    # 1 / trigamma is nearly a straight line, so that a few steps are exact.
+    # 1 / trigamma(x) is nearly the line x - 0.5, so this is a good start, and a few steps are exact.
     x = 0.5 + 1 / value
     for _ in range(50):
         trigamma = special.polygamma(1, x)

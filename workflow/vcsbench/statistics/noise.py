@@ -63,12 +63,14 @@ class Noise:
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
-        """Return the estimate with the error that includes the noise of the study, and with its interval.
+        """Return the estimate with an error that includes the noise of the study, and the interval by it.
 
         The squared error has two parts. The part of the rounds shrinks with more rounds. The part of the
-        duplicates does not, because cells with the same settings differ in every round. `pairs` are the cells
-        whose ratios the estimate averages, and whose variances give the part of the rounds. Without pairs,
-        and for a value, it is the estimate's own error. An estimate of fewer than two rounds stays as it is.
+        duplicates does not, because two cells with the same settings differ alike in every round.
+
+        `pairs` are the pairs of cells whose ratios the estimate averages. The variances of these cells give
+        the part of the rounds. Without pairs, and for a value that is no ratio, the estimate's own error is
+        the part of the rounds. An estimate of fewer than two rounds stays as it is.
 
         Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the
         error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021.
@@ -77,28 +79,36 @@ class Noise:
             return estimate
         duplicates = Variance(0.0)
         if self.has_duplicates:
+            # An average over k cells or pairs has 1 / k of the variance of a single one.
             duplicates = self.duplicates.scaled(1 / estimate.averaged)
         if estimate.is_ratio:
             rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
             rounds = Variance(estimate.error**2, estimate.degrees)
-            # The variance of duplicates is of ln(duplicate / original). One cell alone has half of it. The
-            # error of a value is the value times the error of its logarithm: 1 % of 20 s is 0.2 s.
+            # The variance of duplicates is of ln(duplicate / original). One cell alone has half of it. This
+            # replaces it by the variance of the value itself. The error of a value is the value times the
+            # error of its logarithm: 1 % of 20 s is 0.2 s.
             duplicates = duplicates.scaled(estimate.value**2 / 2)
             # Without duplicates, the estimate's own error is all that is known.
             if not duplicates.variance:
                 return estimate
         total = sum_variances([rounds, duplicates])
-        # Without any scatter, the sum has no terms, and its degrees of freedom are infinite.
+        # Without any scatter, the sum has infinite degrees of freedom, so the estimate keeps its own.
         degrees = total.degrees if total.variance else estimate.degrees
         return estimate.with_error(math.sqrt(total.variance), degrees)
 
     def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         """Return the variance of one round of a ratio that is averaged over pairs of cells.
 
-        It comes from the variances of the cells (_expected_by_cells), which all cells of the study have
-        estimated together. If these are unknown, it is the scatter of the ratio itself over its few rounds.
-        Cells that were not measured in turns (f6, f7, f6, f7) count with their drift.
+        The first case that applies decides:
+
+        1. Some pair was not measured in turns (f6, f7, f6, f7): the variances of the cells with their drift.
+        2. No variance follows from the cells (_expected_by_cells), or the ratio is equal in all rounds: the
+           ratio's own scatter.
+        3. One pair: the variances of its two cells. They are known better than the ratio's own scatter over
+           its few rounds, because all cells of the study share in their estimate.
+        4. Several pairs: the variances of their cells times a factor, because cells may move together. If
+           this factor is unknown: the ratio's own scatter.
         """
         # The squared error of the mean of n rounds is the variance of one round divided by n.
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
@@ -115,7 +125,7 @@ class Noise:
             return observed
         if len(pairs) == 1:
             return expected
-        # An average may scatter more than independent cells would, and nobody knows by which factor.
+        # An average may scatter more than independent cells would, by an unknown factor.
         if self.averages is None:
             return observed
         return _variance_of_average(expected, observed, self.averages)
@@ -124,7 +134,8 @@ class Noise:
         """Return the variance of one round of an average over pairs, if all cells scatter independently.
 
         Example: two pairs of cells that scatter by 3 % have 4 x 0.03^2 / 2^2 = 0.0009, which is (3 %)^2.
-        Return None if a cell has no variance, if the sum is 0, or if the cells of a pair are in two blocks.
+        Return None without pairs, if the variance of a cell is unknown, if the cells of a pair are in two
+        blocks, or if no cell scatters.
         """
         terms = []
         for first, second in pairs:
@@ -152,9 +163,10 @@ def _variance_of_average(
     1.8 with 12 degrees for the study, and 1.0 with 4 degrees for this average, give the factor 1.6.
     """
     degrees = study_factor.degrees + observed.degrees
+    # A study's factor with infinite degrees is known exactly, and counts alone.
     study_share = 1.0 if math.isinf(degrees) else study_factor.degrees / degrees
-    factor = study_share * study_factor.variance
-    factor += (1 - study_share) * observed.variance / expected.variance
+    own_part = (1 - study_share) * observed.variance / expected.variance
+    factor = study_share * study_factor.variance + own_part
     # The result is a product of two estimates. Their relative uncertainties add up, and each is 1 / degrees
     # (Satterthwaite).
     return Variance(expected.variance * factor, 1 / (1 / degrees + 1 / expected.degrees))
@@ -195,14 +207,16 @@ def noise_by_metric(
 ) -> Callable[[str], Noise]:
     """Return a function from the name of a metric, such as elapsed_s, to the noise of measurements in it.
 
-    `frame` has a row per run. `axes` identify cells; cells with the same values of the axes `block` run next
-    to each other. `statistic` reduces the runs of a round. `rounds` are the rows of by_round(frame, axes,
-    statistic), if the caller has them already. The noise of a count is NO_NOISE, because most are exact.
+    `frame` has a row per run. `axes` identify cells. Cells with the same values of the axes `block` form a
+    block: they run next to each other in each round. `statistic` reduces the runs of a round to one value.
+    `rounds` are the rows of by_round(frame, axes, statistic), if the caller has them already. Counts and
+    amounts, such as bytes (Metric.exact), have NO_NOISE.
     """
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
     duplicates = duplicates_by_round(frame, axes, statistic)
-    # The column `cell` distinguishes a duplicate from its original, which has the same values of axes.
+    # A duplicate has the values of axes of its original. So only the column `cell` distinguishes the two: it
+    # has the path of the duplicate, and "" for all other cells.
     all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
     block_positions = [list(axes).index(axis) for axis in block if axis in axes]
     turns = _Turns(rounds, axes)
@@ -212,6 +226,7 @@ def noise_by_metric(
         if METRICS[name].exact:
             return NO_NOISE
         table = _log_table(all_rounds, name, axes, block_positions)
+        # The table has no times of starts, so estimate_noise() cannot find out which cells were in turns.
         return replace(estimate_noise(table), are_in_turns=turns.are_in_turns)
 
     return noise
@@ -220,21 +235,23 @@ def noise_by_metric(
 def _log_table(
     rounds: pd.DataFrame, metric: str, axes: Sequence[str], block_positions: Sequence[int]
 ) -> LogTable:
-    """Return the logarithms of a metric by cell, host and round; NaN for values that are missing or 0.
+    """Return the logarithms of a metric, with a row per cell and host and a column per round.
 
-    A row of `rounds` is `{"format": "f7", "cell": "", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4}`.
-    The column `cell` is the path of a duplicate, and "" for all other cells.
+    A logarithm is NaN if its value is missing or 0. A row of `rounds` is `{"format": "f7", "cell": "",
+    "host": "host#1a2b", "round": 1, "elapsed_s": 2.4}`. The column `cell` is the path of a duplicate, and ""
+    for all other cells.
     """
-    # A study without duplicates, or without runs that have the metric, lacks its column. reindex() adds it.
+    # A study that does not measure the metric lacks its column. reindex() adds it, with NaN in all rows.
     values = rounds.reindex(columns=[metric])[metric].astype(float)
     # A rounded time of 0 has no logarithm.
     with np.errstate(divide="ignore", invalid="ignore"):
         log = pd.Series(np.log(values))
-    # An axis may be the round itself, and a column cannot be both in the index and unstacked from it. So
-    # `number` is a copy of the round. An axis may also be the host: dict.fromkeys() keeps each name once.
+    # An axis may be the round itself. But unstack() moves a column of the index to the columns of the result,
+    # so the axis would be lost. So `number` is a copy of the round.
     columns = rounds.assign(log=log.where(np.isfinite(log)), number=rounds["round"])
-    index = list(dict.fromkeys([*axes, "cell", "host", "number"]))
-    logs = columns.set_index(index)["log"].unstack("number")
+    # An axis may also be the host, and an index must not have a column twice.
+    index_columns = list(dict.fromkeys([*axes, "cell", "host", "number"]))
+    logs = columns.set_index(index_columns)["log"].unstack("number")
     axis_values = logs.index.to_frame()[[*axes]].to_numpy()
     keys = [tuple(map(str, values_of_cell)) for values_of_cell in axis_values]
     hosts = list(logs.index.get_level_values("host"))
@@ -261,8 +278,8 @@ class _Turns:
     def _are_in_turns(self, pair: CellPair) -> bool:
         """Return True if in at least half of the common rounds, one cell directly followed the other.
 
-        "Directly" means that no other round of these two cells ran in between. It is also True if fewer than
-        two rounds are common, or if a cell is unknown.
+        "Directly" means that no other round of these two cells ran in between. The result is also True if
+        the two cells have fewer than two rounds in common, or if one of them has no start.
         """
         first, second = pair
         if first not in self._starts or second not in self._starts:
@@ -271,18 +288,18 @@ class _Turns:
         # With one common round, the two cells are next to each other in any case.
         if len(common) < 2:
             return True
-        # An event is a round of one of both cells: its host, start and number. Several hosts may measure at
-        # the same time, so events are sorted by host first, then by start.
+        # An event is a round of one of the two cells: its host, start and number. Several hosts may measure
+        # at the same time, so events are sorted by host first, then by start.
         events = []
         for cell in pair:
             for host, number in common:
                 events.append((host, self._starts[cell][host, number], number))
         events.sort()
-        # If two successive events are of the same host and round, they are the two sides of this round, and
-        # no other round of this pair ran between them.
+        # If two successive events are of the same host and round, the two cells ran this round one directly
+        # after the other.
         rounds_in_turn = 0
-        for earlier, later in pairwise(events):
-            if (earlier[0], earlier[2]) == (later[0], later[2]):
+        for (host, _, number), (next_host, _, next_number) in pairwise(events):
+            if (host, number) == (next_host, next_number):
                 rounds_in_turn += 1
         return 2 * rounds_in_turn >= len(common)
 
@@ -299,7 +316,7 @@ def estimate_noise(table: LogTable) -> Noise:
     for row in table.originals:
         key = table.keys[row]
         cells[key] = CellNoise(table.block(row), cell_variances[row], drifting[key])
-    duplicates = _duplicate_variance(table, cell_variances)
+    duplicates = _estimate_duplicates(table, cell_variances)
     return Noise(cells, duplicates, _averages_factor(table, cell_variances))
 
 
@@ -324,9 +341,10 @@ def _drifting_variances(table: LogTable) -> dict[CellKey, Variance]:
         degrees[key] += max(len(logs) - 1, 0)
     drifting = {}
     for key, degrees_of_cell in degrees.items():
-        drifting[key] = UNKNOWN
         if degrees_of_cell:
             drifting[key] = Variance(squares[key] / degrees_of_cell, degrees_of_cell)
+        else:
+            drifting[key] = UNKNOWN
     return drifting
 
 
@@ -338,12 +356,14 @@ def _cell_variances(table: LogTable) -> list[Variance]:
     """
     # Two hosts drift independently, so each has its own blocks.
     blocks = [(table.block(row), host) for row, host in enumerate(table.hosts)]
-    squares, degrees = variances.residual_squares(table.logs, _number_by_value(blocks))
+    # For each row: the sum of squared residuals without the drift of its block, and their degrees of freedom.
+    row_squares, row_degrees = variances.residual_squares(table.logs, _number_by_value(blocks))
     # The rows of a cell, one for each host, have the same number, and bincount() adds them up. A duplicate is
     # a cell of its own.
     cell_numbers = _number_by_value(list(zip(table.keys, table.is_duplicate, strict=True)))
-    squares, degrees = np.bincount(cell_numbers, squares), np.bincount(cell_numbers, degrees)
-    # A cell with one round has 0 / 0: unknown.
+    squares = np.bincount(cell_numbers, row_squares)
+    degrees = np.bincount(cell_numbers, row_degrees)
+    # A cell with one round, or alone in its block, has 0 / 0: unknown.
     with np.errstate(invalid="ignore", divide="ignore"):
         moderated, moderated_degrees = moderation.moderate(squares / degrees, degrees)
     return [Variance(float(moderated[i]), float(moderated_degrees[i])) for i in cell_numbers]
@@ -355,11 +375,12 @@ def _number_by_value(values: Sequence[Hashable]) -> np.ndarray:
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=int)
 
 
-def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> Variance:
+def _estimate_duplicates(table: LogTable, cell_variances: Sequence[Variance]) -> Variance:
     """Return the variance of ln(duplicate / original) that the scatter of rounds does not explain.
 
-    A duplicate is a second copy of a cell with the same settings, the original. Without a pair that was
-    measured on one host in two common rounds or more, the variance is UNKNOWN.
+    A duplicate is a second copy of a cell with the same settings, the original. Only a pair with two or more
+    common rounds on one host counts. Without such a pair, the variance is UNKNOWN. `cell_variances` has an
+    entry per row of the table.
     """
     original_rows = {(table.keys[row], table.hosts[row]): row for row in table.originals}
     squares, by_rounds, degrees = [], [], []
@@ -367,7 +388,8 @@ def _duplicate_variance(table: LogTable, cell_variances: Sequence[Variance]) -> 
         original = original_rows.get((table.keys[row], table.hosts[row]))
         if not is_duplicate or original is None:
             continue
-        differences = table.logs[original] - table.logs[row]
+        differences = table.logs[row] - table.logs[original]
+        # Only rounds of both cells have a difference.
         differences = differences[np.isfinite(differences)]
         # The difference in a single round is scatter plus a lasting difference. Only more rounds separate
         # the two, so a pair with one round does not count.
@@ -392,7 +414,8 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
     The factor is 1 if cells scatter independently. It is larger if the cells of one value of an axis move
     together: if f7 is slow with svn in a round, it may be slow with http as well. Example: the mean of f6 /
     f7 over svn and http scatters by 4 %. By its four cells of 3 %, it should scatter by sqrt(4 x 0.03^2 /
-    2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. It is a Variance: the factor with its degrees of freedom.
+    2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. It has the type Variance, because it has degrees of freedom.
+    `cell_variances` has an entry per row of the table.
     """
     # By block and host: the row of each cell in the table.
     rows_by_block: dict[tuple[CellKey, str], dict[CellKey, int]] = defaultdict(dict)
@@ -409,6 +432,7 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
             # The variance of the mean of k independent pairs: the sum over their cells, divided by k^2.
             total = sum(cell_variances[row].variance for pair in pairs for row in pair)
             expected = total / len(pairs) ** 2
+            # One round has no scatter. An unknown variance (NaN), or one of 0, gives no factor.
             if len(averages) > 1 and expected > EXACT:
                 factors.append(averages.var(ddof=1) / expected)
                 degrees.append(len(averages) - 1)
@@ -422,10 +446,10 @@ def _contrasts(
 ) -> Iterator[list[tuple[int, int]]]:
     """Yield lists of pairs of cells of a block: each list compares two values of one axis.
 
-    `rows` has the row of each cell in the LogTable, by the cell's key, and the yielded pairs are of rows.
-    Example: for cells of svn and http with f6 and f7, one list has (svn f6, svn f7) and (http f6, http f7),
-    another one (svn f6, http f6) and (svn f7, http f7). Lists with one pair average nothing, and are left
-    out.
+    `rows` has the cells of a block: the number of each cell's row in the LogTable, by the cell's key. A
+    yielded pair has the numbers of two rows. Example: for cells of svn and http with f6 and f7, one list has
+    (svn f6, svn f7) and (http f6, http f7), another one (svn f6, http f6) and (svn f7, http f7). Lists with
+    one pair average nothing, and are left out.
     """
     number_of_axes = len(next(iter(rows)))
     # `position` is the index of an axis in the key, such as ("svn", "f6").
@@ -452,24 +476,25 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     """Return how much the time of a single run scatters: the standard deviation of ln(time), 0.03 for 3 %.
 
     The result is the median over all cells, NaN if no block has two cells in two rounds. `frame` has a row
-    per run, `block` are the axes of a block. Two variances are added: of the runs within a round of a cell,
-    and of a cell's rounds without the drift that its block shares, which cancels in ratios.
+    per run. Cells with the same values of the axes `block` form a block. Two variances of a cell are added:
+    of the runs within a round, and of the rounds. The second excludes the drift that all cells of a block
+    share, because this drift cancels in ratios.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT_METRIC].astype(float)))
     cell_keys = [*block, "host", "cell"]
     # Of the runs of each round of a cell: the mean of ln(time), its variance, and their number.
     rounds = runs.groupby([*cell_keys, "round"])["log"].agg(["mean", "var", "count"])
-    of_rounds = _variances_of_blocks(rounds["mean"].unstack("round"), [*block, "host"])
-    # The rows of `cells` and the entries of `of_rounds` are sorted by the keys of cells, so they match.
+    variance_of_rounds = _variances_of_blocks(rounds["mean"].unstack("round"), [*block, "host"])
+    # `cells` and `variance_of_rounds` are both sorted by the keys of cells, so their entries match.
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
-    # A round is the mean of n runs, so `of_rounds` includes 1 / n of the variance of the runs. Only the
-    # remaining part is added.
-    of_runs = cells["var"].fillna(0) * (1 - 1 / cells["count"])
-    of_cells = (of_runs + of_rounds).dropna()
-    if of_cells.empty:
+    # A round is the mean of n runs, so `variance_of_rounds` includes 1 / n of the variance of the runs. Only
+    # the remaining part is added. It is 0 with one run per round, whose variance pandas gives as NaN.
+    rest_of_runs = cells["var"].fillna(0) * (1 - 1 / cells["count"])
+    variance_of_cells = (rest_of_runs + variance_of_rounds).dropna()
+    if variance_of_cells.empty:
         return math.nan
-    return math.sqrt(float(of_cells.median()))
+    return math.sqrt(float(variance_of_cells.median()))
 
 
 def _variances_of_blocks(logs: pd.DataFrame, block_keys: Sequence[str]) -> np.ndarray:

@@ -32,12 +32,7 @@ Row = Mapping[Any, Any]
 
 
 class Aggregation:
-    """The rows that a table selects, and their aggregates, each computed once for all tables.
-
-    `order` maps the keys of cells (axes and other columns) to their values in order. `block` are the axes
-    whose equal values make cells run next to each other. `whole` has the same columns and more cells. Its
-    noise is used, because all cells of a study show how noisy the machine is.
-    """
+    """The rows that a table selects, and their aggregates, each computed once for all tables."""
 
     def __init__(
         self,
@@ -46,13 +41,19 @@ class Aggregation:
         block: Sequence[str],
         whole: Aggregation | None = None,
     ) -> None:
+        """Take the rows of `frame`: one per run, or one per published cell.
+
+        `order` maps the keys of cells (axes and other columns) to their values in order. `block` are the axes
+        whose equal values make cells run next to each other. `whole` has the same columns and more cells. Its
+        noise is used, because all cells of a study show how noisy the machine is.
+        """
         self.frame = frame
         self.order = order
         self.block = block
         self.keys = list(order)
         self.is_measured = aggregation.is_measured(frame)
         self._whole = whole
-        # Each is computed once per statistic, such as `median` or `mean`.
+        # Functions of a statistic, such as `median` or `mean`. cache() computes each result once.
         self.rounds = cache(self._aggregate_rounds)
         self.undisturbed_rounds = cache(self._aggregate_undisturbed_rounds)
         self.cells = cache(self._aggregate_cells)
@@ -114,8 +115,8 @@ class Aggregation:
         if each:
             frame = aggregation.pivot_metrics(frame, each)
             order[COUNT] = list(each)
-        # With additional keys, a cell is another thing (one run of a cell, for example), whose noise must be
-        # estimated from the new rows.
+        # With additional keys, a row of a table is about less than a cell, such as about one run of it. The
+        # noise of such a part must be estimated from the new rows.
         all_cells = self
         if frame is not self.frame:
             all_cells = Aggregation(frame, order, self.block)
@@ -148,7 +149,8 @@ def make_tables(
     """Compute all tables of a study from its measurements or its published numbers; return them by name.
 
     `frame` has a row per run, or per published cell. `order` has the axes with their values in the order of
-    the rows. `block` are the axes whose equal values make cells run next to each other.
+    the rows. `block` are the axes whose equal values make cells run next to each other. `limits` are those of
+    flags and calls, such as the smallest number of rounds.
 
     A table of levels has a row per cell. A table with the key `compare` has a row per pair of cells that
     differ in one axis, with the ratio of their values: `{"compare": {"axis": "format", "baseline": "f6",
@@ -175,10 +177,10 @@ def make_tables(
 def _table(
     name: str, definition: TableDefinition, rows: Aggregation, limits: Limits
 ) -> pd.DataFrame:
-    """Return a table of comparisons (with the key `compare`) or of levels, with all columns of its file.
+    """Return a table of comparisons (with the key `compare`) or of levels, a number per cell.
 
-    Columns that do not apply are "": ROUND_COLUMNS of published numbers, and CALL_COLUMNS of published
-    numbers and of levels.
+    It has all columns of its file. Those that do not apply are "": ROUND_COLUMNS of published numbers, and
+    CALL_COLUMNS of published numbers and of levels.
     """
     metric = metric_in(definition)
     compare = definition.get("compare")
@@ -194,7 +196,9 @@ def _table(
     if "call" not in table:
         empty_columns += comparisons.CALL_COLUMNS
     table = table.assign(**dict.fromkeys(empty_columns, ""))
-    return finish_table(calls.without_time_flags(table, metric), name, keys)
+    # A table of counts loses the flags about times.
+    table = calls.without_time_flags(table, metric)
+    return finish_table(table, name, keys)
 
 
 def _compare(
@@ -204,7 +208,7 @@ def _compare(
     metric: Metric,
     limits: Limits,
 ) -> pd.DataFrame:
-    """Return the rows of a comparing table in their order, with calls if they are of measurements.
+    """Return the rows of a table of comparisons in their order, with calls if the numbers were measured.
 
     A call is the outcome of a comparison, such as `faster` (calls.py). The noise of published numbers is not
     known, so they have no calls. `compare` is the definition's key of that name: the compared axis, its
@@ -219,6 +223,7 @@ def _compare(
         limits=limits,
         noise=noise,
         why_missing=rows.why_missing(metric),
+        # Ratios come from the rounds. The numbers of cells are medians by default, because counts may be 0.
         cells=_with_metric(rows.cells(definition.get("reduce", MEDIAN)), metric),
         rounds=rows.rounds(statistic),
         undisturbed_rounds=rows.undisturbed_rounds(statistic) if metric.is_duration else None,
@@ -233,9 +238,10 @@ def _compare(
     if compare["axis"] == BUILD_AXIS:
         table = table.assign(flags=run_columns.same_binaries(table, rows.frame, keys))
     if rows.is_measured and not table.empty:
+        # Duplicates are second measurements of the same cells: their difference is noise.
         duplicate_sd = math.sqrt(noise.duplicates.variance)
         table = calls.call_table(table, duplicate_sd, metric, limits)
-    # The rows of a pair of cells stand together, with the candidates as the study lists them.
+    # Rows that differ only in the candidate stand together, with the candidates as the study lists them.
     order = {**rows.order, "candidate": list(compare["candidates"])}
     return in_order(table, order, [*keys, "candidate"])
 
@@ -272,9 +278,9 @@ def table_row(
     """Return a row of a table: `{"command": "log", "value": 30.0, "flags": "low-n clock", "n": 3, ...}`.
 
     `point` has the values of axes that identify the row, `numbers` further columns such as those of
-    ratio_columns(). `withheld` is the code why the value must not be shown, or several (separated by blanks):
-    with one, the value becomes NaN. `detail` is text about it: `log: 6,000 revisions (f6) against 5,000
-    (f7)`.
+    ratio_columns(). `withheld` is the code why `value` must not be shown, or several codes, separated by
+    blanks. With a code, the value becomes NaN. `detail` explains the code: `log: 6,000 revisions (f6) against
+    5,000 (f7)`.
     """
     return {
         **point,
@@ -298,25 +304,27 @@ def _levels(
 ) -> pd.DataFrame:
     """Return a row per cell with the cell's own value, or with a code why the value is withheld.
 
-    By default, a time is the geometric mean of the rounds' geometric means, the numbers that comparisons
-    divide. Any other metric is the median of the rounds' medians: it may be 0. `n` is the number of rounds
-    with a value. A cell with neither a value nor a code has no row.
+    By default, a measured time is the geometric mean of the rounds' geometric means, as in comparisons. Any
+    other metric may be 0, so it is the median of the rounds' medians. `n` is the number of rounds with a
+    value, 1 for a traced count. A cell with neither a value nor a code has no row.
     """
     keys = rows.keys
-    statistic = definition.get("reduce", MEDIAN)
     if metric.takes_mean and rows.is_measured:
         statistic = _statistic_of_rounds(definition)
+    else:
+        statistic = definition.get("reduce", MEDIAN)
     cells = _with_metric(rows.cells(statistic), metric)
     rounds = _with_metric(rows.rounds(statistic), metric)
     # count() leaves out rounds without the value (NaN). Both frames have the cells in the same order, so
     # that zip() below joins a cell with its own number.
-    counts = group_rows(rounds, keys)[metric.name].count()
+    round_counts = group_rows(rounds, keys)[metric.name].count()
     why_missing = rows.why_missing(metric)
     records = []
-    for cell, n in zip(cells.to_dict("records"), counts, strict=True):
+    for cell, n in zip(cells.to_dict("records"), round_counts, strict=True):
         row_flags = cell["flags"].split()
         if _has_several_hosts(cell):
             row_flags.append(Flag.HOSTS_DIFFER)
+        # A traced count (`once`) needs no more than its one round.
         if not metric.once and limits.has_few_rounds(n):
             row_flags.append(Flag.LOW_N)
         point = {key: cell[key] for key in keys}
@@ -341,9 +349,9 @@ def _why_level_withheld(
     """Return the code why a cell's own value must not be shown, None if it may.
 
     Rounds that did different work, or ran on several hosts, must not be averaged. `why_missing` is the code
-    of a cell without a value.
+    of a cell without a value. `keys` are the axes and columns that identify the cell.
     """
-    # A level has no sides, by whose names refusal() takes the works. So the name is "".
+    # refusal() needs the works of each side of a comparison by name. A level has one side without a name.
     refusal = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
     # Unknown work (same_work.UNKNOWN) is no obstacle, because nothing is compared.
     if refusal and refusal.flag == same_work.OTHER:
@@ -403,7 +411,8 @@ class _Comparer:
 
         `ratio` is the geometric mean of the quotients baseline / candidate of each round: the drift of the
         machine, which both sides of a round share, cancels in it. Rounds of the same number and host are
-        paired. `value` is the same number in per cent: 50 for the ratio 1.5.
+        paired. `value` is the difference in per cent: 50 for the ratio 1.5. The difference of counts comes
+        from the cells' own numbers (_row_of_pair).
         """
         cell_pairs = pair_rows(self.cells, self.axis, sides, self.shared)
         cell_pairs = cell_pairs.assign(quotient=_quotients(cell_pairs, self.metric.name))
@@ -431,7 +440,7 @@ class _Comparer:
     def _flags_of_rounds(
         self, cell_pair: CellPair, ratio: Estimate, undisturbed_ratio: Estimate
     ) -> list[Flag]:
-        """Return the flags about the common rounds of two cells.
+        """Return the flags about the common rounds of two cells, whose mean ratio is `ratio`.
 
         `undisturbed_ratio` is the ratio without the runs that other programs disturbed; NaN if unknown.
         """
@@ -464,8 +473,9 @@ class _Comparer:
     ) -> dict[str, Any]:
         """Return the table row of two cells, with the code `withheld` if they must not be compared.
 
-        `where` has the values of axes that both cells share. `pair` has the columns of both cells, with the
-        endings _baseline and _candidate, and their `quotient`. `sides` is, for example, ("f6", "f7").
+        `where` has the values of axes that both cells share, `sides` their values of the compared axis, such
+        as ("f6", "f7"). `pair` has the columns of both cells, with the endings _baseline and _candidate, and
+        the `quotient` baseline / candidate of their numbers. `paired_rounds` has the ratio over the rounds.
         """
         ratio = paired_rounds.ratio
         hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
@@ -484,13 +494,14 @@ class _Comparer:
             numbers |= ratio_columns(ratio)
             if not self.metric.exact:
                 numbers |= share_columns(*(pair[f"{FIXED_SHARE}_{side}"] for side in SIDES))
+        # This replaces the `n` of ratio_columns(): a traced count was measured in one round only.
         numbers["n"] = _measuring_rounds(ratio.n, self.metric)
         if withheld is None:
             numbers |= paired_rounds.means
-        # Counts, and durations without a ratio of rounds, take the quotient of the cells' own numbers.
-        quotient = pair["quotient"]
-        if self.metric.is_duration and math.isfinite(ratio.value):
-            quotient = ratio.value
+        # Other metrics than durations, and durations without a ratio, take the quotient of the cells' own
+        # numbers.
+        takes_ratio = self.metric.is_duration and math.isfinite(ratio.value)
+        quotient = ratio.value if takes_ratio else pair["quotient"]
         return table_row(
             {**where, "baseline": sides[0], "candidate": sides[1]},
             100 * (quotient - 1),
@@ -508,10 +519,11 @@ class _Comparer:
         *,
         has_several_hosts: bool,
     ) -> WithheldCode | None:
-        """Return the code why a pair must not be compared; None if it may, or if `why_missing` is None.
+        """Return the code why a pair must not be compared; None if it may.
 
-        Of several reasons, the row has only the reason that the user can act on first. A missing value, for
-        example, is of no interest before all cells are measured on one host.
+        A missing value has the code `why_missing`, which is None if the row is to be left out. Of several
+        reasons, the row has only the reason that the user can act on first. A missing value, for example, is
+        of no interest before all cells are measured on one host.
         """
         if refusal:
             return WithheldCode(refusal.flag)
@@ -553,13 +565,15 @@ def _ratios_by_case(
     """Return the ratio of each comparison, with the interval that the scatter of its own rounds gives.
 
     `round_pairs` has a row per comparison, host and round, with the value of each side. The result is by
-    case, the values of the columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`. A comparison
-    whose rounds include a 0 has the ratio NaN, with `n` as the number of its rounds.
+    case, the values of the columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`, which is the
+    ratio baseline / candidate with its interval and its number of rounds. A comparison whose rounds include a
+    0 has the ratio NaN, with `n` as the number of its rounds.
     """
     quotients = _quotients(round_pairs, metric.name)
     groups = group_rows(round_pairs.assign(quotient=quotients, log=np.log(quotients)), shared)
     ratios = {}
-    # Groups of one column take a tenth of the time of groups of all columns.
+    # Each group has the logarithms of one comparison. Groups of one column take a tenth of the time of groups
+    # of all columns.
     for name, logs in groups["log"]:
         ratios[_case_of_group(name, shared)] = ratio_interval(logs)
     # Student's t has no interval for counts that are equal in every round, because they have no scatter.
@@ -573,9 +587,10 @@ def _ratios_by_case(
     # difference. So the comparison has no ratio at all.
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     has_zero = (values <= 0).any(axis=1) & values.notna().all(axis=1)
-    for name, pairs in group_rows(round_pairs[has_zero], shared):
+    for name, rounds_with_zero in group_rows(round_pairs[has_zero], shared):
         case = _case_of_group(name, shared)
-        ratios[case] = replace(NO_ESTIMATE, n=ratios[case].n + len(pairs))
+        # `n` of the ratio counts the other rounds only.
+        ratios[case] = replace(NO_ESTIMATE, n=ratios[case].n + len(rounds_with_zero))
     return ratios
 
 
@@ -599,11 +614,11 @@ def _means_by_case(
     "candidate_mean": 2.0}}`. The quotient of both means is the ratio of the row, so a reader can check it.
     """
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
-    # If one side has an invalid run, its round counts for neither side.
+    # A round without a value of one side (NaN), or with a 0, counts for neither side.
     is_common = values.notna().all(axis=1) & (values > 0).all(axis=1)
     logs = np.log(values[is_common].to_numpy(float))
     # The first column of `logs` is of the baseline, the second of the candidate, as in MEANS.
-    columns = {name: logs[:, side] for side, name in enumerate(comparisons.MEANS)}
+    columns = {name: logs[:, column] for column, name in enumerate(comparisons.MEANS)}
     groups = group_rows(round_pairs[is_common].assign(**columns), shared)
     means = np.exp(groups[[*comparisons.MEANS]].mean())
     by_case = {}

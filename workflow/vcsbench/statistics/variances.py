@@ -45,11 +45,11 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
     `logs` has a row per cell and a column per round (NaN if missing), `blocks` the number of each cell's
     block, such as [0, 0, 1]. A residual is the rest of a logarithm without the mean of its cell and the mean
     of its round in the block (two-way analysis of variance). Example: two cells of a block with the rounds
-    [1, 2] and [5, 6] have no residuals, because both rose by 1. The sum divided by its degrees is the
+    [1, 2] and [5, 6] have residuals of 0, because both rose by 1. The sum divided by its degrees is the
     variance of a round.
     """
     # Cells of a block run next to each other in each round. A slow minute of the machine makes all of them
-    # slower, and cancels in the ratio of two of them. So a residual must not contain it either.
+    # slower, and cancels in the ratio of two cells. So a residual must not contain the slow minute either.
     squares, degrees = np.zeros(len(logs)), np.zeros(len(logs))
     for block in np.unique(blocks):
         rows = np.flatnonzero(blocks == block)
@@ -60,17 +60,19 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _two_way_residuals(logs: np.ndarray) -> np.ndarray:
-    """Return the logarithms of a block without the means of rounds and of cells; 0 where one is missing.
+    """Return the logarithms of a block without the means of its rounds and of its cells.
 
-    `logs` and the result have a row per cell and a column per round (NaN if missing).
+    `logs` and the result have a row per cell and a column per round. A missing logarithm is NaN in `logs`,
+    and 0 in the result.
     """
     is_measured = np.isfinite(logs)
-    # A round or a cell may have no value at all. Its sum is 0, and divided by 1 its mean is 0 as well.
+    # A round or a cell without any value counts as one value: its sum of 0 divided by 1 is the mean 0.
     cells_of_round = np.maximum(is_measured.sum(axis=0), 1)
     rounds_of_cell = np.maximum(is_measured.sum(axis=1), 1)[:, None]
     residuals = np.where(is_measured, logs, 0.0)
-    # Without gaps, subtracting both means once is exact. With gaps, the mean of a cell contains only the
-    # drift of the rounds that the cell has. So both means are subtracted again until nothing changes.
+    # Without gaps, it is exact to subtract the means of rounds and of cells once. With gaps, the mean of a
+    # cell contains only the drift of the rounds that the cell has. So both means are subtracted again until
+    # nothing changes.
     for _ in range(MAX_STEPS):
         drift = residuals.sum(axis=0) / cells_of_round
         residuals = np.where(is_measured, residuals - drift, 0.0)

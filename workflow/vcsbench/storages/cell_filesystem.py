@@ -61,8 +61,8 @@ def why_cannot_make(kind: str) -> str:
     if not shutil.which(mkfs):
         return f"{mkfs} is not installed (Debian: {PACKAGES[kind]})"
     if kind not in read("/proc/filesystems").split():
-        # The kernel has not loaded this file system yet. mount would load its module, if there is one, so the
-        # module is looked for without loading it (-n). Without modprobe, the program `false` fails instead.
+        # The kernel has not loaded this file system yet. mount would load the module, if there is one, so
+        # modprobe only looks for the module (-n). Without modprobe, the program `false` fails instead.
         modprobe = shutil.which("modprobe") or "false"
         if processes.run_program([modprobe, "-q", "-n", kind], may_fail=True).code:
             return f"this kernel has no {kind}"
@@ -77,8 +77,9 @@ def attach_loop(image: int) -> tuple[str, int]:
     The kernel detaches the device when its last user closes it, also after a SIGKILL. The device uses direct
     I/O if the storage supports that.
     """
-    # `mount -o loop` would detach the device at each unmount, and a new device may have other blocks. So the
-    # kernel is called here: losetup has no option for a device that goes with its last user.
+    # The device stays attached over several mounts, so that each new file system has the same blocks. `mount
+    # -o loop` would detach the device at each unmount, and losetup has no option for a device that goes with
+    # its last user. So the kernel is called here.
     # struct loop_config: descriptor, block size (0 is the default), and in its loop_info64 the flags.
     configuration = struct.pack("=II52xI240x", image, 0, LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO)
     with open(LOOP_CONTROL, "rb") as control:
@@ -163,7 +164,7 @@ class CellFilesystem:
     def _attach(self) -> None:
         """Attach a new image on the storage to a loop device, and set `device` and `_loop`.
 
-        Raise UserError without room.
+        Raise UserError if the storage has no room for the `size` of the file system.
         """
         image = self.folder / "image"
         if filesystems.free_bytes(self.folder) < self.size:

@@ -125,8 +125,9 @@ def storage_identity(path: str | Path) -> list[str]:
 def describe_storage(name: str, path: Path) -> StorageFacts:
     """Return a storage's file system, device, disks, mount options, I/O scheduler and free space."""
     mount = mount_of(path)
+    # The kernel lists all schedulers, the chosen one in brackets: none [mq-deadline] kyber.
     scheduler = _queue(path, "scheduler")
-    chosen = re.search(r"\[(.+?)\]", scheduler)  # none [mq-deadline] kyber
+    chosen = re.search(r"\[(.+?)\]", scheduler)
     return {
         "name": name,
         "path": str(path),
@@ -164,8 +165,8 @@ def check_same_disks(disks: Mapping[str, Sequence[str]]) -> None:
 def is_cached_below(path: str | Path) -> bool:
     """Return True if reads of a folder's disk can come from memory, even if this system's caches are empty.
 
-    These are RAM disks, and loop devices whose image is read through the page cache, lies in memory, or lies
-    on another such disk.
+    This is so on a RAM disk. It is so on a loop device if its image is read through the page cache, or lies
+    in memory, on a disk for which this function returns True, or on an unknown disk.
     """
     for disk in disks_of(path):
         if disk.kind is DiskKind.RAM:
@@ -174,8 +175,8 @@ def is_cached_below(path: str | Path) -> bool:
             continue
         if not disk.is_direct:
             return True
-        # With direct I/O, it depends on the disk that has the image. The kernel marks an image whose file was
-        # removed while the device is in use.
+        # With direct I/O, it depends on the disk that has the image. The kernel adds DELETED to the path of
+        # an image that was removed while the device is in use.
         folder = os.path.dirname(disk.image.removesuffix(DELETED))
         # If the folder does not exist here, the image is in another mount namespace, and nothing is known
         # about its disk. A cold run must not read from memory, so the unknown disk counts as cached.

@@ -61,7 +61,8 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
     """Return the bytes on the device of regular files: those of one file only, and those that files share.
 
     A file of 1 MiB and its clone take 1 MiB, which is shared. Small files inside of inodes take no blocks,
-    and count as 0. Raise ExtentsUnsupportedError without FIEMAP, and for a compressed file.
+    and count as 0. Raise ExtentsUnsupportedError if the file system cannot report extents (FIEMAP), or for a
+    compressed file.
     """
     exclusive = 0
     shared: list[Extent] = []
@@ -77,7 +78,8 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
                 shared.append(extent)
             else:
                 exclusive += extent.length
-    # Each file reports the extents that it shares, so `shared` has them several times.
+    # Each file reports the extents that it shares. So `shared` has an extent several times, and its bytes are
+    # counted once.
     return DiskUsage(exclusive, _covered_bytes(shared))
 
 
@@ -111,10 +113,10 @@ def _covered_bytes(extents: Iterable[Extent]) -> int:
 
 
 def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Extent]:
-    """Return up to `limit` extents of an open file behind the byte `start`, as the kernel reports them.
+    """Return up to `limit` extents of an open file from the byte `start` on, as the kernel reports them.
 
     `flags` are the flags of the request: 0, or _SYNC to write the file to the device first. Raise
-    ExtentsUnsupportedError without FIEMAP.
+    ExtentsUnsupportedError if the file system has no FIEMAP.
     """
     # The buffer has a head and room for the extents. The head requests all bytes from `start` to the end.
     buffer = bytearray(_HEAD.size + limit * _EXTENT.size)
@@ -127,11 +129,12 @@ def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Ext
             raise ExtentsUnsupportedError(os.strerror(error.errno)) from None
         raise
     # The kernel writes its answer into the same buffer. The fourth field of the head is the number of
-    # extents behind it.
+    # extents, which follow the head.
     count: int = _HEAD.unpack_from(buffer)[3]
     extents = []
     for index in range(count):
         fields = _EXTENT.unpack_from(buffer, _HEAD.size + index * _EXTENT.size)
+        # `logical` is the offset in the file, and `physical` the offset on the device.
         logical, physical, length, _, _, extent_flags, *_ = fields
         extents.append(Extent(logical, physical, length, extent_flags))
     return extents

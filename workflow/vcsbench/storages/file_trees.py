@@ -59,8 +59,8 @@ def entries(
 ) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the path and state of everything below a folder, folders before their content, sorted by name.
 
-    Administrative folders are left out, and counted by name in `left_out`. Raise UserError if folders are
-    nested deeper than MAX_DEPTH.
+    Entries with a name of ADMINISTRATIVE_FOLDERS, such as .git, are left out with their content, and counted
+    by name in `left_out`. Raise UserError if folders are nested deeper than MAX_DEPTH.
     """
     # A stack of iterators: the remaining entries of each folder from `root` down to the present folder.
     stack = [_scan(os.fspath(root))]
@@ -111,11 +111,13 @@ def check_mount(folder: int, above: int, path: Path) -> None:
 def remove_path(path: Path, above: int | None = None) -> None:
     """Remove a file, a link, or a folder with its content. Do nothing if the path does not exist.
 
-    No link is followed. Raise UserError if something is mounted in the folder, and OSError with the path if
-    it cannot be removed. `above` is the descriptor of the open folder that has the path; None opens it here.
+    Links are removed, and only links above the path are followed. Raise UserError if something is mounted in
+    the folder, and OSError with the path if it cannot be removed. `above` is a descriptor of the folder that
+    contains the path; without it, that folder is opened here.
     """
     # Each call is relative to an open folder. With paths, somebody could put a link in place of a folder
     # after the check, and files elsewhere would be removed. shutil.rmtree is as safe, but it enters mounts.
+    # Any of these calls can raise an error.
     try:
         if above is None:
             with open_folder(os.path.realpath(path.parent)) as opened:
@@ -133,8 +135,8 @@ def remove_path(path: Path, above: int | None = None) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        # Calls relative to an open folder report only a name or the number of a descriptor, so the path is
-        # added. An error of a nested call has its path already.
+        # Calls relative to an open folder report only the name, or the number of a descriptor. The path
+        # replaces these. An error of a nested call has a whole path already.
         if error.filename == path.name or not isinstance(error.filename, str):
             error.filename = str(path)
         raise
@@ -187,17 +189,18 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     """Return in a clause why a cell cannot write the tree of its repository; "" if it can.
 
     Example: "ruby has 2 paths named .svn, which a working copy cannot hold, so its tree cannot be checked
-    out". `count` returns the numbers of impossible and reserved paths. The tree is `behind` revisions older
-    than the youngest one.
+    out". `count` returns the numbers of impossible paths (IMPOSSIBLE_PATHS) and of reserved ones, named .svn.
+    The tree is `behind` revisions older than the youngest one.
     """
     # The kinds of data that the command reads and writes, such as "repository" and "working_copy".
     subjects = {recipe["input"], recipe["output"]}
-    exports_tree = "target" in subjects and "{tree}" in recipe["argv"]
+    # An export or a checkout to {target}.
+    writes_target = "target" in subjects and "{tree}" in recipe["argv"]
     has_working_copy = bool(subjects & {"working_copy", "changed_working_copy"})
     has_tree = bool(subjects & {"tree", "built_tree"})
     # To count the paths of a large repository takes minutes. So they are counted only for a cell that writes
     # a tree. A `log` writes none.
-    if not (exports_tree or has_working_copy or has_tree):
+    if not (writes_target or has_working_copy or has_tree):
         return ""
     name = recipe["repository"]["name"]
     if behind:
@@ -207,7 +210,7 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
         number = _number_of_paths(odd_paths.impossible)
         return f"{name} has {number} {IMPOSSIBLE_PATHS}, so its tree cannot be written"
     # An export can write paths named .svn, which a working copy cannot hold.
-    is_checkout = exports_tree and not {"checkout", "co"}.isdisjoint(recipe["argv"].split())
+    is_checkout = writes_target and bool({"checkout", "co"} & set(recipe["argv"].split()))
     if odd_paths.reserved and (is_checkout or has_working_copy):
         number = _number_of_paths(odd_paths.reserved)
         return f"{name} has {number} {RESERVED_PATHS}, so its tree cannot be checked out"

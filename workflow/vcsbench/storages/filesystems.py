@@ -66,8 +66,9 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
 def why_unmounted(path: str | os.PathLike[str]) -> str:
     """Return in a clause which mount of /etc/fstab is missing at a path; "" if none is.
 
-    Example: "/mnt/ssd is a mount point in /etc/fstab, and nothing is mounted there". Without this check,
-    vcsbench would measure the disk that holds the empty folder, and call it the missing one.
+    Example for the path /mnt/ssd/x: "/mnt/ssd is a mount point in /etc/fstab, and nothing is mounted there".
+    Without this check, vcsbench would measure the disk that holds the empty folder /mnt/ssd, and label the
+    result with the missing one.
     """
     try:
         table = os.fsdecode(FSTAB.read_bytes())
@@ -77,14 +78,15 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
     # The mount point that holds the path now, such as "/".
     mounted = mount_of(path).point
     for line in table.split("\n"):
-        # device, mount point, type, options
+        # The fields are device, mount point, type and options: `/dev/sdb1 /mnt/ssd ext4 noatime`.
         fields = line.split()
         is_comment = line.lstrip().startswith("#")
         # The mount point of a swap partition is "none".
         if is_comment or len(fields) < 2 or not fields[1].startswith("/"):
             continue
         point = os.path.realpath(unescaped(fields[1]))
-        # A longer mount point is nearer to the path than the mount that holds the path now.
+        # A longer mount point is nearer to the path than that of the mount which holds the path now. So the
+        # path would be on it, if it were mounted.
         if len(point) > len(mounted) and real.is_relative_to(point):
             return f"{point} is a mount point in {FSTAB}, and nothing is mounted there"
     return ""
@@ -221,18 +223,21 @@ def is_full(folder: str | Path) -> bool:
 def naming(folder: Path) -> Iterator[None]:
     """Name a folder in the errors of the `with` block that writes there.
 
-    An OSError without a path, as of a write to a full disk, gets the path of the folder. After an unmount of
-    the folder's file system, a UserError about this cause is raised instead.
+    An OSError without a path, as of a write to a full disk, gets the path of the folder. Two errors are
+    replaced: any error after an unmount of the folder's file system, by a UserError about this cause, and an
+    error of shutil.copytree() on a full or read-only storage, by an OSError with the path of the file.
     """
     mounted = mounted_at(folder)
     try:
         yield
     except (OSError, UserError) as error:
+        # This raises the UserError about an unmount.
         check_mounted(folder, mounted, "the preparation began")
         if isinstance(error, shutil.Error):
-            # shutil.copytree() collects (source, target, reason) of all files. The first file is enough.
+            # shutil.copytree() collects (source, target, reason) of all files that it could not copy. The
+            # first file is enough.
             _, target, reason = error.args[0][0]
-            # This raises an OSError if the reason is a full or read-only storage.
+            # This raises the OSError about a full or read-only storage.
             raise_write_error(reason, target)
         elif isinstance(error, OSError) and not error.filename:
             error.filename = str(folder)

@@ -61,24 +61,26 @@ def changed_folder(
     is_sampled: Callable[[str], bool],
     sample: int | None,
 ) -> str:
-    """Return the first folder of a repository that differs from an earlier read_state(); "" if none does.
+    """Return a folder of a repository that differs from `state`, an earlier read_state(); "" if none does.
 
     Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). A repository may have very
-    many folders for which `is_sampled` is true. Of these, `sample` random ones are checked, or all if it is
-    None. In the unchecked ones, added and removed files are noticed, but not changed ones.
+    many folders for which `is_sampled` is true. Of these, `sample` random ones are checked, or all if
+    `sample` is None. In the unchecked ones, added and removed files are noticed, but not changed files.
     """
     if not state:
         return "."
-    sampled = [folder for folder in state if is_sampled(folder)]
+    candidates = [folder for folder in state if is_sampled(folder)]
     others = [folder for folder in state if not is_sampled(folder)]
-    if sample is not None and sample < len(sampled):
-        sampled = random.sample(sampled, sample)
-    # All other folders are checked. One of them contains the sampled folders, and its state has their times,
-    # which change if a file is added to one of them or removed from it.
+    sampled = candidates
+    if sample is not None and sample < len(candidates):
+        sampled = random.sample(candidates, sample)
+    # All `others` are checked. One of them contains the candidates, and its state has their times. The time
+    # of a folder changes if a file is added to it or removed from it.
     for folder in [*others, *sorted(sampled)]:
         try:
             entries = _scan(os.path.join(repository, folder))
         except OSError:
+            # The folder was removed, or cannot be read any more.
             return folder
         if folder_state(entries) != state[folder]:
             return folder

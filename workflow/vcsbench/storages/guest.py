@@ -125,8 +125,8 @@ def run_in_guest(
 
     The command reads the host's folders `reads` and the checkout `root`. It writes to `folder`/out, which is
     the guest's /mnt/out, and to the exported file system. `image` is an empty file of the size of this file
-    system. `delay` is added to packets ("" for none). Raise UserError if the command does not run within
-    `limit_s`.
+    system. `delay` is added to packets, such as "10ms"; "" adds none. Raise UserError if the guest ends
+    without an exit code of the command, or takes longer than `limit_s` and BOOT_LIMIT_S together.
     """
     _check_paths([folder, image], [root, *reads])
     tools, out = (root / TOOLS).resolve(), folder / "out"
@@ -138,24 +138,26 @@ def run_in_guest(
         "KIND": FILESYSTEM_KIND,
         "NAME": f"{os.uname().nodename}-guest",
         "DELAY": delay,
+        # The needed folders that the guest's own mounts hide, a line each.
         "COVERED": "\n".join(_hidden_folders((root, tools, sys.prefix, *reads))),
         "COMMAND": shlex.join(command),
     }
     init = _write_init(folder / "init", variables)
     boot_log = folder / "boot.log"
-    # guest.sh makes these files: one before the command, and one with its exit code at the end.
+    # guest.sh makes `began` before it runs the command, and `code` with the command's exit code at the end.
     began, code = out / "began", out / "code"
     for _ in range(BOOT_ATTEMPTS):
+        # The first boot may have written to the file system.
         processes.run_program([f"mkfs.{FILESYSTEM_KIND}", "-q", "-F", image])
         _boot(tools, init, image, boot_log, limit_s + BOOT_LIMIT_S)
         if code.exists():
             return int(code.read_text())
         panics = [line for line in read(boot_log).splitlines() if PANIC in line]
-        # A failure other than a panic would come again. A command that has begun may have changed files, so
-        # it must not run twice.
+        # Only a panic is worth a second boot: another failure would come again. A command that has begun must
+        # not run twice, because it may have changed files.
         if not panics or began.exists():
             break
-    # The reasons: the last output of the command, and why the last boot failed.
+    # The reasons: the last output of guest.sh and the command, and why the last boot failed.
     lines = [*last_lines(out / "log", 3), *(panics or last_lines(boot_log, 3))]
     raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {GUEST_REMEDY}")
 
@@ -169,12 +171,15 @@ def _write_init(path: Path, variables: Mapping[str, str]) -> Path:
 
 
 def _check_paths(written: Sequence[Path], read_folders: Sequence[str | Path]) -> None:
-    """Raise UserError for a path that the kernel's command line cannot have, or that the guest hides."""
+    """Raise UserError for a path that the guest cannot use.
+
+    `written` are paths in the command line of the guest's kernel, and `read_folders` are folders of the host.
+    """
     for path in written:
-        found = BREAKING.search(str(path))
-        if found:
+        breaking = BREAKING.search(str(path))
+        if breaking:
             raise UserError(
-                f"{printable(str(path))}: the NFS guest cannot use a path with {found[0]!r}. "
+                f"{printable(str(path))}: the NFS guest cannot use a path with {breaking[0]!r}. "
                 f"Set TMPDIR and `scratch` to folders of letters and digits."
             )
     for folder in read_folders:

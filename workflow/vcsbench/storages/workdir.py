@@ -73,15 +73,15 @@ def _renew(marker: Path) -> None:
             raise
 
 
-def _lacks_marker(folder: int) -> bool:
+def _can_be_marked(folder: int) -> bool:
     """Return True if an open folder of this user has only names of vcsbench, and no marker or an empty one.
 
-    A run was killed before it wrote the marker, or systemd-tmpfiles removed the marker because nothing had
-    read it for 30 days.
+    Then it is a work folder without its marker. A run was killed before it wrote the marker, or
+    systemd-tmpfiles removed the marker because nothing had read it for 30 days.
     """
     if os.fstat(folder).st_uid != os.geteuid():
         return False
-    # With a file of somebody else's in it, the folder is not vcsbench's alone.
+    # A folder with a file of somebody else is not vcsbench's alone.
     has_only_own_names = set(os.listdir(folder)) <= _INCOMPLETE.union(SUBFOLDERS)
     if not has_only_own_names:
         return False
@@ -92,7 +92,7 @@ def _lacks_marker(folder: int) -> bool:
     except (OSError, UserError):
         # The marker is a link or a pipe. vcsbench never makes one, so the folder is not vcsbench's.
         return False
-    # A power cut can leave zeros, or nothing.
+    # A power cut can leave a marker of zeros, or an empty one.
     return not content.strip(b"\0")
 
 
@@ -114,10 +114,10 @@ class WorkDir:
         self.path = self.storage / f"vcsbench-{name}"
 
     def make(self, *below: str) -> Path:
-        """Make the work folder and those `below` it, as far as they are missing. Return the path of the last.
+        """Make the work folder and the folders `below` it that are missing. Return the path of the last one.
 
-        make("dumps") returns /var/tmp/vcsbench-1a2b3c4d/dumps. Raise UserError if the folder cannot be made,
-        or is not this checkout's.
+        make("dumps") returns /var/tmp/vcsbench-1a2b3c4d/dumps. Raise UserError if a folder cannot be made, or
+        if the work folder is not this checkout's.
         """
         if not self.storage.is_dir():
             raise UserError(f"{self.storage}: is not a folder. Make it, or use another folder.")
@@ -126,10 +126,12 @@ class WorkDir:
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
             with self._open() as folder:
-                if _lacks_marker(folder):
+                if _can_be_marked(folder):
                     write_json(_marker(folder), {"owner": self.owner})
+                # The marker stays young, because systemd-tmpfiles removes old files.
                 _renew(_marker(folder))
                 self._protect(folder)
+            # This makes the folders below.
             with self._open(below, make=True):
                 return self.path.joinpath(*below)
         except OSError as error:
@@ -139,22 +141,22 @@ class WorkDir:
             ) from None
 
     def lock(self, wait_s: float = 0.0) -> int | None:
-        """Take the lock of the work folder until this process ends, and return its descriptor.
+        """Take the lock of the work folder, and return the descriptor of the marker, which holds the lock.
 
-        Return None if the folder does not exist, or if its file system has no locks. Raise UserError if
+        Two checkouts in different containers may have the same path, and so the same work folder. Return None
+        if the folder or its marker cannot be opened, or if its file system has no locks. Raise UserError if
         another session holds the lock for longer than `wait_s`.
         """
-        # A checkout in another container may have the same path, and so the same work folder.
         try:
             with self._open() as folder:
-                # Not for writing: such a file would keep its file system from being made read-only.
+                # A file that is open for writing would keep its file system from being made read-only.
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
                 marker = os.open(FOLDER_MARKER, flags, dir_fd=folder)
         except (UserError, OSError):
-            # If a job needs the folder, it prints what is wrong with it.
+            # A job that needs the folder prints what is wrong with the folder.
             return None
         try:
-            # The lock lasts as long as its file is open.
+            # The lock lasts as long as the marker is open. Nothing closes it before this process ends.
             if take_lock(marker, wait_s):
                 return marker
         except OSError:
@@ -200,10 +202,11 @@ class WorkDir:
             )
 
     def remove(self, *below: str) -> None:
-        """Remove a file or folder in the work folder. Without a name, remove everything that vcsbench made.
+        """Remove a file or folder in the work folder: remove("dumps", "ruby") removes its dumps/ruby.
 
-        Files of somebody else and the folder around them stay. Raise UserError if the folder is not this
-        checkout's, or if another file system is mounted in it.
+        Without a name, remove everything that vcsbench made. Then files of somebody else stay, and the work
+        folder around them. Raise UserError if the work folder is not this checkout's, if another file system
+        is mounted in what is removed, or if something cannot be removed.
         """
         if not os.path.lexists(self.path):
             return
@@ -234,13 +237,15 @@ class WorkDir:
     def _open(self, below: Sequence[str] = (), make: bool = False) -> Iterator[int]:
         """Open the work folder, or the folder `below` it, and yield its descriptor.
 
-        `below` has a name for each step, such as ("targets", "4711"). `make` makes missing folders. Raise
-        UserError if the work folder is not this checkout's, or if a step is a link, a file or a mount.
+        `below` has a name for each step, such as ("targets", "4711"). `make` makes missing folders below the
+        work folder. Raise UserError if the work folder is not this checkout's, or if a step is a link, a file
+        or a mount. Raise FileNotFoundError for a missing folder.
         """
         with contextlib.ExitStack() as stack:
             try:
                 folder = stack.enter_context(open_folder(self.path))
-                is_own = _read_owner(folder) == self.owner or _lacks_marker(folder)
+                # A folder that lost its marker counts, because its name has the digest of this checkout.
+                is_own = _read_owner(folder) == self.owner or _can_be_marked(folder)
             except (NotADirectoryError, PermissionError):
                 is_own = False
             if not is_own:
@@ -266,7 +271,7 @@ class WorkDir:
 def _enter_folder(stack: contextlib.ExitStack, path: Path, above: int, make: bool) -> int:
     """Open a folder until `stack` is left, and return its descriptor. `above` is the open folder around it.
 
-    `make` makes it if it is missing. Raise UserError if it is a link, a file or a mount.
+    With `make`, a missing folder is made. Raise UserError if `path` is a link, a file or a mount.
     """
     if make:
         with contextlib.suppress(FileExistsError):
@@ -277,8 +282,8 @@ def _enter_folder(stack: contextlib.ExitStack, path: Path, above: int, make: boo
         text = f"{path}: this is a link or a file, not a folder. Move it elsewhere."
         raise UserError(text) from None
     check_mount(folder, above, path)
-    # The mode of a new folder is set here, whatever the umask is. An earlier run may have been killed before
-    # it did that.
+    # mkdir() obeys the umask, so the mode of a new folder is set here. A folder of an earlier run that was
+    # killed before this line has the mode 700, too.
     if make and stat.S_IMODE(os.fstat(folder).st_mode) == 0o700:
         os.fchmod(folder, 0o755)
     return folder

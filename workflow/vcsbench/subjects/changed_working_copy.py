@@ -43,7 +43,10 @@ class ChangedWorkingCopy(Subject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Set the paths, below a folder that only this process uses. restore() makes the working copy."""
+        """Set the paths, below a folder that only this process uses. restore() makes the working copy.
+
+        Raise UserError for a cell with the axis filesystem or clients, which a commit does not have.
+        """
         for axis in ("filesystem", "clients"):
             if axis in recipe:
                 raise UserError(
@@ -58,6 +61,7 @@ class ChangedWorkingCopy(Subject):
         self.idle_copy = self.path / "idle"
         self.folders = [self.working_copy]
         self.svn = Programs(**recipe["build"]["client"]).get("svn")
+        # The names of the changed files, and the backup of the changed working copy. restore() sets both.
         self.changed: Sequence[str] = ()
         self.backup: FolderBackup | None = None
 
@@ -86,11 +90,14 @@ class ChangedWorkingCopy(Subject):
         self.backup.put_back()
 
     def _make_working_copy(self) -> FolderBackup:
-        """Check out and change the working copy, set `changed`, and return the backup of the working copy."""
+        """Check out and change the working copy, set `changed`, and return the backup of the working copy.
+
+        Also check out `idle_copy`, an empty working copy of the root of the repository.
+        """
         # A killed process with the same id may have left the folder.
         remove_path(self.path)
         self.path.mkdir()
-        # The checkout reads the repository from the disk.
+        # The checkouts read the repository from the disk, also in a cell with a server.
         root_url = file_url(self.repository.path)
         tree_path = f"/{self.repository.tree}".rstrip("/")
         options = ("-q", "--ignore-externals", f"-r{self.repository.base}")
@@ -103,7 +110,7 @@ class ChangedWorkingCopy(Subject):
         else:
             self.changed = self._change_files()
         # A commit has to go to the server, if there is one, so the working copy gets the URL of the server.
-        # origin() returns the URL of the tree.
+        # origin(), which the cell has set, returns the URL of the tree.
         assert self.origin
         served_root_url = self.origin().removesuffix(tree_path)
         if not served_root_url.startswith("file:"):
@@ -121,19 +128,20 @@ class ChangedWorkingCopy(Subject):
         return files
 
     def _change_files(self) -> list[str]:
-        """Add a text to as many files as the change has, and return their names.
+        """Add a text to one file, or to 1,000 files at scale 1, and return the names of the changed files.
 
-        If the tree has fewer files, the others are added as new files.
+        If the tree has fewer files, the missing ones are added as new files.
         """
-        number = 1
         if self.change == THOUSAND_FILES:
             number = max(1, scaled_revisions(THOUSAND, self.recipe))
+        else:
+            number = 1
         files = self._list_files()
         parts = min(number, len(files))
         changed = []
         for part in range(parts):
-            # The list is divided into equal parts. The file in the middle of each is changed, such as the
-            # files 2 and 7 of 10 files in 2 parts.
+            # The list is divided into equal parts. The file in the middle of each part is changed, such as
+            # files[2] and files[7] of 10 files in 2 parts.
             name = files[(2 * part + 1) * len(files) // (2 * parts)]
             with open(self.working_copy / name, "ab") as file:
                 file.write(ADDED_TEXT)

@@ -36,7 +36,11 @@ class CommittedRepository(Repository):
     is_written = True
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Set the paths of the copy for round `number`, below a folder that only this process uses."""
+        """Set the paths of the copy for round `number`, below a folder that only this process uses.
+
+        `run` is the cell's private folder, `root` the checkout. Raise UserError for a server on another
+        machine.
+        """
         super().__init__(recipe, number, run, root)
         if "remote" in recipe:
             raise UserError(
@@ -45,11 +49,13 @@ class CommittedRepository(Repository):
             )
         workdir = WorkDir(recipe["storage"]["path"], root)
         self.private = workdir.make(TARGETS) / f"{os.getpid()}-repository"
-        # The server sees a folder with nothing but this copy.
+        # The server sees this folder, with the copy and an empty repository, and none of the prepared copies.
         self.path = self.private / "served" / self.name
         self.served = self.path.parent
         self.folders = [self.path]
+        # A value of the axis `hooks`, "" without the axis.
         self.hooks = recipe.get("hooks", "")
+        # The first restore() makes the copy, and sets its youngest revision (`base`) and its backup.
         self.base = 0
         self.backup: FolderBackup | None = None
 
@@ -78,29 +84,31 @@ class CommittedRepository(Repository):
         remove_path(self.path / "db" / "locks")
         hooks.install_hooks(self.path, self.hooks)
         self.base = fsfs.youngest(self.path)
-        return FolderBackup(self.path, self.private / "backup", self._grant_writing())
+        files_to_copy = self._grant_writing()
+        return FolderBackup(self.path, self.private / "backup", files_to_copy)
 
     def _grant_writing(self) -> list[str]:
-        """Let root's servers commit. Return the files that a commit may change: all but the revisions.
+        """Let servers commit that root starts as another user. Return the files that the backup has to copy.
 
-        Such a file is, for example, "db/current".
+        These are all files but the revisions, for example "db/current".
         """
-        # FSFS only appends: a commit adds files of its revision, and changes db/current, db/txn-current and
-        # db/rep-cache.db.
-        changeable_files = []
+        # A commit adds the files of its revision, and changes no earlier one. But it changes other files:
+        # db/current, db/txn-current and db/rep-cache.db.
+        files_to_copy = []
         for folder, entries in walk(self.path):
-            # No commit writes the hooks and the configuration.
+            # No commit writes the hooks and the configuration, so servers get no right to write there.
             is_writable = folder not in ("hooks", "conf")
             server_user.grant(self.path / folder, WRITABLE if is_writable else READABLE)
             for name, status in entries:
                 file = join(folder, name)
+                # True for all that is below db/revs and db/revprops.
                 is_revision = fsfs.is_shard(file)
                 if is_revision or not stat.S_ISREG(status.st_mode):
                     continue
-                changeable_files.append(file)
+                files_to_copy.append(file)
                 if is_writable:
                     server_user.grant(self.path / file, WRITABLE_FILE)
-        return changeable_files
+        return files_to_copy
 
     def check_run(self) -> None:
         """Raise UserError if the run has committed, and a hook has not run."""

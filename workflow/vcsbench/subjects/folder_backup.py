@@ -38,14 +38,15 @@ class FolderBackup:
     def put_back(self) -> None:
         """Remove what was added, and restore what was changed, since the backup was made.
 
-        Raise UserError if the folder then has another digest than before, or if a file without a copy was
-        changed.
+        Raise UserError if an entry without a copy was changed or removed, or if the folder then has another
+        digest than before.
         """
         present = dict(self._list_states())
         # In reverse order, the content of a folder comes before the folder.
         for name in sorted(present.keys() - self.states.keys(), reverse=True):
             remove_path(self.folder / name)
         for name, state in self.states.items():
+            # _identity() differs after any change of a file, and after another owner or mode of a folder.
             if name not in present or _identity(present[name]) != _identity(state):
                 self._restore(name, state)
         if self._read_digest() != self.digest:

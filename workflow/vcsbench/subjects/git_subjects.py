@@ -48,17 +48,20 @@ class GitRepository(Repository):
     def changes(self) -> Counter[str]:
         """The numbers of changes of the branch's files in its last commits, such as {"src/main.c": 12}.
 
-        Names that are not printable ASCII are left out. Raise UserError without any file.
+        Only LISTED_COMMITS commits are searched. Names that are not printable ASCII are left out. Raise
+        UserError if no file is left.
         """
         ref = HEADS + self.branch
         listed = run_git(self.path, "ls-tree", "-r", "-z", "--name-only", ref)
         existing_names = set(listed.split(b"\0"))
         options = ("-z", f"--max-count={LISTED_COMMITS}", "--format=", "--name-only")
-        # The log lists the names of the files of each commit. git may print line ends between the commits.
+        # git lists the names of the files that each commit changes, none for a merge. It may print line ends
+        # between the commits.
         logged = run_git(self.path, "log", *options, ref).replace(b"\n", b"")
         changes: Counter[str] = Counter()
         for name in logged.split(b"\0"):
-            # The names become words of commands, so the files must exist, and all programs print the names.
+            # The names become words of commands. So the files must still exist, and each program must be able
+            # to print their names.
             if name in existing_names and name.isascii():
                 text = name.decode("ascii")
                 if text and text.isprintable():
@@ -245,8 +248,8 @@ def _move_back(
 ) -> Iterator[GitRef]:
     """Yield the refs, each moved back along first parents to a commit that is not in `new_commits`.
 
-    Annotated tags of new commits, and refs without an older commit, are left out. `parents` has those of each
-    commit.
+    Annotated tags of new commits, and refs without an older commit, are left out. `parents` has the parents
+    of each commit.
     """
     for ref in refs:
         if ref.commit not in new_commits:
@@ -263,9 +266,9 @@ def _move_back(
 
 
 def add_commits(repository: Path, ref: str, number: int) -> None:
-    """Add a number of commits to the branch `ref`. Each adds a line to FILES_PER_COMMIT files.
+    """Add a number of commits to the branch `ref`, such as refs/heads/main.
 
-    Raise UserError if the branch has no suitable file.
+    Each commit appends text to FILES_PER_COMMIT files. Raise UserError if the branch has no suitable file.
     """
     files = _changeable_files(repository, ref)
     if not files:
@@ -280,9 +283,11 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
         stream += b"commit %s\n" % os.fsencode(ref)
         stream += b"committer vcsbench <vcsbench@localhost> %d +0000\n" % (PUSHED_AT + commit)
         stream += b"data 8\nChange.\n\n"
-        # fast-import knows the tip of the branch only after its own first commit.
+        # The parent of the first commit is the present tip of the branch. fast-import knows the parent of
+        # each later commit.
         if commit == 0:
             stream += b"from %s^0\n" % os.fsencode(ref)
+        # Changes are numbered over all commits: 0 and 1 in the first commit, 2 and 3 in the second.
         for change in range(commit * FILES_PER_COMMIT, (commit + 1) * FILES_PER_COMMIT):
             # The files are from all over the tree, a prime number of steps apart.
             name = files[change * 7919 % len(files)]

@@ -94,16 +94,16 @@ def check_copy(
 ) -> CopyMetadata:
     """Return the metadata of copy `number` of a variant (a repository in one format and state).
 
-    `shards` random shards (folders of revisions) are checked, all if it is None. Raise ChangedError if the
-    copy is missing, was changed, or is of another source. A changed copy loses its metadata.
+    `shards` is the number of random shards (folders of revisions) that are checked; None: all. Raise
+    ChangedError if the copy is missing, was changed, or is of another source. A changed copy also loses its
+    metadata, so that the next run makes it again.
     """
     copy = copy_path(workdir, variant.name, number)
     metadata = read_metadata(copy)
     problem = problem_with(copy, metadata, variant, number, shards)
     if not problem:
         return metadata
-    # Without metadata, the next run makes the copy again. A copy of another source may be in order for
-    # another run, so it keeps its metadata.
+    # A copy of another source may be in order for another run, so it keeps its metadata.
     if metadata.get("identity") == variant.identity:
         metadata_file(copy).unlink(missing_ok=True)
     raise ChangedError(
@@ -116,8 +116,8 @@ def problem_with(
 ) -> str:
     """Return why the folder `copy` is not the unchanged copy `number` of a variant, as a clause; "" if it is.
 
-    Example: "something changed in db/revs/3". `metadata` is the copy's, {} without any. `shards` random
-    shards (folders of revisions) are checked, all if it is None.
+    Example: "something changed in db/revs/3". `metadata` is the copy's; {} if it is missing or unreadable.
+    `shards` is the number of random shards (folders of revisions) that are checked; None: all.
     """
     if not copy.exists():
         return "it does not exist"
@@ -142,6 +142,7 @@ def problem_with(
     folder = store.changed_folder(copy, metadata["state"], shards)
     if not folder:
         return ""
+    # "." is the folder of the copy itself.
     return "something changed in its folder" if folder == "." else f"something changed in {folder}"
 
 
@@ -194,7 +195,7 @@ class Repository(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         """Choose the copy for round `number`. `run` is the cell's private folder, `root` the checkout."""
         super().__init__(recipe, number, run, root)
-        # The record of all copies on the storage.
+        # A repository has one record: that of all copies on the storage.
         (file,) = self.records(recipe)
         self.record = cast("CopiesRecord", read_record(root / file))
         self.workdir = Path(self.record["place"])
@@ -206,12 +207,14 @@ class Repository(Subject):
         # A subclass may have a private copy of the prepared copy.
         self.path = self.prepared
         self.folders = [self.path]
-        # The server serves all copies, and an empty repository. Its names may differ from those on the disk.
+        # The server serves the folder of all copies, with an empty repository. A repository may have another
+        # name on the server than on the disk.
         system = self.variant.system
         self.served = self.workdir / REPOSITORIES
         self.name = system.name_on_server(self.path.name)
+        # The name of the empty repository.
         self.idle_name = system.name_on_server(system.empty_name)
-        # check() reads it.
+        # check() reads the metadata of the copy.
         self.metadata: CopyMetadata = {}
 
     @classmethod

@@ -94,10 +94,11 @@ def transform(source: str, target: str) -> None:
     import breezy.transform
 
     with breezy.initialize():
-        today = breezy.controldir.format_registry.make_controldir("2a")
-        tree = breezy.controldir.ControlDir.create_standalone_workingtree(target, today)
+        format_2a = breezy.controldir.format_registry.make_controldir("2a")
+        tree = breezy.controldir.ControlDir.create_standalone_workingtree(target, format_2a)
         with tree.lock_tree_write(), tree.transform() as changes:
             number = 0
+            # Folders whose entries are still to be added: the path in `source`, and the added folder.
             waiting = [(source, changes.root)]
             while waiting:
                 folder, parent = waiting.pop()
@@ -109,8 +110,8 @@ def transform(source: str, target: str) -> None:
                         link_target = os.readlink(entry.path)
                         changes.new_symlink(entry.name, parent, link_target, identity)
                     elif entry.is_dir():
-                        new = changes.new_directory(entry.name, parent, identity)
-                        waiting.append((entry.path, new))
+                        new_folder = changes.new_directory(entry.name, parent, identity)
+                        waiting.append((entry.path, new_folder))
                     else:
                         is_executable = bool(entry.stat().st_mode & 0o100)
                         with open(entry.path, "rb") as file:

@@ -28,27 +28,25 @@ RUN_SOURCES = "import sys; from vcsbench import sources; sources.main(*sys.argv[
 def make_template(
     path: Path, make: Callable[[Path, Path], TreeRecord], check_sizes: bool = False
 ) -> TreeRecord:
-    """Return the record of the template at `path`: a tree or a store that is made once and copied for runs.
+    """Make the template at `path` if it is not complete, and return its record.
 
-    The record, such as trees/0123-tree.json for trees/0123-tree, has the path, the sizes and the facts that
-    `make` returned. A template without a record is made by `make`, with the path and a private folder. With
-    `check_sizes`, a template whose number of entries or bytes has changed is made again.
+    A template, such as a tree or a working copy, is made once and used in many runs. `make(path, temporary)`
+    makes it, with a private folder `temporary`, and returns facts on it. The record, such as
+    trees/0123-tree.json for trees/0123-tree, has the path, the sizes and these facts. With `check_sizes`, a
+    template whose number of entries or bytes has changed is made again.
     """
     record_file = path.with_name(f"{path.name}.json")
     record = cast("TreeRecord", read_json(record_file))
-    is_usable = path.exists() and "entries" in record
-    if is_usable and check_sizes:
-        # The record must have the same sizes as the template has now.
-        present_sizes = _measure_sizes(path)
-        is_usable = present_sizes.items() <= record.items()
-    if is_usable:
+    is_complete = path.exists() and "entries" in record
+    # With `check_sizes`, the record must have all sizes that the template has now.
+    if is_complete and (not check_sizes or _measure_sizes(path).items() <= record.items()):
         return record
 
     # A template counts as complete if it has a record. So the old record is removed first: if this process
-    # is killed while it makes the template, the next one makes it again.
+    # is killed while it makes the template, the next process makes it again.
     record_file.unlink(missing_ok=True)
     remove_path(path)
-    # Private folders of processes that were killed.
+    # The private folders of processes that were killed.
     for leftover in path.parent.glob(f"{TEMPORARY_PREFIX}*"):
         remove_path(leftover)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:

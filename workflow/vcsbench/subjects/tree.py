@@ -69,7 +69,8 @@ class Tree(FilesystemSubject):
     def check(self) -> None:
         """Make the file system, and the tree or store on it that the command reads.
 
-        Set `path` and `idle` (the stores of the tree and of an empty tree), `size` and `folders`.
+        Set `size`, `folders` and `idle` (the store of an empty tree). `path` stays that of a copy on the file
+        system (__init__), unless the command reads the template itself.
         """
         super().check()
         self.size = self.store_record["content_bytes"]
@@ -78,13 +79,13 @@ class Tree(FilesystemSubject):
         filesystem = self.recipe["filesystem"]
         is_storage = resolve(filesystem["root"], self.root) == self.workdir.storage
         if is_storage and not filesystem["make"]:
-            # The file system under test is the storage, where the templates are. So they need no copies.
+            # The file system under test is the storage, where the templates are. So no copies are needed.
             self.path = template
             self.idle = idle_template
         else:
             self.idle = self.filesystem.inside / "idle"
-            # copy_tree() shares no blocks. A copy that shared some with its template would pass them on to
-            # the built tree, and only the measured strategy should decide what the built tree shares.
+            # copy_tree() shares no blocks of the disk. If copy and template did, the built tree could share
+            # these blocks as well. But only the measured strategy should decide what the built tree shares.
             copy_tree(template, self.path)
             copy_tree(idle_template, self.idle)
         self.folders = [self.path]
@@ -107,7 +108,8 @@ class Tree(FilesystemSubject):
     def facts(self) -> SubjectFacts:
         """Return facts on the repository, on its tree, and on the store that the command has read.
 
-        `entries` are files and folders, `bytes` the bytes of content, `left_out` names that the store lacks.
+        `entries` is the number of files and folders, and `bytes` the size of their content. `left_out` is the
+        number of names that the store lacks.
         """
         self.filesystem.check()
         repository = self.recipe["repository"]
@@ -157,14 +159,14 @@ class Tree(FilesystemSubject):
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
         """Return the record of the store of a tree, which is made first if it does not exist.
 
-        A store has the tree in another form, such as a git repository with one commit. Without such a form,
-        the command reads the tree itself: return `source`, the record of the tree. `name` begins the name of
-        the store's folder, such as trees/0123-git-89abcdef.
+        A store has the tree in another form, such as a git repository with one commit. If the command reads
+        the tree itself, return `source`, the record of the tree. The name of the store's folder begins with
+        `name`: trees/0123-git-89abcdef for "0123".
         """
         if not self.store_kind:
             return source
-        # Another version of the programs or of this code may make another store. So the name of the folder
-        # has a digest of both.
+        # Other versions of the programs or of this code may make another store. So the name of the folder
+        # has a digest of the programs and the code.
         code = modules.code_digest(modules.imported_files([__file__]))
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         makers_digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
@@ -172,7 +174,7 @@ class Tree(FilesystemSubject):
 
         def make_store(path: Path, temporary: Path) -> TreeRecord:
             tree, left_out = self._leave_out_names(Path(source["path"]), temporary / "carried")
-            # The settings of the user in the usual home folder would change the store.
+            # The settings in the user's home folder would change the store, so the programs get another home.
             home = temporary / "home"
             home.mkdir()
             self.store.make(tree, path, home)
@@ -183,7 +185,7 @@ class Tree(FilesystemSubject):
     def _leave_out_names(self, original: Path, copy: Path) -> tuple[Path, int]:
         """Return a tree with only the names that the store can have, and the number of names left out.
 
-        A git repository cannot have `.git`, for example. If names are left out, the tree is a copy at `copy`,
+        A git repository cannot have `.GIT`, for example. If names are left out, the tree is a copy at `copy`,
         otherwise it is `original`. A folder that is left out takes its content with it.
         """
         left_out = []
@@ -280,8 +282,7 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
     for path, status in entries(source):
         copy = built / os.path.relpath(path, source)
         if stat.S_ISDIR(status.st_mode):
-            # A missing folder must be an empty one: another check has compared the files, and a folder with
-            # files cannot be missing then.
+            # A missing folder was empty: the other check fails for a missing file.
             if not copy.is_dir():
                 empty_folders += 1
         elif stat.S_ISREG(status.st_mode):
@@ -300,15 +301,17 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
 def checkout_head(head: Head, path: Path, svn: str, identity: str = "") -> list[str]:
     """Put the tree of a source's head (Source.head) at a new path, without its history.
 
-    A head is, for example, {"kind": "git", "path": "/src/ruby", "commit": "9f86d081"}. `svn` is the client.
-    A folder must have the `identity`, so that a changed one is noticed; "" is any. Return notes on renamed
-    and left-out names. Raise UserError with the last line of a failed process.
+    A head is, for example, {"kind": "git", "path": "/src/ruby", "commit": "9f86d081"}. `svn` is the path of
+    the client. A source that is a folder ("directory") must still have the `identity`; "" is not compared.
+    Return notes on renamed and left-out names. Raise UserError with the last line of a failed process.
     """
+    # Each kind is a task of sources.main() with arguments of its own, which runs in another process.
     kind = head["kind"]
     if kind == "git":
         return run_sources(kind, head["path"], str(path), head["commit"])
     if kind == "directory":
         return run_sources(kind, head["path"], str(path), identity)
+    # A Subversion repository. Without a `tree`, its task chooses the folder.
     arguments = [head["url"], str(path), svn, str(head["revision"])]
     if head["tree"] is not None:
         arguments.append(head["tree"])

@@ -57,18 +57,21 @@ def make_svn(source: Path, path: Path, home: Path) -> None:
 
 
 def make_git(source: Path, path: Path, home: Path) -> None:
-    """Make a bare git repository with the tree as one commit, in one pack, as after `git gc`.
+    """Make a bare git repository with the tree `source` as one commit, in one pack, as after `git gc`.
 
-    `.gitattributes` and `.gitignore` in the tree have no effect.
+    `.gitattributes` and `.gitignore` in the tree have no effect. `home` is a private home folder, without the
+    user's settings.
     """
     git = partial(_run, "git", f"--git-dir={path}", f"--work-tree={source}", home=home)
     author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
     # git copies the files of a template to a new repository. Here this is only info/attributes, and none of
-    # the example hooks of git's own template.
+    # the example hooks of git's own template. The template stays in the store: commands of a study clone the
+    # store with it.
     template = path / "template"
     (template / "info").mkdir(parents=True)
     (template / "info" / "attributes").write_text(NO_CONVERSION)
     _run("git", "init", "-q", "--bare", f"--template={template}", path, home=home)
+    # -f adds also files that `.gitignore` names.
     git("add", "-A", "-f", source)
     git(*author, "commit", "-q", "--allow-empty", "-m", MESSAGE)
     git("repack", "-a", "-d", "-q")
@@ -86,9 +89,9 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
 
     An empty tree gives a repository without a commit.
     """
-    # Mercurial commits only files in the repository's own folder. So the tree is copied there, and its files
-    # are removed again after the commit.
     hg = partial(_run, "hg", "-R", path, home=home, cwd=path)
+    # Mercurial commits only files in the repository's own folder. So the tree is copied there, and the copied
+    # files are removed again after the commit.
     copy_tree(source, path)
     # The names are listed before `hg init`, because afterwards the files of `.hg` would be among them.
     names = []
@@ -96,6 +99,7 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
         # Mercurial has no folders, only the paths of files. A symbolic link to a folder is a file for it.
         if file.is_symlink() or not file.is_dir():
             names.append(os.fsencode(file.relative_to(path)))
+    # `home` is a private home folder, so a file there is not in the tree.
     list_file = home / "names"
     list_file.write_bytes(b"\0".join(sorted(names)))
     _run("hg", "init", path, home=home)
@@ -156,10 +160,11 @@ def make_one_file(source: Path, path: Path, home: Path) -> None:
 
 
 def make_pack(source: Path, path: Path, home: Path) -> None:
-    """Write a tree to one file: for each entry a PACK_HEADER, the name, a NUL, the content and a NUL.
+    """Write the tree `source` to the file `path`. No program is run, so `home` is not used.
 
-    A folder (kind d) comes before its content, and has none itself. The content of a symbolic link (l) is its
-    target, that of a hard link (h) the name of an earlier file (f).
+    For each entry, the file has a PACK_HEADER, the name, a NUL, the content and a NUL. A folder (kind d) has
+    no content, and comes before the entries in it. The content of a symbolic link (l) is its target, that of
+    a hard link (h) the name of an earlier file (f).
     """
     # The first name of each file, by device and inode. Its other names are hard links.
     first_names: dict[tuple[int, int], bytes] = {}
@@ -167,18 +172,14 @@ def make_pack(source: Path, path: Path, home: Path) -> None:
         for file, status in entries(source):
             name = os.fsencode(os.path.relpath(file, source))
             first_name = first_names.setdefault((status.st_dev, status.st_ino), name)
-            kind = b"f"
-            content = b""
             if stat.S_ISDIR(status.st_mode):
-                kind = b"d"
+                kind, content = b"d", b""
             elif stat.S_ISLNK(status.st_mode):
-                kind = b"l"
-                content = os.readlink(os.fsencode(file))
+                kind, content = b"l", os.readlink(os.fsencode(file))
             elif first_name != name:
-                kind = b"h"
-                content = first_name
+                kind, content = b"h", first_name
             else:
-                content = Path(file).read_bytes()
+                kind, content = b"f", Path(file).read_bytes()
             mode = stat.S_IMODE(status.st_mode)
             pack.write(PACK_HEADER.pack(kind, mode, len(name), len(content)))
             pack.write(name + b"\0" + content + b"\0")

@@ -36,22 +36,24 @@ def revision_file(revision: int, size: int) -> str:
 
 
 def check_shape(path: Path) -> formats.Shape:
-    """Return the shape of a repository on disk: its format, youngest revision, and numbers of shards.
+    """Return the shape of a repository on disk, such as its format and youngest revision.
 
-    A shard is a folder of usually 1,000 revisions. Raise OSError, ValueError or UserError if the repository
-    is not FSFS, or if other shards are packed than its file min-unpacked-rev states.
+    Raise OSError, ValueError or UserError if its files cannot be read, or if it is not FSFS. ValueError also
+    means that other shards are packed than its file min-unpacked-rev states. A shard is a folder of usually
+    1,000 revisions.
     """
     kind = (path / "db" / "fs-type").read_text().strip()
     if kind != "fsfs":
         raise ValueError(f"its file system is {kind}")
     shape = formats.read_shape(path)
     names = os.listdir(path / "db" / "revs")
-    # `0.pack`, `1.pack`, and so on: the oldest shards are packed.
-    packs = {name.removesuffix(".pack") for name in names if name.endswith(".pack")}
-    if packs != {str(shard) for shard in range(shape.packed)}:
+    # A packed shard has the name `0.pack`, `1.pack`, and so on. The oldest shards are packed first.
+    packed_shards = {name.removesuffix(".pack") for name in names if name.endswith(".pack")}
+    expected_shards = {str(shard) for shard in range(shape.packed)}
+    if packed_shards != expected_shards:
         raise ValueError(
             f"db/min-unpacked-rev counts {shape.packed} packed shards, but packed are "
-            f"{', '.join(sorted(packs)) or 'none'}"
+            f"{', '.join(sorted(packed_shards)) or 'none'}"
         )
     return shape
 
@@ -67,22 +69,23 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
     label = formats.parse_format(fmt)
-    # A copy of the user's repository as it is may have any format. After an upgrade, its format is known.
+    # With the label as-is, a copy of the user's repository may have any format. After an upgrade of the copy
+    # (as-is-to-f8), its format is known.
     has_known_format = not label.is_as_is or label.is_upgraded
     if has_known_format and shape.format != label.format:
         return f"it is of format {shape.format}, not of {label.format}"
-    # A repository upgraded from f6 has the format number 8, like a new one. But an upgrade does not change
+    # A repository upgraded from f6 to f8 has the format number of a new f8. But an upgrade does not change
     # the way in which revisions are addressed.
     if not label.is_as_is and shape.is_logical != label.is_logical:
         how = "logically" if shape.is_logical else "physically"
         return f"its revisions are addressed {how}, unlike those of {fmt}"
-    # Only full shards are packed. A repository without one cannot differ in its packing.
+    # Only full shards are packed. A repository without a full shard fits any packing.
     if shape.full and shape.packing != packing:
         expected = {formats.PACKED: "all", formats.PARTLY_PACKED: "some"}.get(packing, "none")
         return (
             f"{shape.packed} of its {shape.full} full shards are packed, and {expected} should be"
         )
-    # vcsbench writes no settings for some formats (None or {}). Their fsfs.conf may have any.
+    # For some formats, vcsbench writes no settings (None or {}), so db/fsfs.conf may have any.
     settings = formats.release_settings(label)
     if settings and formats.read_settings(path) != settings:
         return f"its db/fsfs.conf has not the settings of {fmt}"
@@ -141,15 +144,16 @@ def read_output(
     Example: read_output(read, "verify", path) runs `svnadmin verify PATH`. Raise UserError with the program's
     message if it fails, or OSError if the storage is full or read-only.
     """
-    # Errors name the subcommand, such as "verify", and the repository.
-    subcommand, repository = arguments[0], arguments[-1]
+    # Errors name the subcommand, such as "verify", and the last argument, which mostly is the repository.
+    subcommand, place = arguments[0], arguments[-1]
+    failure = f"{place}: {program} {subcommand} failed"
     argv = [program, *map(str, arguments)]
     # The servers, which run as another user, have to read the files that the program makes.
-    with Program(argv, f"{repository}: {program} {subcommand} failed", umask=0o022) as running:
+    with Program(argv, failure, umask=0o022) as running:
         result = read(running.stdout)
         if running.process.wait() != 0:
-            # A message about a full or read-only storage becomes an OSError, all others a UserError.
-            raise_write_error(running.errors(), Path(repository))
+            # This raises OSError if the program's message is about a full or read-only storage.
+            raise_write_error(running.errors(), Path(place))
             raise running.failed()
     return result
 

@@ -32,23 +32,25 @@ def start_git(
     stdin: int | IO[Any] = processes.DEVNULL,
     settings: Mapping[str, str] | None = None,
 ) -> Program:
-    """Start a command of git on the bare repository at `path`, such as start_git(path, "repack", "-a").
+    """Start a command of git on the repository with the git folder `path`: start_git(path, "repack", "-a").
 
-    Its error names the repository and the command. `settings` are added to SETTINGS.
+    If git fails, the error of the returned Program names `path` and the command. `settings` are added to
+    SETTINGS, or replace some of them.
     """
+    # git looks for a user's settings in these two folders. The git folder of a repository has none.
     variables = {**GIT_ENVIRONMENT, "HOME": str(path), "XDG_CONFIG_HOME": str(path)}
     argv = ["git", f"--git-dir={path}"]
     for key, value in {**SETTINGS, **(settings or {})}.items():
         argv += ["-c", f"{key}={value}"]
     failure = f"{path}: git {arguments[0]} failed"
-    # The servers, which run as another user, have to read the files that git makes.
+    # With this umask, the servers, which run as another user, can read the files that git makes.
     return Program([*argv, *arguments], failure, program_environment(variables), stdin, umask=0o022)
 
 
 def run_git(
     path: Path, *arguments: str, stdin: bytes = b"", settings: Mapping[str, str] | None = None
 ) -> bytes:
-    """Return the output of a command of git on the bare repository at `path`. Raise UserError if it fails."""
+    """Return the output of a command of git, see start_git(). Raise UserError if the command fails."""
     with start_git(path, *arguments, stdin=processes.PIPE, settings=settings) as program:
         output, _ = program.process.communicate(stdin)
         program.finish()

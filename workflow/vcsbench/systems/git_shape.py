@@ -52,7 +52,8 @@ class GitShape(NamedTuple):
 
 def read_git_shape(path: Path) -> GitShape:
     """Read the shape of a bare repository. Raise OSError, ValueError or UserError if it cannot be read."""
-    # Such as pack-1a2b.pack, pack-1a2b.idx, multi-pack-index and multi-pack-index-1a2b.bitmap.
+    # The names are, for example, pack-1a2b.pack, pack-1a2b.idx, pack-1a2b.bitmap, multi-pack-index and
+    # multi-pack-index-1a2b.bitmap.
     names = os.listdir(path / PACKS)
     object_counts = [_count_objects(path / PACKS / name) for name in names if name.endswith(".idx")]
     packs = [name for name in names if name.endswith(".pack")]
@@ -61,22 +62,24 @@ def read_git_shape(path: Path) -> GitShape:
     loose_objects = _count_loose_objects(path / OBJECTS)
     bitmaps = [name for name in names if name.endswith(".bitmap")]
     midx_bitmaps = [name for name in bitmaps if name.startswith(MULTI_PACK_INDEX)]
+    pack_bitmaps = set(bitmaps).difference(midx_bitmaps)
     # The commit-graph is one file, or a chain of several files.
     graphs = list((path / GRAPHS).glob("graph-*.graph"))
     if (path / GRAPH).exists():
         graphs.append(path / GRAPH)
     has_reftable = (path / "reftable").exists()
+    # With a reftable, no refs are counted: their files have another format.
     loose_refs: set[str] = set()
     packed_refs: set[str] = set()
     if not has_reftable:
         loose_refs = _loose_refs(path)
-        # A loose ref precedes a packed one of the same name.
+        # A loose ref replaces a packed one of the same name, so that does not count.
         packed_refs = _packed_refs(path) - loose_refs
     return GitShape(
         commits=read_commit_count(path),
         packed_objects=tuple(sorted(object_counts)),
         loose_objects=loose_objects,
-        has_bitmap=len(bitmaps) > len(midx_bitmaps),
+        has_bitmap=bool(pack_bitmaps),
         has_midx=MULTI_PACK_INDEX in names,
         has_midx_bitmap=bool(midx_bitmaps),
         has_graph=bool(graphs),

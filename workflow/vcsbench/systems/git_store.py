@@ -205,12 +205,13 @@ def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
         return f"it has {shape.packs} pack, and not many"
     if not has_many_packs and shape.packs != 1:
         return f"it has {shape.packs} packs, and not one"
-    # The number of objects of each pack, the smallest first. Each must be at least twice the one before.
+    # The numbers of objects of the packs, in ascending order. In a geometric progression, each number is at
+    # least twice the one before.
     counts = shape.packed_objects
     is_geometric = all(larger >= 2 * smaller for smaller, larger in pairwise(counts))
     if upkeep == Upkeep.GEOMETRIC and not is_geometric:
         return f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
-    # Each part next to the packs: does it exist, and should it?
+    # Each part next to the packs, with two flags: the repository has it, and the state has it.
     for part, exists, is_expected in (
         ("bitmap", shape.has_bitmap, upkeep in BITMAP_UPKEEPS),
         ("multi-pack index", shape.has_midx, upkeep == Upkeep.MIDX_BITMAP),
