@@ -570,7 +570,8 @@ def test_head_names_cold_cells_that_are_no_slower_than_warm_ones(results, cold_s
         figures = {"elapsed_s": seconds, "device_bytes": read_bytes, "flags": ""}
         runs.append({**results.measurements[0], "cache": cache, **figures})
     text = describe_cold(replace(results, measurements=runs))
-    assert text.startswith("Cold runs read 42.0 MiB to 42.0 MiB from the device: ")
+    rate = f"{42 / cold_s:.1f} MiB/s"
+    assert text.startswith(f"Cold runs read 42.0 MiB from the device, at {rate}.")
     assert ("1 of 1 cold cell" in text) is is_named
 
 

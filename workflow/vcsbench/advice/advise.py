@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -203,7 +203,12 @@ def _role_answers(
                 min_effect_pct=settings.limits.min_effect_pct,
                 comparative=OF_AMOUNTS,
             )
-            roles.append(RoleAnswer(reader, metric, card.answer))
+            answer = card.answer
+            results = {pair.result for case in cases for pair in case.pairs}
+            if Result.DIFFERENT not in results:
+                # All values are equal or undecided, so none is recommended.
+                answer = replace(answer, value="", short="no difference is shown", against="")
+            roles.append(RoleAnswer(reader, metric, answer))
     return roles
 
 

@@ -212,10 +212,24 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
         clauses.append(f"{context.label(value)}: {', '.join(parts)}")
     largest = max(all_factors)
     short = f"up to {labels.factor(largest)} slower" if largest > 1 + ROUNDING else "no cost"
-    text = "; ".join(clauses)
+    text = "; ".join(clauses) + _count_uncertain(cases, context.reference)
     sentence = _sentence(text)
     against = context.label(context.reference)
     return Answer(AnswerKind.COST, "", short, sentence, effect=text, against=against)
+
+
+def _count_uncertain(cases: Sequence[Case], reference: str) -> str:
+    """Return ` (of 5 comparisons 2 show no certain difference)`, "" if all of the reference are decided."""
+    compared = []
+    for case in cases:
+        for pair in case.pairs:
+            if pair.compares(reference) and not pair.is_noise_check:
+                compared.append(pair)
+    uncertain = [pair for pair in compared if not pair.is_decided]
+    if not uncertain:
+        return ""
+    verb = "shows" if len(uncertain) == 1 else "show"
+    return f" (of {len(compared)} comparisons {len(uncertain)} {verb} no certain difference)"
 
 
 def _cost_factors(

@@ -68,11 +68,11 @@ def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
     # A capacity recommends no value, so its kind is that of a question about costs.
     return Answer(
         AnswerKind.COST,
-        short=f"{head}: twice the latency at {short}",
+        short=f"{head}: the slowest commands take twice as long with {short}",
         sentence=(
-            f"The slowest 5 % of the requests take {text}. With 95 % certainty, their latency doubles at "
-            f"{interval} clients. These share the processors of this machine with the server, so a server "
-            f"alone carries more."
+            f"The slowest 5 % of the commands take {text}. With 95 % certainty, their time doubles at "
+            f"{interval} clients. A client sends one command after another without a pause, and shares the "
+            f"processors of this machine with the server. So a server of its own carries many more users."
         ),
         effect=f"{head}: {short} ({text}; 95 %: {interval})",
     )

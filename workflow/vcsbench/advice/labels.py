@@ -148,25 +148,49 @@ def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
     """Return the range of the factors of cases: `["1.4x to 1.6x"]`.
 
     An axis explains the range if its values have ranges that are far apart (_are_apart, by `margin`, such as
-    1.1). Then each value has its own range: `["f6 1.4x", "f7 3.2x to 3.5x"]`. A member is the values of a
-    case, and a factor of at least 1.
+    1.1). Then each value has its own range: `["f6 1.4x", "f7 3.2x to 3.5x"]`. If a second axis differs
+    together with it, both may be the cause, and both are named: `["http and loopback 14x", "https and line
+    2.4x"]`. A member is the values of a case, and a factor of at least 1.
     """
-    # All cases have the same axes. The first axis that explains the range is used.
+    # All cases have the same axes. Readers see command and cache in front of the range.
     first_where, _ = members[0]
-    for axis in first_where:
-        # Readers see command and cache in front of the range.
-        if axis in (COMMAND_AXIS, CACHE_AXIS):
-            continue
+    axes = [axis for axis in first_where if axis not in (COMMAND_AXIS, CACHE_AXIS)]
+    # The first axis that explains the range is used.
+    for number, axis in enumerate(axes):
         factors_by_value: defaultdict[str, list[float]] = defaultdict(list)
         for where, ratio in members:
             factors_by_value[where.get(axis, "")].append(ratio)
         has_few_values = 1 < len(factors_by_value) <= MAX_PARTS
         if has_few_values and _are_apart(factors_by_value, margin):
+            names = _name_values(axis, axes[number + 1 :], members)
             return [
-                f"{value_label(axis, value)} {range_of_factors(factors)}"
+                f"{names[value]} {range_of_factors(factors)}"
                 for value, factors in factors_by_value.items()
             ]
     return [range_of_factors([ratio for _, ratio in members])]
+
+
+def _name_values(
+    axis: str, other_axes: Sequence[str], members: Sequence[CaseFactor]
+) -> dict[str, str]:
+    """Return the name of each value of an axis in the cases: `{"http": "http", "https": "https"}`.
+
+    The first other axis that differs together with this one is named, too: `{"http": "http and loopback",
+    "https": "https and line"}`. A value that does not apply ("") has no label, so its axis is not named.
+    """
+    wheres = [where for where, _ in members]
+    names = {where.get(axis, ""): value_label(axis, where.get(axis, "")) for where in wheres}
+    for other in other_axes:
+        pairs = {(where.get(axis, ""), where.get(other, "")) for where in wheres}
+        other_values = {other_value for _, other_value in pairs}
+        # Each value of one axis is together with a single value of the other one.
+        differs_together = len(pairs) == len(names) == len(other_values)
+        if differs_together and "" not in other_values:
+            return {
+                value: f"{names[value]} and {value_label(other, other_value)}"
+                for value, other_value in pairs
+            }
+    return names
 
 
 def _are_apart(ranges: Mapping[str, Sequence[float]], margin: float) -> bool:

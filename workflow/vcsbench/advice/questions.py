@@ -36,6 +36,8 @@ class CardQuestion:
 
     axis: str
     text: str
+    # How its values differ in what they do, "" without such sentences.
+    why: str = ""
     # The values to choose from, () for all.
     values: Sequence[str] = ()
     # The value of the answer "yes", "" if the answer names a value.
@@ -98,6 +100,7 @@ def read_questions(
             CardQuestion(
                 axis=axis,
                 text=definition["question"],
+                why=definition.get("why", ""),
                 values=list(definition.get("values", ())),
                 yes_value=definition.get("yes_value", ""),
                 actions=actions,

@@ -389,12 +389,15 @@ def _changes_of(
     """Return the changes to the other values of a card's axis, the best first.
 
     If the reader's current value is unknown, the only change is that to the value that the card recommends.
-    Without a recommendation, there is a change to each compared value. The first of the `states` has the
-    reader's values before all steps.
+    Without a recommendation, or if it recommends the value from which readers start, there is a change to
+    each other value. The first of the `states` has the reader's values before all steps.
     """
     current = states[0].get(card.question.axis, "")
     recommended = None if current else _recommended_value(card, states)
-    if recommended is not None:
+    # The value from which readers start is no change. Most readers of an unknown value have it.
+    if recommended == card.start:
+        current = recommended
+    if recommended is not None and recommended != current:
         values = [recommended]
     else:
         # The sides of all comparisons, each once. A noise check compares equal binaries (an A/A test).

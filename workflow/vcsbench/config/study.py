@@ -294,6 +294,8 @@ class QuestionDefinition(TypedDict, total=False):
     aggregate: Annotated[bool, former("overall")]
     """Answer over all cells: in how many a value is better, and the geometric mean. For a choice that covers
     all cells, for example a build."""
+    why: Text
+    """The cause of the effects: how the values differ in what they do, in sentences below the answer."""
     words: Text
     """The entry of words.yaml with the actions (default: the axis)."""
     next_to: Annotated[dict[MetricName, Text], Field(min_length=1)]

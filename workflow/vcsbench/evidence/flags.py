@@ -200,7 +200,7 @@ class Flag(enum.StrEnum):
         "More than half of the faster side's time is start-up, which is part of both sides.",
         "Read the near end of the interval as the least factor. A larger scale shows the true one.")
     DISTURBED = ("disturbed",
-        "Leave out the disturbed runs, and the other side wins.",
+        "Without the disturbed runs, the other side is faster.",
         "It is undecided. Measure again on a quiet machine.")
     NOT_SAVED = ("not-saved",
         "The saved baseline has no valid run of this cell.",

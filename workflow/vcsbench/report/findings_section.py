@@ -208,13 +208,12 @@ def _make_view(
     reasons, remarks = split_reasons(row)
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
-    # Words for a candidate with a ratio above 1 and below 1, such as faster and slower.
-    change_words = metric_in(finding.definition).change_words
     facts = FindingFacts(
         id=row["id"],
         statement=row["statement"],
         verdict=row["verdict"],
-        expected=range_text(expect, margin, finding.suffix, change_words),
+        # `ratio` has what a value above 1x means.
+        expected=range_text(expect, margin, finding.suffix, ("above 1x", "below 1x")),
         published=finding.format_number(row["published"]),
         measured=finding.format_number(row["measured"]),
         interval=finding.format_interval(row["low"], row["high"]),

@@ -36,7 +36,7 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
     rows = [row for view in cards for row in view.rows]
     if not rows:
         return []
-    faster = "the change is faster; in a chart, the recommended side (if there is none, the right side) is faster"
+    faster = "the change is faster; in a chart, the recommended side (without one, the right side) is faster"
     slower = "the change is slower; in a chart, the other side is faster"
     equal = f"any difference is shown to be below {min_effect_pct:g} %"
     bounded = (

@@ -76,8 +76,7 @@ def describe_cold(results: Results) -> str:
 def _describe_cold_reads(runs: Rows) -> str:
     """Return a sentence on the bytes that `runs`, the cold ones, read; "" if none is known to read a device.
 
-    Example: `Cold runs read 2.10 MiB to 40.0 MiB from the device: 15.0 MiB to 210 MiB for each second of the
-    command.`
+    Example: `Cold runs read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.`
     """
     reading = [
         run for run in runs if words.is_number(run.get("device_bytes")) and run["device_bytes"] > 0
@@ -86,19 +85,17 @@ def _describe_cold_reads(runs: Rows) -> str:
         return ""
     sizes = [run["device_bytes"] for run in reading]
     rates = [run["device_bytes"] / run["elapsed_s"] for run in reading]
-    least, most = words.size(min(sizes)), words.size(max(sizes))
-    slowest, fastest = words.size(min(rates)), words.size(max(rates))
-    return (
-        f"Cold runs read {least} to {most} from the device: {slowest} to {fastest} for each "
-        "second of the command."
-    )
+    # Equal sizes are named once.
+    size = " to ".join(unique_values(words.size(end) for end in (min(sizes), max(sizes))))
+    rate = " to ".join(unique_values(f"{words.size(end)}/s" for end in (min(rates), max(rates))))
+    return f"Cold runs read {size} from the device, at {rate}."
 
 
 def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
     """Return a sentence on the cold cells that take no longer than warm ones, "" without such a cell.
 
     A cold cell as fast as a warm one shows little about other storage: a cache below this machine may have
-    answered. Example: `2 of 6 cold cells take no longer than warm ones (within 10 %): ...`.
+    answered. Example: `2 of 6 cold cells take no longer than warm ones (within 10 %), so ...`.
     """
     margin = 1 + results.advice.min_effect_pct / 100
     # A group has the runs of cells that differ in the state of the caches only. The sentence counts
@@ -121,9 +118,8 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
         return ""
     number = f"{groups_as_fast} of {words.count_of(compared_groups, 'cold cell')}"
     return (
-        f"{number} take no longer than warm ones (within "
-        f"{results.advice.min_effect_pct:g} %): the storage, or a cache below this machine (host, "
-        "controller), answers so fast that they say little about a slower disk."
+        f"{number} take no longer than warm ones (within {results.advice.min_effect_pct:g} %), so they say "
+        "little about a slow disk: the storage, or a cache below this machine (host, controller), answers."
     )
 
 
