@@ -539,8 +539,9 @@ class PreparedCell:
         was read ahead, where the kernel reads again. So a run could read from the disk although an equal run
         came before it.
         """
-        # The repository of a server on another machine is not here.
-        if not self.input or "remote" in self.recipe:
+        # The repository of a server on another machine is not here. The private copy for commits is made later,
+        # before each run, and so it is in memory.
+        if not self.input or "remote" in self.recipe or self.writes_input:
             return
         available = kernel.memory().available
         if available is None or self.input.size > MAX_LOADED_SHARE * available:
