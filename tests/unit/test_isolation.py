@@ -207,6 +207,17 @@ def test_lock_of_another_file_type_is_refused(path, kind):
     assert not path.with_name("new").exists()
 
 
+def test_lock_that_became_a_link_while_waiting_is_refused(path, monkeypatch):
+    def replace_by_link(fd):
+        path.unlink()
+        path.symlink_to("new")
+        return False
+
+    monkeypatch.setattr("vcsbench.machine_lock._acquire", replace_by_link)
+    with pytest.raises(UserError, match=str(path)), machine_lock():
+        pass
+
+
 @needs_root
 @pytest.mark.parametrize("mode", [0o000, 0o600])
 def test_lock_that_the_user_may_not_read_is_refused(path, mode):

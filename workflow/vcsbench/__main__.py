@@ -362,7 +362,7 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
 
 
 def measure(options: argparse.Namespace, keys: Overrides) -> int:
-    """Measure a cell once and print it; keep no result."""
+    """Measure one round of a cell and print its runs; keep no result."""
     from vcsbench.isolation import isolate_network
     from vcsbench.measure.runs import read_export
     from vcsbench.run.cell import measure_round
@@ -374,6 +374,7 @@ def measure(options: argparse.Namespace, keys: Overrides) -> int:
     measured = measure_round(ROOT, recipe, options.round, project.config.thresholds)
     # hyperfine's export has the times of the runs. The context has the evidence and the flags of the same
     # runs, and flags of the whole round.
+    # The export is in no file, so errors name the cell.
     timed_runs = read_export(options.cell, measured.export)
     for timed, run in zip(timed_runs, measured.context["runs"], strict=True):
         flags = " ".join([*run["flags"], *measured.context["flags"]]) or "none"

@@ -157,7 +157,8 @@ class AnswerKind(StrEnum):
 
     # One value is best. It may lose in single cases.
     VALUE = "value"
-    # Each value wins by more than the margin for a kind of case, such as cold logs.
+    # Each value wins by more than the margin for a kind of case, such as cold logs. Of a question with an
+    # answer for each candidate: the candidate is slower somewhere.
     DEPENDS = "depends"
     # Of a question about costs: some value takes longer than the baseline.
     COST = "cost"

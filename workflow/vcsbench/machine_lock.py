@@ -73,8 +73,9 @@ def machine_lock() -> Iterator[int]:
         # Then others make and lock a new file, and the lock of the removed file protects nothing. So this
         # process opens and locks the new file.
         while not _acquire(fd):
+            reopened = _open_lock()
             os.close(fd)
-            fd = _open_lock()
+            fd = reopened
         yield fd
     finally:
         os.close(fd)

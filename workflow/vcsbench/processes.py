@@ -62,6 +62,7 @@ def run_program(
     With `may_fail`, nothing is raised: the exit code is the program's, CANNOT_RUN or TOO_LONG.
     """
     words = [str(word) for word in argv]
+    # Errors name the program and two arguments.
     command = " ".join(words[:3])
     try:
         process = subprocess.Popen(
@@ -71,14 +72,16 @@ def run_program(
             stderr=subprocess.PIPE,
             env=program_environment() if env is None else env,
             cwd=cwd,
-            # A group of its own: a wrapper may leave its program behind, and both are ended together.
+            # A group of its own: after a timeout or a signal, _read_to_end() ends a wrapper together with its
+            # program, which the wrapper may leave behind.
             process_group=0,
         )
-    except OSError as error:
+    # ValueError: an argument has a NUL.
+    except (OSError, ValueError) as error:
         if may_fail:
             return Completed(CANNOT_RUN, "", str(error))
         raise
-    # Leaving the block closes the pipes, so a process that holds them open is not awaited.
+    # After a timeout, leaving the block closes the pipes. So a process that holds them open is not awaited.
     with process:
         try:
             done = _read_to_end(process, limit_s)

@@ -43,7 +43,7 @@ OF_AMOUNTS = Comparative("less", "more")
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer: its kind, one or two words (`short`), a sentence, and a short effect for the terminal.
+    """An answer: its kind, its short form (mostly one word), a sentence, and an effect for the terminal.
 
     `value` is the value to choose, "" without a decision. Example: short `f7`, sentence `Choose f7: cold log
     2.0x faster.`, effect `cold log 2.0x faster`. `against` names what it is compared with, "" without a gain.

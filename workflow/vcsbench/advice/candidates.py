@@ -47,10 +47,11 @@ class Candidate:
 
 
 def with_candidates(card: Card, mean: Mean) -> Card:
-    """Return the card with an answer for each candidate. The first of these is also the answer of the card.
+    """Return the card with an answer for each candidate but noise checks. The first one is also the card's.
 
     The new `lines` are sentences on noise checks and on values without measurements, and the card's `notes`.
-    Without a candidate, the answer is a sentence: `No other build was compared.`
+    Without an answer, the card's is `No other build was compared.` (noise checks only), or `No result was
+    compared.`
     """
     candidates = _group_by_candidate(card.cases, mean)
     checks = [candidate for candidate in candidates if candidate.is_noise_check]
@@ -58,6 +59,7 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     lines: list[str] = []
     for check in checks:
         lines += _describe_noise_check(check, others)
+    # sentence() takes the label of a value. The label of a build is its name.
     lines += [missing.sentence(missing.value) for missing in card.missing]
     # Pages print `lines` and then `notes`. The notes move to `lines`, so that they are printed once.
     lines += card.notes
@@ -101,7 +103,8 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
     of_all = f" of {total}" if total > 1 else ""
     if ratios:
-        # A ratio is baseline / candidate: below 1, the candidate is slower.
+        # A ratio is baseline / candidate: below 1, the candidate is slower. DEPENDS also covers a candidate
+        # that is slower everywhere: nothing is recommended.
         kind = AnswerKind.DEPENDS if min(ratios) < 1 else AnswerKind.VALUE
         head = f"{_describe_differences(ratios, total)}{of_all}"
     elif EQUAL_TEXT in outcomes:

@@ -288,6 +288,7 @@ def find_cases(
     # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}.
     pairs_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Pair]] = defaultdict(dict)
     withheld: list[Withheld] = []
+    # comparison_rows() gives each record a type, and its numbers theirs.
     for row in comparison_rows(records):
         # A question about http and svn ignores a row that compares one of these with `file`.
         if values and not {row.baseline, row.candidate}.issubset(values):
@@ -305,12 +306,14 @@ def find_cases(
                 withheld.append(comparison)
     cases = []
     for items, pairs in pairs_by_case.items():
-        cases.append(Case(dict(items), tuple(pairs.values()), _first_times(pairs.values())))
+        # A value in several pairs has the seconds of the first one: others may have other common rounds.
+        times = _first_times(pairs.values())
+        cases.append(Case(dict(items), tuple(pairs.values()), times))
     return cases, withheld
 
 
 def _first_times(pairs: Iterable[Pair]) -> dict[str, float]:
-    """Return the seconds of each value, from the first pair that has it: others have other common rounds."""
+    """Return the seconds of each value, from the first pair that has it."""
     times: dict[str, float] = {}
     for pair in pairs:
         for value, seconds in zip(pair.sides, pair.times, strict=True):

@@ -249,13 +249,14 @@ def why_no_sshd() -> str:
     temporary = tempfile.gettempdir()
     used_paths = [temporary] if is_unpacked_sshd() else [sshd, temporary]
     for path in used_paths:
-        # The result is None if nobody can enter all folders, or if another user than root measures.
+        # None: the user "nobody" can enter each folder of the path, or another user than root measures.
         folder = closed_folder(Path(path))
         if folder:
             return (
                 f"the servers run as nobody, who cannot enter {folder}, where sshd or its keys are; chmod "
                 f"o+x it, or name another folder in TMPDIR"
             )
+    # The settings of ssh name files there, which limits the characters of the path.
     return why_no_ssh_folder(temporary)
 
 

@@ -274,6 +274,7 @@ def _sentence(
     if error["type"] == "missing":
         # No file has the key itself.
         return f"{where(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
+    # A value of several possible types has an error for each. They become one: "should be a number or text".
     fault = _joined_fault(best, placed_errors)
     name = f"`{dotted(keys)}`" if keys else "the file"
     # A sentence of our own validators has the remedy.

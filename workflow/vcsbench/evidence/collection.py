@@ -164,8 +164,9 @@ def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list
     """Return the columns of each run of a cell-round, from its two JSON files.
 
     hyperfine's export (`result.export`) has the times of the runs. The context has vcsbench's records of the
-    same runs, and facts that all runs share. Raise _Failure with the reason if a file is missing, damaged or
-    empty, if the export has fewer runs than the context, or if a run has failed.
+    same runs, and facts that all runs share. Raise _Failure with the reason if a file is missing or empty, if
+    the context is damaged, if the export has fewer runs than the context, or if a run has failed. Raise
+    UserError if hyperfine cannot have written the export.
     """
     context, export = read_context(result.context), Path(result.export)
     if context is None or not export.is_file():

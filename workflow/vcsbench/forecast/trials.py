@@ -112,7 +112,7 @@ def try_lock(plan: Plan) -> Iterator[Lack]:
 
 
 def try_server(plan: Plan) -> Iterator[Lack]:
-    """Try what a server needs: a port, a file that it may read, and a process that vcsbench may control.
+    """Try what a server needs: a port, a folder that it may enter, and a process that vcsbench may control.
 
     Yield each step that this machine does not allow. Nothing is tried if no cell needs a server.
     """

@@ -489,6 +489,7 @@ class PreparedCell:
         `svn info` on the empty repository.
         """
         assert self.input
+        # The name of the empty repository.
         url = self.url(self.input.idle_name)
         config = self._client_config
         # A server that serves nobody would also pass the checks below.
@@ -539,8 +540,8 @@ class PreparedCell:
         was read ahead, where the kernel reads again. So a run could read from the disk although an equal run
         came before it.
         """
-        # The repository of a server on another machine is not here. The private copy for commits is made later,
-        # before each run, and so it is in memory.
+        # The repository of a server on another machine is not here. The private copy for commits is made
+        # later, before each run, so it is in memory.
         if not self.input or "remote" in self.recipe or self.writes_input:
             return
         available = kernel.memory().available

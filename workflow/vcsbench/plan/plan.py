@@ -160,10 +160,11 @@ class Plan:
 
     @cache  # noqa: B019 - one instance
     def traced(self, study: str) -> dict[str, TracedCell]:
-        """Return the cell that is traced for each cell whose system calls are counted, by path.
+        """Return the cells that are traced, by the paths of the cells whose system calls are counted.
 
         Cells that make the same calls share one traced cell: {"log/svn/hot": TracedCell("log/svn/cold",
-        "9f86...")}, with a digest of the calls' causes. Return {} if the study counts no system calls.
+        "9f86...")}, with a digest of the calls' causes. The calls of cells on the empty repository are not
+        counted. Return {} if the study counts no system calls.
         """
         # The values of axes whose cells are counted, {} for all cells: {"access": ["svn"]}.
         counted_axes = self.config.studies[study].trace_syscalls

@@ -55,13 +55,15 @@ class SamplingBatches:
 
         A decision, made while a study is measured, gives the next batch of rounds. The first batch has no
         decision, and `least` rounds of each block. `blocks` has the digest of the repositories of each block:
-        {"log/ruby/cold": "9f86d081884c7d65"}. Decisions on other repositories do not count.
+        {"log/ruby/cold": "9f86d081884c7d65"}. A block whose repositories differ from those of the decision
+        gets `least` rounds.
         """
         self.study = study
         self.root = root
         self.least = least
         self.blocks = blocks
-        # The total rounds of each block, by batch. A decision stays as it is, so none is read twice.
+        # The total rounds of each block, by batch. Decisions that add rounds stay as they are, so none of
+        # them is read twice.
         self._rounds_by_batch = {1: dict.fromkeys(blocks, least)}
         # The batch of the last decision with rounds at this time. Earlier decisions are not read, because the
         # last one has the total rounds of each block.
@@ -81,14 +83,14 @@ class SamplingBatches:
         return numbers
 
     def _rounds_after(self, number: int) -> dict[str, int] | None:
-        """Return the total rounds of each block after a batch; None without a decision that adds rounds.
+        """Return the total rounds of each block after a batch; None if its decision adds no rounds.
 
         A decision has `gives` (True if it adds rounds), `of` (the digest of the repositories of each block)
         and `rounds` (the total rounds of each block), such as {"gives": true, "of": {"log/cold": "9f86..."},
         "rounds": {"log/cold": 7}}.
         """
         if number not in self._rounds_by_batch:
-            # An unreadable decision is {}: Snakemake decides again.
+            # A missing or unreadable decision is {}. Then the batch is not decided, and Snakemake decides it.
             decision = read_json(self.root / decision_of(self.study, number))
             if not decision.get("gives"):
                 return None

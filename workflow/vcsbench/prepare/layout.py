@@ -61,8 +61,8 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     is INTERLEAVED if all compared copies are in the largest group of their kind, PARTLY if only some are, and
     APART if none is. It is ALONE if no kind has two copies, and UNKNOWN if no files can be compared.
     """
-    sampled = sum(len(steps) for positions in kinds for steps in positions.values())
-    if not sampled:
+    has_positions = any(steps for positions in kinds for steps in positions.values())
+    if not has_positions:
         return _unknown("no file lies in an extent of its own")
     if all(len(positions) < 2 for positions in kinds):
         sentence = "are the only copies of their kind"
@@ -72,10 +72,12 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     same_step_gaps: list[int] = []
     # For each compared copy, the median of the bytes between two of its steps: {"a": 8192.0, "b": 8192.0}.
     other_step_gaps: dict[str, float] = {}
-    # The copies in the largest group of their kind.
+    # The copies in the largest group of their kind. Copies of a group lie together (_largest_group).
     together: set[str] = set()
+    compared_files = 0
     for all_positions in kinds:
         positions = _comparable(all_positions)
+        compared_files += sum(len(steps) for steps in positions.values())
         gaps_of_kind = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
         same_step_gaps += _gaps_to_nearest_copy(positions)
         other_step_gaps |= gaps_of_kind
@@ -96,7 +98,7 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     sentence = (
         f"{statement}: the same revision or shard of the nearest other copy is "
         f"{words.size(median(same_step_gaps))} away, another one of the same copy "
-        f"{words.size(median(other_step_gaps.values()))} (medians of {sampled} sampled files, by FIEMAP)"
+        f"{words.size(median(other_step_gaps.values()))} (medians of {compared_files} sampled files, by FIEMAP)"
     )
     return {"verdict": verdict, "sentence": sentence, "apart": apart}
 

@@ -138,7 +138,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
 
     Deltas, packing and settings stay as they are, but unreadable dates and servers of memcached are removed.
     Hooks and passwords are not copied. The path ends with the packing of the copy, such as as-is.pack. The
-    repository is only read. Raise UserError if svnadmin fails, or if the copy has a link.
+    repository is only read. Raise UserError if svnadmin fails, or if the copy has a link (_make_readable).
     """
     copy, view = staging / f"{formats.AS_IS}.new", staging / f"{formats.AS_IS}.view"
     youngest = fsfs.youngest(repository)
@@ -146,7 +146,8 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     # folder `view`, which has a link to the repository's `db`, and empty folders in place of the others.
     _make_view(repository, view)
     try:
-        # hotcopy and _remove_bogus_dates() run svnadmin, whose error is the UserError below.
+        # hotcopy and _remove_bogus_dates() run svnadmin. Its error is completed below. `at` shows the revision
+        # that svnadmin's lines name.
         with progress.stage("copying the repository", youngest, "revisions") as at:
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
         notes = _disconnect_memcached(copy)

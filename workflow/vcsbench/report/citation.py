@@ -29,8 +29,8 @@ def describe_origin(study: Study) -> str:
 def cite_results(results: Results, setup: Setup) -> dict[str, str]:
     """Return the facts that identify the results of a page: `{"Study": "...", "Measured": "...", ...}`.
 
-    Command and Configuration are missing if unknown. The facts depend on the results only, not on the code
-    that renders the page: `Made by` is the version that measured.
+    Command and Configuration are missing if unknown. `setup` is that of the results. The facts do not depend
+    on the code that renders the page: `Made by` is the version that measured.
     """
     provenance = results.provenance
     measured = "Nothing."
@@ -42,6 +42,7 @@ def cite_results(results: Results, setup: Setup) -> dict[str, str]:
         "Measured": measured,
         "Made by": f"vcsbench {provenance.vcsbench}, {_describe_commit(provenance)}",
     }
+    # The command of make that measures the study again comes from the stored command line.
     if provenance.command:
         facts["Command"] = results.command.text()
     if provenance.config_digest:

@@ -137,7 +137,7 @@ def _make_rows(results: Results) -> Iterator[TerminalRow]:
 
 
 def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
-    """Yield the answer of each card, then rows for the cards without an answer.
+    """Yield the answers, or for a card over all cells its lines, then rows for the cards without an answer.
 
     Questions whose values were not measured share the row `Unmeasured`. Questions whose values were measured
     and not compared share a row `Uncompared` for each reason: `Pack?, Format?: their output differs`.

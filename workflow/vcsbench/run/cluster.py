@@ -322,13 +322,14 @@ class Cluster:
     def host(self, job: int, attempt: int) -> str:
         """Return the node on which a job has to run; "" if the scheduler may choose one.
 
-        The node is the one where the job ran before, otherwise the job's node in the configuration. It
-        must be neither lost nor rejected. `attempt` counts the starts of the job in this run, from 1.
+        The node is the one where the job ran before, otherwise the job's node in the configuration. Return ""
+        if this node is lost, or has rejected the job. `attempt` counts the starts of the job in this run,
+        from 1.
         """
         node = NodeAssignment.read(self.root, job).node
         if node:
             # Without `sinfo`, a lost node is not known as lost, and the job could wait for it for ever. So
-            # after some attempts, any node may take the job.
+            # from some attempt on, any node may take the job.
             if attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo"):
                 return ""
         elif self.nodes:

@@ -71,7 +71,8 @@ class Project:
             raw, root, files, deployed=deployed, is_cluster=is_cluster
         )
         self.config = self.environment.config
-        # Without `rounds`, a time limit (`minutes`) decides how often cells are measured.
+        # On one machine without `rounds`, a time limit (`minutes`) decides how often cells are measured. On a
+        # cluster, load_config() has set `settings.rounds` to the smallest number.
         if is_cluster and self.config.content.get("rounds") is None:
             workflow.print_message(
                 f"`minutes` concern one machine. On a cluster each cell is measured in "

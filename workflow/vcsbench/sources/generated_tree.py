@@ -262,9 +262,9 @@ class GeneratedProject:
         if action == Action.ADD:
             yield from self._new_file()
             return
-        # A hot file is one of those that are edited often. It is drawn for all other actions, because fewer
-        # random numbers would give another history. If it was already changed, nothing happens. Otherwise,
-        # deletions, moves and copies take any file in its place.
+        # A hot file is one of those that are edited often. All other actions draw one, also those that do not
+        # use it: fewer random numbers would give another history. An edit changes it. A deletion, move or
+        # copy takes any file, unless the hot file was already changed: then nothing happens.
         file = self._pick_hot_file()
         if action != Action.EDIT and file not in self._changed_files:
             file = pick(rng, self.files)

@@ -113,9 +113,9 @@ class NodeWriter:
     def _write_files(self, changes: list[TreeChange], branch: bytes, origin: CopyOrigin) -> None:
         """Write the record of each added, changed or renamed file or link.
 
-        The record has the text and the properties only if they change. Example: a rename of `a` to `b`
-        without an edit is `add b`, copied from `a`, without a text. `branch` and `origin` are those of
-        write().
+        The record has the text and the properties only if they change; a link with a new text has both.
+        Example: a rename of `a` to `b` without an edit is `add b`, copied from `a`, without a text. `branch`
+        is the folder of the commit's branch, and `origin` the tree of its first parent.
         """
         # All texts are requested at once: git would take longer to answer one request after another. `blobs`
         # yields the texts in the order of the changes.
@@ -124,6 +124,7 @@ class NodeWriter:
         for change in changes:
             path = self._convert_path(branch, change.path)
             is_renamed = change.source != change.path
+            # A path that is absent in git, or a submodule, has no file in Subversion.
             is_added = is_renamed or change.old_mode in NO_NODE
             action = b"add" if is_added else b"change"
             source = self._source_of(change, origin) if is_renamed else None

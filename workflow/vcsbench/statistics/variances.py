@@ -42,11 +42,11 @@ def sum_variances(variances: Iterable[Variance]) -> Variance:
 def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sum of squared residuals of each cell, and its degrees of freedom: two arrays, one per cell.
 
-    `logs` has a row per cell and a column per round (NaN if missing), `blocks` the number of each cell's
-    block, such as [0, 0, 1]. A residual is the rest of a logarithm without the mean of its cell and the mean
-    of its round in the block (two-way analysis of variance). Example: two cells of a block with the rounds
-    [1, 2] and [5, 6] have residuals of 0, because both rose by 1. The sum divided by its degrees is the
-    variance of a round.
+    `logs` has the logarithms of times: a row per cell, and a column per round (NaN if missing). `blocks` has
+    the number of each cell's block, such as [0, 0, 1]. A residual is what is left of a logarithm without the
+    mean of its cell, and without that of its round in the block (two-way analysis of variance). Example: two
+    cells of a block with the rounds [1, 2] and [5, 6] have residuals of 0, because both rose by 1. The sum
+    divided by its degrees is the variance of one round of this cell.
     """
     # Cells of a block run next to each other in each round. A slow minute of the machine makes all of them
     # slower, and cancels in the ratio of two cells. So a residual must not contain the slow minute either.

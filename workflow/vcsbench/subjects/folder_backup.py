@@ -46,7 +46,8 @@ class FolderBackup:
         for name in sorted(present.keys() - self.states.keys(), reverse=True):
             remove_path(self.folder / name)
         for name, state in self.states.items():
-            # _identity() differs after any change of a file, and after another owner or mode of a folder.
+            # An identity has the whole state of a file, but only the owner and the mode of a folder.
+            # _restore() raises UserError for an entry without a copy.
             if name not in present or _identity(present[name]) != _identity(state):
                 self._restore(name, state)
         if self._read_digest() != self.digest:

@@ -172,7 +172,9 @@ class Tree(FilesystemSubject):
         makers_digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
         folder = f"{name}-{self.store_kind}-{makers_digest}"
 
+        # make_template() adds the path and the sizes to the facts, and returns the record.
         def make_store(path: Path, temporary: Path) -> TreeRecord:
+            # A store may be unable to have some names. Then `tree` is a copy without them, in "carried".
             tree, left_out = self._leave_out_names(Path(source["path"]), temporary / "carried")
             # The settings in the user's home folder would change the store, so the programs get another home.
             home = temporary / "home"

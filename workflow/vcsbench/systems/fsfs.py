@@ -38,9 +38,9 @@ def revision_file(revision: int, size: int) -> str:
 def check_shape(path: Path) -> formats.Shape:
     """Return the shape of a repository on disk, such as its format and youngest revision.
 
-    Raise OSError, ValueError or UserError if its files cannot be read, or if it is not FSFS. ValueError also
-    means that other shards are packed than its file min-unpacked-rev states. A shard is a folder of usually
-    1,000 revisions.
+    Raise ValueError if it is not FSFS, or if other shards are packed than its file min-unpacked-rev states: a
+    shard is a folder of usually 1,000 revisions. Raise OSError, ValueError or UserError if a file cannot be
+    read.
     """
     kind = (path / "db" / "fs-type").read_text().strip()
     if kind != "fsfs":
