@@ -95,10 +95,11 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
         number = words.count_of(len(apart), "copy lies", "copies lie")
         statement = f"lie interleaved only in part, {number} apart"
         verdict = LayoutVerdict.PARTLY
+    same_step = words.size(median(same_step_gaps))
+    other_step = words.size(median(other_step_gaps.values()))
     sentence = (
-        f"{statement}: the same revision or shard of the nearest other copy is "
-        f"{words.size(median(same_step_gaps))} away, another one of the same copy "
-        f"{words.size(median(other_step_gaps.values()))} (medians of {compared_files} sampled files, by FIEMAP)"
+        f"{statement}: the same revision or shard of the nearest other copy is {same_step} away, another one "
+        f"of the same copy {other_step} (medians of {compared_files} sampled files, by FIEMAP)"
     )
     return {"verdict": verdict, "sentence": sentence, "apart": apart}
 
