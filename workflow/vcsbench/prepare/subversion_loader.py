@@ -146,8 +146,8 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     # folder `view`, which has a link to the repository's `db`, and empty folders in place of the others.
     _make_view(repository, view)
     try:
-        # hotcopy and _remove_bogus_dates() run svnadmin. Its error is completed below. `at` shows the revision
-        # that svnadmin's lines name.
+        # hotcopy and _remove_bogus_dates() run svnadmin. Its error is completed below. `at` shows the
+        # revision that svnadmin's lines name.
         with progress.stage("copying the repository", youngest, "revisions") as at:
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
         notes = _disconnect_memcached(copy)
