@@ -139,8 +139,8 @@ def own_repository(
 
     /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. `configured` has the entries of
     the configuration, whose names are taken. `tree` is the folder of the repository to export. With
-    `keeps_git`, a git repository is copied as it is. Raise UserError if there is no repository at the path, if
-    it is not git's but `keeps_git` is set, or if `tree` is given and repositories of its kind have none.
+    `keeps_git`, a git repository is copied as it is. Raise UserError if there is no repository at the path,
+    if it is not git's but `keeps_git` is set, or if `tree` is given and repositories of its kind have none.
     """
     definition = detect(path)
     kind = definition["source"]
