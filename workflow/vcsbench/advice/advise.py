@@ -13,6 +13,7 @@ from vcsbench.advice.candidates import CaseAverages, with_candidates
 from vcsbench.advice.capacity_card import make_capacity_card
 from vcsbench.advice.cards import Advice, Card, RoleAnswer, Situation, fits, make_card
 from vcsbench.advice.decision import Row, WeightedOperation
+from vcsbench.advice.effects import combine_effects
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.situations import compare_choices
 from vcsbench.codes import Result
@@ -204,9 +205,9 @@ def _role_answers(
                 comparative=OF_AMOUNTS,
             )
             answer = card.answer
-            results = {pair.result for case in cases for pair in case.pairs}
-            if Result.DIFFERENT not in results:
-                # All values are equal or undecided, so none is recommended.
+            effect = combine_effects(answer.value, cases, card.start)
+            if answer.value and not effect.gains and not effect.losses:
+                # The value is equal to that from which readers start, or undecided.
                 answer = replace(answer, value="", short="no difference is shown", against="")
             roles.append(RoleAnswer(reader, metric, answer))
     return roles
