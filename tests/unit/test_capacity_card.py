@@ -45,8 +45,8 @@ def test_capacity_card_has_the_number_and_its_interval(rows, effect):
 def test_capacity_card_has_an_answer_for_each_case():
     card = make_capacity_card(QUESTION, [row("2", 3.0), row("2", 1.1, access="svn")], AXES, [], [])
     assert [answer.short for answer in card.candidates] == [
-        "requests over http: twice the latency at 2 clients",
-        "requests over svn: twice the latency at more than 2 clients",
+        "requests over http: the slowest commands take twice as long with 2 clients",
+        "requests over svn: the slowest commands take twice as long with more than 2 clients",
     ]
 
 

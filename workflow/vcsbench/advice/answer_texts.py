@@ -175,16 +175,19 @@ def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) 
     """
     with_start = [case for case in cases if case.compares(context.start)]
     without_start = [case for case in cases if not case.compares(context.start)]
-    clauses = []
+    # Each clause with its effect.
+    clauses: list[tuple[str, CombinedEffect]] = []
     if with_start:
         effect = combine_effects(value, with_start, context.start)
-        clauses.append(_effect_text(effect, context))
+        clauses.append((_effect_text(effect, context), effect))
     if without_start:
         effect = combine_effects(value, without_start, context.reference)
         # combine_effects() compares a value with the slowest other one, instead of with itself.
         other = SLOWEST if value == context.reference else context.label(context.reference)
-        clauses.append(f"against {other}: {_effect_text(effect, context)}")
-    return "; ".join(clauses)
+        clauses.append((f"against {other}: {_effect_text(effect, context)}", effect))
+    # A clause with gains comes first. sort() keeps the order of equal ones.
+    clauses.sort(key=lambda clause: not clause[1].gains)
+    return "; ".join(text for text, _ in clauses)
 
 
 def _name_others(value: str, cases: Sequence[Case], context: AnswerContext) -> str:

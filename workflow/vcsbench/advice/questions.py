@@ -36,8 +36,6 @@ class CardQuestion:
 
     axis: str
     text: str
-    # How its values differ in what they do, "" without such sentences.
-    why: str = ""
     # The values to choose from, () for all.
     values: Sequence[str] = ()
     # The value of the answer "yes", "" if the answer names a value.
@@ -60,6 +58,8 @@ class CardQuestion:
     is_cost: bool = False
     # A latency, "" without one: it asks for the number of clients at which this has doubled.
     doubles: str = ""
+    # How its values differ in what they do, "" without such sentences.
+    why: str = ""
 
     @property
     def short(self) -> str:

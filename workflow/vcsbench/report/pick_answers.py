@@ -41,7 +41,7 @@ EFFECT_TEXTS = {
 HEADINGS = {
     Worth.SLIGHT: "No reason to change",
     Worth.EQUAL: "No reason to change",
-    Worth.KEEP: "No reason to change",
+    Worth.KEEP: "Would be slower",
     Worth.UNDECIDED: "Undecided",
     Worth.TOO_SMALL: "Too small to compare",
 }
