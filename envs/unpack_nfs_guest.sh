@@ -9,12 +9,6 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 packages=(user-mode-linux nfs-common nfs-kernel-server libnfsidmap1 kmod libwrap0)
 folder=.tools/nfs-guest
 
-say() { printf 'unpack_nfs_guest: %s\n' "$*"; }
-die() {
-    say "$@" >&2
-    exit 1
-}
-
 . envs/setup/unpack.sh
 [[ $(uname -m) == x86_64 ]] || die "User Mode Linux runs on x86_64, and this is $(uname -m)"
 check_unpacking apt-get dpkg-deb

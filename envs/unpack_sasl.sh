@@ -8,12 +8,6 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 folder=.tools/sasl
 
-say() { printf 'unpack_sasl: %s\n' "$*"; }
-die() {
-    say "$@" >&2
-    exit 1
-}
-
 . envs/setup/unpack.sh
 check_unpacking apt-get apt-cache dpkg-deb
 unpack_packages sasl2-bin

@@ -10,12 +10,6 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 packages=(openssh-server libnss-wrapper)
 folder=.tools/sshd
 
-say() { printf 'unpack_sshd: %s\n' "$*"; }
-die() {
-    say "$@" >&2
-    exit 1
-}
-
 . envs/setup/unpack.sh
 check_unpacking apt-get apt-cache dpkg-deb
 # Libraries that only sshd needs. Each release has one or both of them.

@@ -1,6 +1,13 @@
 # shellcheck shell=bash disable=SC2154 # sourced by scripts that set folder
-# Fetches Debian packages and unpacks them without installing them. Needs `say` and `die`, and `folder`: the folder
-# below .tools that the caller makes.
+# Fetches Debian packages and unpacks them without installing them. Needs `folder`: the folder below .tools that the
+# caller makes.
+
+# Prints a line that begins with the name of the caller's script.
+say() { printf '%s: %s\n' "$(basename -- "$0" .sh)" "$*"; }
+die() {
+    say "$@" >&2
+    exit 1
+}
 
 # Ends the script if the folder is there already. Its arguments are the programs that the script needs.
 check_unpacking() {
