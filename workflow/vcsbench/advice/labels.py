@@ -68,10 +68,11 @@ def case_label(where: AxisValues, shown: Sequence[str]) -> str:
     details = []
     for axis in shown:
         value = where.get(axis, "")
-        # Readers expect a silent value, such as no password, so no label has it.
-        is_silent = load_vocabulary().value(axis, value).silent
         # The head has the command, the cache and the access already.
-        if value and axis not in HEAD_AXES and not is_silent:
+        if not value or axis in HEAD_AXES:
+            continue
+        # Readers expect a silent value, such as no password, so no label has it.
+        if not load_vocabulary().value(axis, value).silent:
             details.append(value_label(axis, value))
     in_brackets = ", ".join(details)
     if head and in_brackets:
