@@ -9,7 +9,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 folder=.tools/sasl
 
 . envs/setup/unpack.sh
-check_unpacking apt-get apt-cache dpkg-deb
+check_unpacking apt-get dpkg-deb
 unpack_packages sasl2-bin
 # Its libraries are those of the Subversion packages. A program without one of them exits with 127.
 "$parts/root/usr/sbin/saslpasswd2" -v &>"$parts/output" || (($? != 127)) ||

@@ -15,7 +15,11 @@ import pytest
 from project import CONFIG, make_served, needs, needs_root, start_python
 from vcsbench import process_facts, server_user
 from vcsbench.deployment import access_rules, credentials
-from vcsbench.deployment.deployed_server import Deployment, svnserve_configuration
+from vcsbench.deployment.deployed_server import (
+    Deployment,
+    httpd_directives,
+    svnserve_configuration,
+)
 from vcsbench.errors import UserError
 from vcsbench.measure.server import HOST
 from vcsbench.measure.server_kinds import SERVER_KINDS
@@ -33,6 +37,11 @@ WITH_PASSWORD = [
         ("httpd", {"authentication": "basic-bcrypt"}),
         marks=[needs_httpd, needs("htpasswd")],
         id="bcrypt",
+    ),
+    pytest.param(
+        ("httpd", {"authentication": "basic-bcrypt-cached"}),
+        marks=[needs_httpd, needs("htpasswd")],
+        id="cached bcrypt",
     ),
     pytest.param(
         ("httpd", {"authentication": "basic-md5", "is_encrypted": True}),
@@ -340,3 +349,14 @@ def test_secrets_cannot_be_read_by_another_daemon_of_the_servers_user(server, fo
         if (folder / "run" / name).exists():
             done = subprocess.run([*argv, folder / "run" / name], capture_output=True)
             assert done.returncode != 0 and done.stdout == b"", name
+
+
+@pytest.mark.parametrize(
+    ("authentication", "is_cached"), [("basic-bcrypt", False), ("basic-bcrypt-cached", True)]
+)
+def test_httpd_remembers_passwords_only_if_the_kind_says_so(authentication, is_cached):
+    deployment = Deployment(authentication=authentication)
+    lines = "\n".join(httpd_directives(deployment, {"passwords": "/p"}))
+    assert ("AuthBasicProvider socache file" in lines) == is_cached
+    assert ("AuthnCacheSOCache shmcb" in lines) == is_cached
+    assert ("authn_socache" in deployment.modules) == is_cached

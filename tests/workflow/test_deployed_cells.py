@@ -22,7 +22,7 @@ source: A test.
 axes:
   command: [log, export]
   access: [http, https, svn, file]
-  authentication: [none, basic-bcrypt, basic-md5, password, sasl]
+  authentication: [none, basic-bcrypt, basic-bcrypt-cached, basic-md5, password, sasl]
   access_rules: ["0", "10", "1000"]
   path_authz: ["on", short_circuit, "off"]
   keep_alive: ["on", "off"]

@@ -16,7 +16,7 @@ from vcsbench.axis_names import (
     RULES_AXIS,
 )
 from vcsbench.deployment import credentials, hooks
-from vcsbench.deployment.deployed_server import AUTHENTICATION_MODULES, RULES_MODULES
+from vcsbench.deployment.deployed_server import RULES_MODULES, authentication_modules
 from vcsbench.programs import Programs
 from vcsbench.records import Recipe
 
@@ -79,7 +79,7 @@ def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment
     if recipe["access"]["server"] != server:
         return f"{kind} is an authentication of {server}, and the cell has none"
     if server == "httpd":
-        return why_no_module(recipe, AUTHENTICATION_MODULES) or credentials.why_no_hash()
+        return why_no_module(recipe, authentication_modules(kind)) or credentials.why_no_hash()
     if kind == "sasl":
         svnserve = Programs(**recipe["build"]["server"]).find("svnserve")
         # A missing svnserve has a reason of its own.

@@ -76,7 +76,8 @@ def list_tree_folders(svnlook: str, repository: Path, tree: str) -> list[str]:
         name = path.strip("/")
         # The line of a folder ends in a slash, such as `trunk/lib/`. The line of the root has no name.
         is_folder = path.endswith("/") and name != ""
-        # U+FFFD stands for bytes that are not UTF-8, which no rule can name.
+        # A rule cannot name bytes that are not UTF-8, for which U+FFFD stands, nor a path that _UNUSABLE
+        # matches, such as one with a bracket or a colon.
         if is_folder and "\ufffd" not in name and not _UNUSABLE.search(name):
             folders.append(f"/{name}")
     return folders

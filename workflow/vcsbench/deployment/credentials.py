@@ -18,8 +18,10 @@ REALM = "vcsbench"
 PASSWORD_BYTES = 18
 PROGRAM_LIMIT_S = 60.0
 VALID_DAYS = "2"
-# htpasswd's option for each kind of hash. bcrypt has htpasswd's default cost.
-HASHES = {"basic-bcrypt": "-B", "basic-md5": "-m"}
+# Basic authentication with bcrypt hashes, which httpd caches (mod_authn_socache).
+CACHED_BCRYPT = "basic-bcrypt-cached"
+# htpasswd's option for the hash of each kind. bcrypt has htpasswd's default cost.
+HASHES = {"basic-bcrypt": "-B", CACHED_BCRYPT: "-B", "basic-md5": "-m"}
 MECHANISM = "DIGEST-MD5"
 SASL_PROGRAM = "saslpasswd2"
 # Debian and others have it in /usr/sbin, which is not on the PATH of all users. Set-up unpacks it.

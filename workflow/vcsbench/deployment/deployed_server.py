@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcsbench.deployment.credentials import REALM
+from vcsbench.deployment.credentials import CACHED_BCRYPT, REALM
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
@@ -14,6 +14,7 @@ SASL = "sasl"
 # The modules of httpd that settings need, in the order of loading.
 ENCRYPTION_MODULES = ("ssl",)
 AUTHENTICATION_MODULES = ("authn_core", "authn_file", "auth_basic", "authz_user")
+PASSWORD_CACHE_MODULES = ("authn_socache", "socache_shmcb")
 RULES_MODULES = ("authz_svn",)
 
 
@@ -21,7 +22,7 @@ class Deployment(NamedTuple):
     """The settings of a server as it is deployed. The defaults are those of a plain server.
 
     - `is_encrypted`: https, with TLS 1.3 only.
-    - `authentication`: basic-bcrypt, basic-md5, password or sasl; "" for anonymous users.
+    - `authentication`: a kind of credentials.HASHES, password or sasl; "" for anonymous users.
     - `has_rules`: it reads access rules (authz).
     - `path_authz`: on, off or short_circuit; "" for httpd's default.
     - `keep_alive`: on or off; "" for httpd's default.
@@ -42,13 +43,20 @@ class Deployment(NamedTuple):
         if self.is_encrypted:
             names += ENCRYPTION_MODULES
         if self.authentication:
-            names += AUTHENTICATION_MODULES
+            names += authentication_modules(self.authentication)
         if self.has_rules:
             names += RULES_MODULES
         return names
 
 
 NOT_DEPLOYED = Deployment()
+
+
+def authentication_modules(authentication: str) -> tuple[str, ...]:
+    """Return the modules of httpd that a kind of authentication needs, in the order of loading."""
+    if authentication == CACHED_BCRYPT:
+        return (*AUTHENTICATION_MODULES, *PASSWORD_CACHE_MODULES)
+    return AUTHENTICATION_MODULES
 
 
 def deployment_of(recipe: Recipe) -> Deployment:
@@ -73,6 +81,7 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
     if deployment.keep_alive:
         lines.append(f"KeepAlive {deployment.keep_alive.capitalize()}")
     if deployment.is_encrypted:
+        # Only one version of TLS is allowed, so that all runs measure the same one.
         lines += [
             "SSLEngine on",
             "SSLProtocol -all +TLSv1.3",
@@ -80,6 +89,11 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
             f'SSLCertificateKeyFile "{files["key"]}"',
         ]
     location = []
+    is_cached = deployment.authentication == CACHED_BCRYPT
+    if is_cached:
+        lines.append("AuthnCacheSOCache shmcb")
+        # By default, each folder of a URL has an entry of its own, and most requests would find none.
+        location += ["AuthnCacheProvideFor file", "AuthnCacheContext server"]
     if deployment.authentication:
         location += [
             # The plain server allows some HTTP methods only, by a `Require` for all paths. With `And`, that
@@ -87,7 +101,7 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
             "AuthMerging And",
             "AuthType Basic",
             f'AuthName "{REALM}"',
-            "AuthBasicProvider file",
+            f"AuthBasicProvider {'socache file' if is_cached else 'file'}",
             f'AuthUserFile "{files["passwords"]}"',
             "Require valid-user",
         ]

@@ -119,11 +119,13 @@ class LinkedNetworks:
         finally:
             isolation.enter_network(self._client_network)
         stack.callback(os.close, self._server_network)
+        # The relay is a program that passes packets on between two TUN devices.
         if self.shaper == Shaper.RELAY:
             self._open_devices(stack)
         else:
-            # A pair of interfaces (veth) is like a cable: one end is in the client's network, and the other
-            # in the server's. The program ip finds the server's network by the path of our descriptor.
+            # Without it, a pair of interfaces (veth) is like a cable: one end is in the client's network, and
+            # the other in the server's. The program ip finds the server's network by the path of our
+            # descriptor.
             peer = f"/proc/{os.getpid()}/fd/{self._server_network}"
             _run_ip(
                 *("link", "add", "name", INTERFACE, "type", "veth"),
@@ -132,8 +134,8 @@ class LinkedNetworks:
         self._set_up_interface(CLIENT_HOST)
         with self.in_server_network():
             self._set_up_interface(SERVER_HOST)
-        # The kernel may drop the first packets of a new pair of interfaces. The relay, which _shape_exactly()
-        # starts, loses none of its first packets.
+        # The kernel may drop the first packets of a new pair of interfaces. The relay, which only
+        # _shape_exactly() starts, drops none.
         if self.shaper != Shaper.RELAY:
             with self._ends() as (client, server):
                 link_check.wait_for_first_packet(client, server)
@@ -239,7 +241,8 @@ class LinkedNetworks:
         packets are lost.
         """
         delay_ms, rate_mbit = self.link.delay_ms, self.link.rate_mbit
-        # A call of the kernel sends this number of packets. A line that loses packets would lose all of them.
+        # One call of the kernel sends this number of packets. The kernel may handle them as one large packet,
+        # so a line with loss would lose all of them at once. On such a line, each call sends one packet.
         sent_at_once = link_check.MERGED if self.link.merges_packets else 1
         for attempt in range(ATTEMPTS):
             # Other programs may have disturbed the measurement, or the correction of the delay before it. So
@@ -295,13 +298,13 @@ def why_no_link(link: Link) -> str:
     for program in ("ip", "tc"):
         if not shutil.which(program):
             return f"{program} is not installed (Debian: iproute2)"
-    # try_pair() makes two networks, in a child process that ends with them.
+    # is_allowed() lets a child process make two networks by try_pair(), and is False after an error.
     if not isolation.is_allowed(try_pair):
         return (
             "client and server may not have networks of their own here (root may, outside of most "
             "containers)"
         )
-    # None: nothing on this machine can delay or lose packets.
+    # None: nothing on this machine can delay or lose packets. TUN is the device file that the relay opens.
     if choose_shaper(link) is None:
         return (
             f"this kernel has no netem (its module sch_netem), and the relay that takes its place needs "

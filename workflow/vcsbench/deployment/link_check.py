@@ -101,6 +101,7 @@ def measure_round_trip_ms(
         end.settimeout(LOST_AFTER_S)
     times_ms: list[float] = []
     lost_in_succession = 0
+    # With a high priority, this thread does not wait for a processor.
     with _before_other_programs():
         # One more than `count`: the first round trip does not count, see below.
         for number in range(count + 1):
@@ -165,6 +166,7 @@ def measure_rate_mbit(
     # long: the queue would be empty in between.
     sender.setsockopt(SOL_UDP, UDP_SEGMENT, DATAGRAM_BYTES)
     rates = []
+    # With a high priority, this thread sends a train without gaps.
     with _before_other_programs():
         # The content of the packets has the number of their train, because some may arrive late.
         for number in range(TRAINS):
@@ -198,13 +200,13 @@ def _receive_train(receiver: socket.socket, datagram: bytes, packets: int) -> fl
             break
         # A packet of an earlier train may be late.
         if data == datagram:
-            # The only message next to the data is (level, type, time of arrival).
+            # `ancillary` has one message: the option's level and type, and the time of arrival.
             seconds, nanoseconds = TIMESPEC.unpack(ancillary[0][2])
             arrivals_ns.append(seconds * 1_000_000_000 + nanoseconds)
     if len(arrivals_ns) <= packets / 2:
         raise _lost_error(len(arrivals_ns), packets)
     # The time runs from the first arrival. Packets that arrive at this moment were on the line before, so
-    # only later ones count. A lost packet takes no time on the line.
+    # only later ones count. A lost packet takes no time on the line, so it does not change the rate.
     later = [at for at in arrivals_ns if at > arrivals_ns[0]]
     duration_s = (arrivals_ns[-1] - arrivals_ns[0]) / 1e9
     if not duration_s:
