@@ -12,7 +12,7 @@ from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision
 from vcsbench.advice.advise import AdviceSettings, advise, describe_counts
-from vcsbench.advice.answer_texts import pair_text
+from vcsbench.advice.answer_texts import NO_DIFFERENCE, pair_text
 from vcsbench.advice.candidates import with_candidates
 from vcsbench.advice.cards import make_card
 from vcsbench.advice.decision import WeightedOperation, find_cases
@@ -21,6 +21,7 @@ from vcsbench.advice.labels import range_of_factors
 from vcsbench.advice.questions import CardQuestion, read_questions
 from vcsbench.advice.rules import find_rule
 from vcsbench.advice.server_actions import settings_cost
+from vcsbench.advice.steps import plan_steps
 from vcsbench.codes import AnswerKind, WhyNoBest
 from vcsbench.evidence.flags import FLAGS
 from vcsbench.statistics.comparisons import Limits, classify_call
@@ -528,3 +529,20 @@ def test_less_work_leaves_out_comparisons_of_several_hosts():
     (sentence,) = describe_counts([(definition, [of])], 10)
     assert sentence.startswith("f7: 2.0x fewer") and "cases" not in sentence
     assert describe_counts([(definition, [{**of, "withheld": "hosts-differ"}])], 10) == []
+
+
+def test_answer_without_a_difference_from_the_start_recommends_nothing():
+    question = CardQuestion("format", "Which?", start=["f7"])
+    made = card(row(1.0), row(0.5, candidate="f8"), question=question)
+    assert (made.answer.short, made.answer.value) == (NO_DIFFERENCE, "")
+    assert made.answer.effect == "of 1 cases 1 equal"
+    # f6 wins over f8, from which nobody starts here.
+    assert card(row(1.0), row(0.5, candidate="f8")).answer.value == "f6"
+    assert plan_steps([made], {}, 1.1).steps == []
+
+
+def test_answer_of_bounded_comparisons_only_is_nearly_equal():
+    made = card(row(1.05, call="bounded"))
+    assert (made.answer.kind, made.answer.short) == (AnswerKind.UNDECIDED, "nearly equal")
+    both = card(row(1.05, call="bounded"), row(1.3, call="undecided", cache="hot-os"))
+    assert both.answer.short == "undecided"

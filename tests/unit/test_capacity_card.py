@@ -25,14 +25,17 @@ def row(readers, factor, **where):
 @pytest.mark.parametrize(
     ("rows", "effect"),
     [
-        ([row("2", 1.2), row("4", 2.4)], "requests: 4 clients (2.4x that of 1 client; 95 %: 4)"),
+        (
+            [row("2", 1.2), row("4", 2.4)],
+            "many clients: 4 clients (2.4x that of 1 client; 95 %: 4)",
+        ),
         (
             [row("2", 1.9), row("4", 2.1), row("8", 3.0)],
-            "requests: 4 clients (2.1x that of 1 client; 95 %: 2 to 8)",
+            "many clients: 4 clients (2.1x that of 1 client; 95 %: 2 to 8)",
         ),
         (
             [row("2", 1.1), row("4", 1.5)],
-            "requests: more than 4 clients (1.50x that of 1 client at 4; 95 %: over 4)",
+            "many clients: more than 4 clients (1.50x that of 1 client at 4; 95 %: over 4)",
         ),
     ],
 )
@@ -45,8 +48,8 @@ def test_capacity_card_has_the_number_and_its_interval(rows, effect):
 def test_capacity_card_has_an_answer_for_each_case():
     card = make_capacity_card(QUESTION, [row("2", 3.0), row("2", 1.1, access="svn")], AXES, [], [])
     assert [answer.short for answer in card.candidates] == [
-        "requests over http: the slowest commands take twice as long with 2 clients",
-        "requests over svn: the slowest commands take twice as long with more than 2 clients",
+        "many clients over http: 3.0x as long with 2 clients as with 1 client",
+        "many clients over svn: 1.10x as long with 2 clients as with 1 client",
     ]
 
 

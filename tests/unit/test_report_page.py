@@ -555,7 +555,11 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     times = {"elapsed_s": 0.1, "user_s": 0.01, "system_s": 0.0, "server_cpu_s": 0.0}
     fixed = {"fixed_cost_s": 0.06, "fixed_share": 0.6, "delayed_acks": "1", **times}
     runs = [{**run, **fixed} for run in results.measurements]
-    page = describe_page(replace(results, measurements=runs))
+    # Invalid runs do not count.
+    invalid = [
+        {**run, "elapsed_s": 1.0, "delayed_acks": "3", "flags": "server-idle"} for run in runs
+    ]
+    page = describe_page(replace(results, measurements=[*runs, *invalid, *invalid]))
     (table,) = (table for table in page.quality if table.title == "Fixed cost")
     assert page.facts.cells == 2 and len(table.rows) == 2
     assert {row[1:] for row in table.rows} == {("0.020 s", "0.040 s", "0.060 s", "60 %")}

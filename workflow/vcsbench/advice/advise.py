@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,7 +13,6 @@ from vcsbench.advice.candidates import CaseAverages, with_candidates
 from vcsbench.advice.capacity_card import make_capacity_card
 from vcsbench.advice.cards import Advice, Card, RoleAnswer, Situation, fits, make_card
 from vcsbench.advice.decision import Row, WeightedOperation
-from vcsbench.advice.effects import combine_effects
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.situations import compare_choices
 from vcsbench.codes import Result
@@ -72,8 +71,8 @@ def advise(
     results = _Results(frame[frame[DEFAULT_METRIC].notna()], tables, grid, failures)
     # A row for each cell, host and round, with the mean time of its runs.
     rounds = by_round(results.frame, axes, MEAN)
+    # How much equal cells differ, by the name of a metric. It gives the errors of ratios of these times.
     noise_of_metric = noise_by_metric(results.frame, axes, settings.block, rounds)
-    # The errors of ratios of these times.
     noise = noise_of_metric(DEFAULT_METRIC)
     # A question with `aggregate`, such as the question about builds, has one answer over all cells. In a
     # study with only such questions, a reader chooses nothing for a single situation.
@@ -96,8 +95,8 @@ def _cards(
 ) -> list[Card]:
     """Return a card for each question of a study that has anything to show, in the study's order.
 
-    `rounds` has a row for each cell, host and round (by_round). `noise` has the errors of ratios of the times
-    in these rows.
+    `results` has the tables, the grid and the failures of the study. `rounds` has a row for each cell, host
+    and round (by_round). `noise` has the errors of ratios of the times in these rows.
     """
     axes = list(settings.order)
     cards = []
@@ -111,7 +110,8 @@ def _cards(
             card = _value_card(question, settings, results)
             # A question with one measured value has no cases: there is nothing to choose.
             has_content = bool(card.cases or card.withheld or card.missing)
-            # This adds an answer over all cells for each candidate, such as a build.
+            # This adds an answer over all cells for each candidate, such as a build. It needs the mean of the
+            # ratio baseline / candidate over cases (CaseAverages.mean).
             if question.aggregate:
                 averages = CaseAverages(rounds, question.axis, axes, settings.block, noise)
                 card = with_candidates(card, averages.mean)
@@ -127,12 +127,12 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
     measured value is compared with the others here. Only cells that the question asks about count.
     """
     axis, axes = question.axis, list(settings.order)
-    # If the study has no such table, one is made here.
-    tables = _comparing_tables(results.tables, axis) or _make_comparison(
-        axis, settings, results.frame
-    )
+    tables = _comparing_tables(results.tables, axis)
+    if not tables:
+        tables = _make_comparison(axis, settings, results.frame)
     rows = _rows_of_question(question, tables)
-    # `question.values` are the values to choose from, () for all.
+    # `question.values` are the values to choose from, () for all. `withheld` are the comparisons of measured
+    # cells that have no result, such as those of two machines.
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
     # What selects the cells of the question, such as {"access": "http", "format": ["f6", "f7"]}.
     where = dict(question.where)
@@ -146,8 +146,10 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
         cases,
         min_effect_pct=settings.limits.min_effect_pct,
         workload=settings.workload,
+        # The values that no table compares, because their cells were skipped or failed.
         missing=decision.missing_values(axis, cases, grid, results.failures),
         withheld=withheld,
+        # The answers by other metrics, such as that by the server's CPU time for a busy server.
         roles=_role_answers(question, settings, results.tables),
     )
 
@@ -184,8 +186,9 @@ def _role_answers(
 ) -> list[RoleAnswer]:
     """Return the answers to a question by other metrics than the elapsed time, in the study's order.
 
-    The elapsed time is what one client waits for. On a busy server, the server's CPU time counts more, and
-    over a slow network, the bytes. A metric that no table compares is left out.
+    The elapsed time is what one client waits for. A reader in another role needs another metric: on a busy
+    server, the server's CPU time counts more, and over a slow network, the bytes. A metric that no table
+    compares is left out.
     """
     axes = list(settings.order)
     roles = []
@@ -195,21 +198,18 @@ def _role_answers(
         rows = _rows_of_question(question, tables_of_metric)
         # The second result, the comparisons without a ratio, is for the card of the elapsed time only.
         cases, _ = decision.find_cases(question.axis, rows, axes, question.values)
-        if cases:
-            card = make_card(
-                question,
-                _choose_reference(question, tables_of_metric),
-                axes,
-                cases,
-                min_effect_pct=settings.limits.min_effect_pct,
-                comparative=OF_AMOUNTS,
-            )
-            answer = card.answer
-            effect = combine_effects(answer.value, cases, card.start)
-            if answer.value and not effect.gains and not effect.losses:
-                # The value is equal to that from which readers start, or undecided.
-                answer = replace(answer, value="", short="no difference is shown", against="")
-            roles.append(RoleAnswer(reader, metric, answer))
+        if not cases:
+            continue
+        card = make_card(
+            question,
+            _choose_reference(question, tables_of_metric),
+            axes,
+            cases,
+            min_effect_pct=settings.limits.min_effect_pct,
+            # The words are "less" and "more" instead of "faster" and "slower".
+            comparative=OF_AMOUNTS,
+        )
+        roles.append(RoleAnswer(reader, metric, card.answer))
     return roles
 
 
@@ -229,7 +229,8 @@ def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -
     """Return a list of one table, which compares the first measured value of an axis with the others.
 
     The study's order decides which value is the first. Return [] with fewer than two measured values. A table
-    is a pair of its definition and its rows.
+    is a pair of its definition and its rows. `frame` has a row for each run. Of the settings, `block` has the
+    axes whose equal values make cells run next to each other, and `limits` the margin of a difference.
     """
     measured = set(frame[axis])
     values = [value for value in settings.order[axis] if value in measured]
@@ -262,9 +263,9 @@ def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]
 
     Exact metrics are counts of work, such as reads: they do not depend on the speed of the machine. Example:
     `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.` A candidate that does less work than
-    the baseline in some cases and more in others gives two sentences.
+    the baseline in some cases and more in others gives two sentences. A table is a pair of its definition and
+    its rows. Differences below `min_effect_pct` per cent do not count.
     """
-    # A case with a smaller factor counts for neither side.
     smallest_factor = 1 + min_effect_pct / 100
     sentences = []
     for definition, rows in tables:
@@ -272,7 +273,7 @@ def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]
         if not metric.exact:
             continue
         baseline = labels.value_label(compare["axis"], compare["baseline"])
-        # By candidate: the ratio baseline / candidate in each case.
+        # By candidate: the ratio baseline / candidate in each case with a difference, or shown to be equal.
         for value, ratios in _decided_ratios(rows).items():
             candidate = labels.value_label(compare["axis"], value)
             less = [ratio for ratio in ratios if ratio >= smallest_factor]

@@ -7,7 +7,13 @@ from typing import NamedTuple
 
 from vcsbench.advice import labels
 from vcsbench.advice.decision import ROUNDING, Case, Pair
-from vcsbench.advice.effects import ChangeEffect, CombinedEffect, combine_effects
+from vcsbench.advice.effects import (
+    CaseEffect,
+    ChangeEffect,
+    CombinedEffect,
+    combine_effects,
+    effect_in_case,
+)
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.rules import Rule, find_rule
 from vcsbench.codes import AnswerKind, Result
@@ -21,6 +27,7 @@ LESS_CLIENT_WORK = "over svn, its client does less work"
 LOWER_CASE_NAMES = ("http", "svn", "git")
 # What a value is compared with if readers may have it already.
 SLOWEST = "the slowest other"
+NO_DIFFERENCE = "no difference is shown"
 # Readers do not finish longer sentences.
 MAX_WORDS = 25
 # The answers of questions without a comparison.
@@ -104,7 +111,7 @@ def answer_without_choice(
     if kind in NO_DECISION:
         text = NO_DECISION[kind]
     elif kind == AnswerKind.EQUAL:
-        # A case may also be undecided.
+        # Other cases are undecided: they show nothing about the reader's value (any value if that is "").
         equal_cases = [case for case in cases if case.decides(context.current)]
         text = f"within {context.min_effect_pct:g} %{in_cases(len(equal_cases), len(cases))}"
     else:
@@ -117,6 +124,9 @@ def answer_without_choice(
             reasons[undecided_text(pair)] += 1
         reason, number = reasons.most_common(1)[0]
         text = reason + in_cases(number, len(cases))
+        nearly_equal = texts.RESULTS[Result.BOUNDED]
+        if all(pair.result == Result.BOUNDED for case in cases for pair in case.pairs):
+            return Answer(kind, value, nearly_equal, sentence=_sentence(text), effect=text)
     return Answer(kind, value, short=str(kind), sentence=_sentence(text), effect=text)
 
 
@@ -128,32 +138,45 @@ def answer_with_choice(
     `kind` is VALUE or DEPENDS. Examples of sentences: `Choose f7: cold log 2.0x faster (of 4 cases ...).`,
     `Choose f7 for cold log, f6 for export; f7 if you must choose one: ...`, and for a reader who has f7 `You
     have f7: keep it if you change only this.`
+
+    The gain is over `context.current`, the reader's value, if a change from it is recommended. Otherwise it
+    is over `context.start`, the value from which most readers start. That is `context.reference`, the
+    baseline of the tables, unless the question names another one.
     """
     # "" if the reader's value is unknown.
     current = context.current
-    # The gain is over the reader's value if a change from it is recommended, otherwise over the value to
-    # start from.
-    against = context.start if current in ("", value) else current
-    effect = combine_effects(value, cases, against)
-    if current and not effect.gains:
-        # `value` is faster than the reader's value in no case. So the reader's value replaces it.
-        value = current
+    is_change = current not in ("", value)
+    chosen = value
+    against = current if is_change else context.start
+    effect = combine_effects(chosen, cases, against)
+    if is_change and not effect.gains:
+        # `value` is faster than the reader's value in no case. So the reader's value is chosen.
+        chosen = current
         against = context.start
-        effect = combine_effects(value, cases, against)
+        effect = combine_effects(chosen, cases, against)
     # combine_effects() compares a value with the slowest other one, instead of with itself.
-    compared = _name_others(value, cases, context) if against == value else context.label(against)
+    compared = _name_others(chosen, cases, context) if against == chosen else context.label(against)
     if kind == AnswerKind.DEPENDS:
-        text = _choice_that_depends(value, cases, effect, context)
+        text = _choice_that_depends(chosen, cases, effect, context)
         sentence = f"Choose {text}."
-        return Answer(kind, value, str(kind), sentence, effect=text, against=compared)
+        return Answer(kind, chosen, str(kind), sentence, effect=text, against=compared)
+
+    effects = [_effect_from_start(chosen, case, context) for case in cases]
+    if not current and all(each.gain is None and each.loss is None for each in effects):
+        # Nothing shows that the choice matters, so no value is recommended.
+        counts = Counter(each.effect for each in effects)
+        named = ", ".join(f"{number} {names}" for names, number in counts.items())
+        text = f"of {len(cases)} cases {named}"
+        return Answer(kind, "", NO_DIFFERENCE, _sentence(f"{NO_DIFFERENCE}: {text}"), effect=text)
 
     if against == context.start and context.start != context.reference:
-        # Some cases may not compare this start. They get a clause of their own.
-        text = _text_from_start(value, cases, context)
+        # Tables compare all values with the reference. Cases that do not compare the start get a clause of
+        # their own.
+        text = _text_from_start(chosen, cases, context)
     else:
         text = _effect_text(effect, context)
-    label = context.label(value)
-    if current == value:
+    label = context.label(chosen)
+    if chosen == current:
         sentence = f"You have {label}: keep it if you change only this."
     elif context.has_workload:
         sentence = f"For your workload choose {label}: {text}."
@@ -161,17 +184,24 @@ def answer_with_choice(
         sentence = f"Choose {label}: {text}."
     if context.question.yes_value:
         # A question such as "Pack the repository?" has the answer yes or no.
-        short = "yes" if value == context.question.yes_value else "no"
+        short = "yes" if chosen == context.question.yes_value else "no"
     else:
         short = label
-    return Answer(kind, value, short, sentence, effect=text, against=compared)
+    return Answer(kind, chosen, short, sentence, effect=text, against=compared)
+
+
+def _effect_from_start(value: str, case: Case, context: AnswerContext) -> CaseEffect:
+    """Return the effect over `context.start`, or over the reference if the case does not compare that."""
+    against = context.start if case.compares(context.start) else context.reference
+    return effect_in_case(value, case, against)
 
 
 def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
-    """Return the effect of a value over `context.start`, the value to start from, such as many packs.
+    """Return the effect of choosing `value` for a reader who has `context.start`, such as many packs.
 
-    Cases that do not compare the start have a clause on the effect over the reference: `clone 2.5x faster;
-    against one pack: log 8.6x faster`.
+    Tables compare all values with `context.reference`, such as one pack, but only some cases with the start.
+    The other cases have a clause on the effect over the reference: `clone 2.5x faster; against one pack: log
+    8.6x faster`.
     """
     with_start = [case for case in cases if case.compares(context.start)]
     without_start = [case for case in cases if not case.compares(context.start)]
@@ -182,7 +212,7 @@ def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) 
         clauses.append((_effect_text(effect, context), effect))
     if without_start:
         effect = combine_effects(value, without_start, context.reference)
-        # combine_effects() compares a value with the slowest other one, instead of with itself.
+        # If the reference itself is chosen, combine_effects() compares it with the slowest other value.
         other = SLOWEST if value == context.reference else context.label(context.reference)
         clauses.append((f"against {other}: {_effect_text(effect, context)}", effect))
     # A clause with gains comes first. sort() keeps the order of equal ones.
@@ -199,26 +229,34 @@ def _name_others(value: str, cases: Sequence[Case], context: AnswerContext) -> s
 def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     """Return the answer that names the cost of each value against the reference, and recommends none.
 
-    Example: `https: warm export 1.3x slower, warm log equal.`, in short `up to 1.3x slower`. Only cases count
-    in which a comparison of the reference is decided (Case.decides). There must be one.
+    Example: the sentence `https: warm export 1.3x slower, warm log equal.`, the same without its full stop as
+    `effect`, and in short `up to 1.3x slower`. Only cases count in which a comparison of the reference is
+    decided (Case.decides). There must be one.
     """
     margin = 1 + context.min_effect_pct / 100
     clauses = []
     # The times of all values as multiples of the reference's. Its own multiple is 1.
     all_factors = [1.0]
-    for value, groups in _cost_factors(cases, context.reference).items():
+    # By value and kind of case, the cases with such a multiple: {"https": {"warm export": [(case, 1.3)]}}.
+    factors_by_value = _cost_factors(cases, context.reference)
+    for value, factors_by_group in factors_by_value.items():
         parts = []
-        # A member of a group, such as `warm export`, is a case with the factor of the value in it.
-        for group, members in groups.items():
-            parts.append(f"{group} {_cost_text(members, margin)}".strip())
-            all_factors += [factor for _, factor in members]
+        for group, case_factors in factors_by_group.items():
+            parts.append(f"{group} {_cost_text(case_factors, margin)}".strip())
+            all_factors += [factor for _, factor in case_factors]
         clauses.append(f"{context.label(value)}: {', '.join(parts)}")
     largest = max(all_factors)
+    # A multiple that differs from 1 by rounding only is no cost.
     short = f"up to {labels.factor(largest)} slower" if largest > 1 + ROUNDING else "no cost"
     text = "; ".join(clauses) + _count_uncertain(cases, context.reference)
-    sentence = _sentence(text)
-    against = context.label(context.reference)
-    return Answer(AnswerKind.COST, "", short, sentence, effect=text, against=against)
+    return Answer(
+        AnswerKind.COST,
+        value="",
+        short=short,
+        sentence=_sentence(text),
+        effect=text,
+        against=context.label(context.reference),
+    )
 
 
 def _count_uncertain(cases: Sequence[Case], reference: str) -> str:
@@ -255,24 +293,25 @@ def _cost_factors(
     return factors
 
 
-def _cost_text(members: Sequence[labels.CaseFactor], margin: float) -> str:
+def _cost_text(case_factors: Sequence[labels.CaseFactor], margin: float) -> str:
     """Return the times of a value against the reference: `1.2x to 1.3x slower`, `equal`, `1.1x faster`.
 
-    If an axis explains a range (by `margin`, such as 1.1), the ranges of its values have brackets: `(no
-    access rules 2.0x, 10 access rules 9x) slower`. A factor of `members` is the value's time as a multiple of
-    the reference's.
+    `case_factors` has for each case the values of its axes, and the value's time as a multiple of the
+    reference's. If the factors for the values of one axis are more than about two margins apart (`margin` is
+    such as 1.1), each of these values is named with its own range: `(no access rules 2.0x, 10 access rules
+    9x) slower`.
     """
-    # Both have factors above 1: of the time, or of the speed.
-    slower = [(where, factor) for where, factor in members if factor > 1 + ROUNDING]
-    faster = [(where, 1 / factor) for where, factor in members if factor < 1 - ROUNDING]
+    # A time of 0.5 is printed as `2.0x faster`. So the factors of both lists are above 1.
+    slower = [(where, factor) for where, factor in case_factors if factor > 1 + ROUNDING]
+    faster = [(where, 1 / factor) for where, factor in case_factors if factor < 1 - ROUNDING]
     parts = []
     for changed, word in ((slower, "slower"), (faster, "faster")):
         if changed:
             ranges = labels.explained_ranges(changed, margin)
             text = f"({', '.join(ranges)})" if len(ranges) > 1 else ranges[0]
             text += f" {word}"
-            if len(changed) < len(members):
-                text += f" in {len(changed)} of {len(members)}"
+            if len(changed) < len(case_factors):
+                text += f" in {len(changed)} of {len(case_factors)}"
             parts.append(text)
     return " and ".join(parts) or "equal"
 
@@ -280,8 +319,8 @@ def _cost_text(members: Sequence[labels.CaseFactor], margin: float) -> str:
 def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
     """Return `cold log 2.0x faster, export 1.3x slower (of 4 cases 3 faster, 1 slower)`.
 
-    A single case needs no numbers of cases in brackets. Without a gain, and without a loss from the margin
-    on, return only the numbers: `of 4 cases 0 faster, 0 slower, 4 undecided`.
+    A single case needs no numbers of cases in brackets. Without a gain, and with losses below the margin
+    only, return the numbers alone: `of 4 cases 0 faster, 0 slower, 4 undecided`.
     """
     margin = 1 + context.min_effect_pct / 100
     # Gains below the margin are named if there are no larger ones. Losses below the margin are only counted.
@@ -318,12 +357,13 @@ def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) ->
     """Return `cold log 2.4x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster` for several groups.
 
     `gains` has factors by group (kind of case), in the order of CombinedEffect: {"cold log": [2.4], "export":
-    [1.2], "update": [1.9]}. The first group is named, and all other groups share one range. The note `(sure
-    but small)` is on the range at the end.
+    [1.2], "update": [1.9]}. The first group is named, and all other groups share one range. A text has the
+    note `(sure but small)` once at most: at its end, if all gains of the last range are small.
     """
     better, min_effect_pct = context.comparative.better, context.min_effect_pct
     first_group, *other_groups = gains.keys()
     first_range = labels.range_of_factors(gains[first_group])
+    # Cells without a command and a state of caches are in the group "".
     first_text = f"{first_group} {first_range}".strip()
     if not other_groups:
         return f"{first_text} {better}{labels.slight_note(gains[first_group], min_effect_pct)}"
@@ -341,8 +381,8 @@ def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) ->
 def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
     """Return `cold log 1.2x to 1.5x slower`, or `at most 1.5x slower` for losses in several groups.
 
-    `losses` has factors by group (kind of case): {"cold log": [1.2, 1.5]}. Small losses have the note `(sure
-    but small)`. Return `slower in no case measured` without a loss.
+    `losses` has factors by group (kind of case): {"cold log": [1.2, 1.5]}. If all of them are small, the text
+    has the note `(sure but small)`. Return `slower in no case measured` without a loss.
     """
     worse = context.comparative.worse
     if not losses:
@@ -388,7 +428,9 @@ def _choice_that_depends(
     single_choice = (
         f"{context.label(value)} if you must choose one: {losses}, up to {gain} {better}"
     )
+    # A case that shows nothing about a value counts as if it had the time of the reference.
     rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))
+    # The rule must be short enough for a sentence with `single_choice`.
     rule_text = _rule_text(rule, value, context, later_text=single_choice)
     text = f"{rule_text}; {single_choice}" if rule_text else single_choice
     # Only a decided comparison of the reader's current value shows the effect of a change from this value.
@@ -402,10 +444,10 @@ def _choice_that_depends(
 def _rule_text(rule: Rule, value: str, context: AnswerContext, later_text: str) -> str:
     """Return the text of a rule: `f7 for cold log, f6 for export`, or `f6 for export, otherwise f7`.
 
-    `rule` has the groups of cases of each value: {"f7": ["cold log"], "f6": ["export"]}. The second text
-    names only the exceptions from `value`, the choice for all cases (here f7). It is used if the first text
-    and `later_text`, which follows it, have more than MAX_WORDS words. Return "" without a rule, or if the
-    second text is too long, too.
+    `rule` has the groups of cases of each value: {"f7": ["cold log"], "f6": ["export"]}. The complete text is
+    returned if it has at most MAX_WORDS words together with `later_text`, which follows it. Otherwise, it is
+    the shorter text, which names only the exceptions from `value`, the choice for all cases (here f7). Return
+    "" without a rule, or if the shorter text is too long, too.
     """
     if not rule:
         return ""
@@ -433,28 +475,31 @@ def undecided_text(pair: Pair) -> str:
     return texts.RESULTS[pair.result]
 
 
-def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool = False) -> str:
-    """Return the outcome of a pair from its faster side: `f6 1.3x faster`, or `equal`.
+def pair_text(
+    axis: str,
+    pair: Pair,
+    min_effect_pct: float,
+    of_open: bool = False,
+    names_candidate: bool = True,
+) -> str:
+    """Return the outcome of a pair for its candidate: `f7 1.3x slower`, or `equal`.
 
-    With `of_candidate`, it is the outcome of the candidate: `f7 1.3x slower`, or `wide interval (f7 2.0 %
-    slower)`. If start-up hides a part of the difference: `f6 at least 1.2x faster`. `axis` is the compared
-    axis, whose labels name the values. A difference below `min_effect_pct` has a note.
+    `of_open` is True if a pair that is open, without a difference, gets its measured change as well: `wide
+    interval (f7 2.0 % slower)`. If start-up hides a part of a difference: `f7 at least 1.2x slower`. `axis`
+    is the compared axis, whose labels name the values. A difference below `min_effect_pct` has a note.
+    Without `names_candidate`, a difference has no name: `1.3x slower`.
     """
     candidate = labels.value_label(axis, pair.candidate)
     if pair.call not in DIFFERENCES:
         outcome = pair_outcome(pair)
-        if not of_candidate:
-            return outcome
-        return f"{outcome} ({candidate} {labels.change(pair.ratio)})"
+        return f"{outcome} ({candidate} {labels.change(pair.ratio)})" if of_open else outcome
     note = labels.slight_note([pair.ratio], min_effect_pct)
-    # baseline / candidate: above 1, the candidate is faster. Start-up is part of both times, so the times
-    # without it differ by a larger factor (is_at_least). The end of the interval nearer to 1 is certain.
+    # A ratio is baseline / candidate. If start-up is a large part of both times, the work itself differs by
+    # a larger, unknown factor (is_at_least). Only the end of the interval nearer to 1 is then certain.
     ratio = pair.near_end if pair.is_at_least else pair.ratio
     at_least = "at least " if pair.is_at_least else ""
-    if of_candidate:
-        return f"{candidate} {at_least}{labels.change(ratio)}{note}"
-    winner = candidate if pair.ratio >= 1 else labels.value_label(axis, pair.baseline)
-    return f"{winner} {at_least}{labels.factor(labels.at_least_1(ratio))} faster{note}"
+    name = f"{candidate} " if names_candidate else ""
+    return f"{name}{at_least}{labels.change(ratio)}{note}"
 
 
 def pair_outcome(pair: Pair) -> str:

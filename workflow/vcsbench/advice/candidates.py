@@ -47,11 +47,12 @@ class Candidate:
 
 
 def with_candidates(card: Card, mean: Mean) -> Card:
-    """Return the card with an answer for each candidate but noise checks. The first one is also the card's.
+    """Return the card with an answer for each candidate, such as a build, in its field `candidates`.
 
-    The new `lines` are sentences on noise checks and on values without measurements, and the card's `notes`.
-    Without an answer, the card's is `No other build was compared.` (noise checks only), or `No result was
-    compared.`
+    The first answer is also that of the card. A noise check, a candidate with the binaries of the baseline,
+    gets no answer: any difference is noise. If no candidate has an answer, the card has the answer `No other
+    build was compared.` (noise checks only), or `No result was compared.` The new `lines` are sentences on
+    noise checks and on values without measurements, and the card's `notes`.
     """
     candidates = _group_by_candidate(card.cases, mean)
     checks = [candidate for candidate in candidates if candidate.is_noise_check]
@@ -59,8 +60,9 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     lines: list[str] = []
     for check in checks:
         lines += _describe_noise_check(check, others)
-    # sentence() takes the label of a value. The label of a build is its name.
-    lines += [missing.sentence(missing.value) for missing in card.missing]
+    for missing in card.missing:
+        # The label of a build is its name, which is the value itself.
+        lines.append(missing.sentence(label=missing.value))
     # Pages print `lines` and then `notes`. The notes move to `lines`, so that they are printed once.
     lines += card.notes
     answers = [_answer(candidate, card.min_effect_pct) for candidate in others]
@@ -69,8 +71,8 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     else:
         short = "no other build" if checks else "no result"
         sentence = f"{short.capitalize()} was compared."
-        # Nothing was found equal. But with NOT_MEASURED, the terminal would print only the question, and a
-        # page would list the card last, although it may have the result of a noise check.
+        # No kind fits. With NOT_MEASURED, the terminal would print only the question, and a page would list
+        # the card last, although it may have the result of a noise check. EQUAL has neither effect.
         answer = Answer(AnswerKind.EQUAL, short=short, sentence=sentence, effect=sentence)
     return replace(card, notes=[], lines=lines, candidates=answers, answer=answer)
 
@@ -98,8 +100,8 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     """
     pairs, total = candidate.pairs, len(candidate.pairs)
     ratios = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT]
-    # The outcomes of the other pairs, with their numbers: {"equal": 2, "wide interval": 1}. An outcome that
-    # `head` names is removed, so that the remarks below do not repeat it.
+    # The outcomes of the other pairs, with their numbers: {"equal": 2, "wide interval": 1}. Each branch below
+    # removes those that its `head` names, so that the remarks do not repeat them.
     outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
     of_all = f" of {total}" if total > 1 else ""
     if ratios:
@@ -176,6 +178,7 @@ def _describe_noise_check(check: Candidate, others: Sequence[Candidate]) -> list
     summary = f"{differ} of {len(check.pairs)} differ"
     if undecided:
         summary += f", {undecided} undecided"
+    # `average` is the mean ratio baseline / check over all cells.
     average_text = _average_text(check.average)
     if average_text:
         summary += f"; {average_text}"
@@ -199,6 +202,7 @@ def _compare_with_noise(candidate: Candidate, noise: Estimate) -> str:
     # A mean ratio is NaN after too few rounds.
     if not (math.isfinite(largest_noise) and math.isfinite(size)):
         return ""
+    # labels.factor() returns `1.2x` for 1.2, and `2.0 %` for 1.02.
     subject = f"The average difference of {candidate.name} ({labels.factor(size)})"
     same_build = f"that of the same build (at most {labels.factor(largest_noise)})"
     # The interval of the candidate must also show a difference, and not only the mean.
@@ -225,8 +229,9 @@ class CaseAverages:
         """Return the geometric mean of the ratios baseline / candidate over cases, with its interval.
 
         `sides` are the baseline and the candidate. `wheres` has the values of the other axes of each case.
-        Return NO_ESTIMATE (NaN) if no round has both sides, if there are several hosts, or if a block has
-        fewer than three rounds with all its cases. The cells of a block run next to each other in a round.
+        Cases with equal values of the axes `self.block` are a block: their cells run next to each other in
+        each round. Return NO_ESTIMATE (NaN) if no round has both sides, if there are several hosts, or if a
+        block has fewer than three rounds with all its cases.
         """
         ratios = self._ratios_by_round(wheres, sides)
         # Hosts differ in speed, so an average over several of them would describe none of them.
@@ -273,11 +278,14 @@ class CaseAverages:
             cell_pairs.append(((*before, candidate, *after), (*before, baseline, *after)))
         # One mean for each round. fsum() does not depend on the order of the cases.
         means = logs.apply(math.fsum, axis=1) / len(cell_pairs)
-        return self.noise.with_error(ratio_interval(means, len(cell_pairs)), cell_pairs)
+        # The estimate stores the number of cases that each mean averages, because more cases have less noise.
+        estimate = ratio_interval(means, averaged=len(cell_pairs))
+        return self.noise.with_error(estimate, cell_pairs)
 
 
 def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:
-    """Return the geometric mean of blocks' mean ratios, each weighted by its number of cases (`averaged`)."""
+    """Return the geometric mean of blocks' mean ratios, each weighted by its number of cases."""
+    # `averaged` is the number of cases that the ratio of a block averages.
     case_count = math.fsum(block.averaged for block in blocks)
     log_sum = math.fsum(block.averaged * math.log(block.value) for block in blocks)
     # Blocks run at different times, so their errors are independent. The variance of the mean is then the sum

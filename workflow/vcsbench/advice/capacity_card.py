@@ -20,18 +20,19 @@ def make_capacity_card(
     grid: Sequence[Row],
     failures: Sequence[Row],
 ) -> Card:
-    """Return the card with an answer for each case, such as http and svn.
+    """Return the card with an answer for each case, such as http and svn (`candidates`).
 
     `rows` compare numbers of clients (the axis `question.axis`) by the metric `question.doubles`, a latency.
-    `axes` are the study's. `grid` and `failures` have the reasons why numbers were not measured. Example of
-    an answer: `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`. Of the measured numbers,
-    8 is the smallest one with at least twice the latency of 1 client.
+    `axes` are the study's. `grid` has a row for each cell, with the reason `skip` if it was skipped, and
+    `failures` a row with a `reason` for each failed round. Example of an answer: `requests over http: 8
+    clients (2.4x that of 1 client; 95 %: 4 to 8)`. Of the measured numbers, 8 is the smallest one with at
+    least twice the latency of 1 client. Without any compared number, the card has sentences why (`lines`).
     """
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
     if not capacities:
-        # The lines have the reasons why no number of clients was compared. []: there are no compared cases.
         lines = []
+        # []: there are no compared cases.
         for missing in decision.missing_values(question.axis, [], grid, failures):
             lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
         answer = Answer(AnswerKind.NOT_MEASURED, short=str(AnswerKind.NOT_MEASURED))
@@ -39,40 +40,38 @@ def make_capacity_card(
     answers = [_answer(capacity, shown) for capacity in capacities]
     # The number of clients, mostly 1, with which all other numbers are compared.
     reference = str(capacities[0].fewest)
-    # `candidates` has an answer for each case, and `answer` is the first of them.
     return Card(question, reference, shown, cases=[], answer=answers[0], candidates=answers)
 
 
 def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
     """Return the answer of a case: the number of clients at which the latency has doubled.
 
-    The text has the latency there as a multiple of the latency of the fewest clients, such as `2.4x`. `shown`
-    are the axes that distinguish the cases. An end of the 95 % interval that no measured number reached is
-    `over 8`, with 8 as the largest measured number.
+    The text has the latency there as a multiple of the latency of the fewest clients, such as `2.4x`. If no
+    measured number doubles the latency, it is the multiple of the largest number. `shown` are the axes that
+    distinguish the cases. An end of the 95 % interval that no measured number reached is `over 8`, with 8 as
+    the largest measured number.
     """
-    # Such as `1 client`.
-    fewest = count_of(capacity.fewest, "client")
-    if capacity.number is None:
-        # Even the largest measured number of clients (`most`) has less than twice the latency.
-        factor = labels.times(capacity.factors[capacity.most])
-        short = f"more than {count_of(capacity.most, 'client')}"
-        text = f"{factor} that of {fewest} at {capacity.most}"
-    else:
-        factor = labels.times(capacity.factors[capacity.number])
-        short = count_of(capacity.number, "client")
-        text = f"{factor} that of {fewest}"
+    # Even the largest measured number of clients (`most`) may have less than twice the latency.
+    number = capacity.number or capacity.most
+    clients, fewest = count_of(number, "client"), count_of(capacity.fewest, "client")
+    factor = labels.times(capacity.factors[number])
+    # An end of the interval is None if no measured number has reached it.
     beyond = f"over {capacity.most}"
     low, high = str(capacity.low or beyond), str(capacity.high or beyond)
     interval = low if low == high else f"{low} to {high}"
+    uncertainty = "" if low == high else f" (95 % interval: {interval})"
     head = labels.case_label(capacity.where, shown)
+    # `2.4x that of 1 client` is the latency with `clients`. If it has not doubled there, the text has `at 8`.
+    reached, place = (clients, "") if capacity.number else (f"more than {clients}", f" at {number}")
     # A capacity recommends no value, so its kind is that of a question about costs.
     return Answer(
         AnswerKind.COST,
-        short=f"{head}: the slowest commands take twice as long with {short}",
+        short=f"{head}: {factor} as long with {clients} as with {fewest}",
         sentence=(
-            f"The slowest 5 % of the commands take {text}. With 95 % certainty, their time doubles at "
-            f"{interval} clients. A client sends one command after another without a pause, and shares the "
-            f"processors of this machine with the server. So a server of its own carries many more users."
+            f"This is the time of the slowest 5 % of the commands. It is at least twice as long from "
+            f"{reached} on{uncertainty}. A client sends one command after another without a pause, and "
+            f"shares the processors of this machine with the server. So this is no number of users, who "
+            f"wait between commands."
         ),
-        effect=f"{head}: {short} ({text}; 95 %: {interval})",
+        effect=f"{head}: {reached} ({factor} that of {fewest}{place}; 95 %: {interval})",
     )

@@ -121,10 +121,12 @@ class Card:
             if cases:
                 kind = AnswerKind.UNDECIDED
             elif self.is_withheld(picks):
+                # Its cells were measured, but cannot be compared, such as those of two machines.
                 kind = AnswerKind.NOT_COMPARED
         context = AnswerContext(
             question=self.question,
             reference=self.reference,
+            # Gains are over this value if `current` is unknown.
             start=self.start,
             current=current,
             min_effect_pct=self.min_effect_pct,
@@ -148,20 +150,23 @@ class Card:
     def _recommend(self, cases: Sequence[Case], current: str) -> tuple[AnswerKind, str]:
         """Return the kind of the answer and the value to choose.
 
-        A case decides a value if a comparison shows that the value differs from another one, or is equal to
-        it. The kind is NOT_MEASURED if no case decides the value `current`. With `current` "", all cases
-        count. For a cost, a case must also decide the reference.
+        `current` is the reader's value, "" if it is unknown. A case decides a value if a comparison shows
+        that the value differs from another one, or is equal to it. Only cases that decide the reader's value
+        count (all cases if it is ""), and for a cost those of them that also decide the reference. Without
+        any such case, the kind is NOT_MEASURED.
         """
-        # Only a case that decides the current value shows how much slower that value is.
-        deciding = [case for case in cases if not current or case.decides(current)]
+        deciding = list(cases)
+        # Other cases do not show how much slower the reader's value is.
+        if current:
+            deciding = [case for case in deciding if case.decides(current)]
         # A cost is the time of a value against that of the reference.
         if self.question.is_cost:
             deciding = [case for case in deciding if case.decides(self.reference)]
         limits = Limits(self.min_effect_pct)
         kind, value = decision.recommend(deciding, self.reference, limits)
-        # DEPENDS without a rule, such as "f7 for cold logs": other values win in single cases only. No reader
-        # can choose by single cases, and the next session may decide other ones. So one value is recommended,
-        # and the text of the answer names these cases.
+        # DEPENDS means that another value is better in some cases. A reader can follow a rule for kinds of
+        # cases, such as "f7 for cold logs". Without a rule, these are single cases, and the next session may
+        # decide other ones. So one value is recommended, and the text of the answer names these cases.
         if kind == AnswerKind.DEPENDS and not find_rule(cases, value, self.reference, limits):
             return AnswerKind.VALUE, value
         return kind, value
@@ -171,7 +176,8 @@ class Card:
 
         Commands of svnbench, such as null-log, do no work for a user. Their cases are left out in two
         situations: the question is about the access, or there are cases of other commands, but none of these
-        cases decides the current value.
+        cases decides the current value. A case decides it if a comparison shows that it is slower or faster
+        than another value, or equal.
         """
         fitting = [
             case for case in self.cases if fits(case.where, picks) and case.compares(current)
@@ -275,13 +281,15 @@ def make_card(
 
     `reference` is the value that stays if nothing is changed. `axes` are the study's. Differences below
     `min_effect_pct` per cent are no reason to change. The operations of `workload` have weights, by which
-    `cases` count. `missing` are values without measurements, `withheld` comparisons without a result.
-    `roles` are the answers by other metrics than the elapsed time. `comparative` has the words for a better
-    and a worse value, such as faster and slower.
+    `cases` count. `missing` are values without measurements. `withheld` are comparisons of measured cells
+    without a result, such as those of two machines. `roles` are the answers by other metrics, such as that by
+    the server's CPU time for a busy server. `comparative` has the words for a better and a worse value, such
+    as faster and slower.
     """
     card = Card(
         question=question,
         reference=reference,
+        # Texts name the cases by their values of these axes.
         shown=distinguishing_axes(axes, [case.where for case in cases]),
         cases=_weigh_cases(cases, workload),
         min_effect_pct=min_effect_pct,

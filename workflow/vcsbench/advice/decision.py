@@ -73,6 +73,7 @@ class Pair:
     @classmethod
     def of_row(cls, row: ComparisonRow) -> "Pair":
         """Return the comparison of a row with a ratio. Without a call (after one round), it is undecided."""
+        # A card is stored as JSON, which has no NaN. So _known_or_0() turns an unknown number into 0.
         return cls(
             baseline=row.baseline,
             candidate=row.candidate,
@@ -173,7 +174,8 @@ class Case:
         # adds at least one value, as long as one can be added. So as many passes as comparisons suffice.
         for _ in decided:
             for pair in decided:
-                # The logarithm of the baseline's time / the candidate's time: 0 if the two are equal.
+                # The logarithm of the baseline's time / the candidate's time: 0 if the two are equal. If only
+                # `at least 1.2x` is certain, because start-up hides the rest, the proven ratio is 1.2.
                 log_ratio = math.log(pair.proven_ratio)
                 if pair.baseline in logs and pair.candidate not in logs:
                     logs[pair.candidate] = logs[pair.baseline] - log_ratio
@@ -203,20 +205,21 @@ class Case:
     def assumed_loss(self, value: str, reference: str) -> float:
         """Return the loss of a value, or an assumption if no decided comparison shows it.
 
-        `reference` is the value that stays if the user changes nothing.
+        A loss is the time of a value divided by the best time of the case: 1 for the best value, 1.5 for one
+        that takes half as long again. `reference` is the value that stays if the user changes nothing.
         """
         if value in self.losses:
             return self.losses[value]
         # A time that is mostly start-up counts neither for nor against a value.
         if value in self.mostly_start_up:
             return 1.0
-        # A bounded comparison shows how large a difference can be, such as 14 %. The worst is assumed.
+        # A bounded comparison shows how large a loss can be, such as 1.14. The largest one is assumed.
         bounded = [pair for pair in self.pairs if pair.result == Result.BOUNDED]
         bounds = [pair.largest_loss(value) for pair in bounded if value in pair.sides]
         if bounds:
             return max(bounds)
-        # A value without a comparison here, or with undecided ones only, counts as the reference. Without a
-        # loss of the reference, it counts as the best.
+        # Nothing is known of a value without a comparison here, or with undecided ones only. So it gets the
+        # loss of the reference, which is 1 if that is unknown, too.
         return self.losses.get(reference, 1.0)
 
 
@@ -296,7 +299,8 @@ def find_cases(
         where = {name: row.where.get(name, "") for name in axes if name != axis}
         if row.has_ratio:
             pairs = pairs_by_case[tuple(where.items())]
-            # The first row counts, if several tables have the same comparison.
+            # Several tables may have the same comparison. It counts once, and the first table is as good as
+            # any.
             pairs.setdefault((row.baseline, row.candidate), Pair.of_row(row))
         else:
             # A row with neither a ratio nor a code is of cells without a common round.
@@ -306,7 +310,8 @@ def find_cases(
                 withheld.append(comparison)
     cases = []
     for items, pairs in pairs_by_case.items():
-        # A value in several pairs has the seconds of the first one: others may have other common rounds.
+        # The seconds of a value differ between its pairs, which may have other common rounds. A reader needs
+        # one number, and gets that of the first pair.
         times = _first_times(pairs.values())
         cases.append(Case(dict(items), tuple(pairs.values()), times))
     return cases, withheld
@@ -330,6 +335,7 @@ def missing_values(
     be measured (`skip`, "" if it is). `failures` has a row for each failed round, with `cell` and `reason`.
     """
     compared = {side for case in cases for pair in case.pairs for side in pair.sides}
+    # A cell that failed in several rounds has the reason of the last one.
     failure_by_cell = {row["cell"]: str(row["reason"]) for row in failures}
     # By value, how many of its cells have each reason: {"f8": {"svnadmin is too old": 4}}.
     reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -349,9 +355,11 @@ def missing_values(
 def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
     """Return the kind of the answer to a question, and the value to choose, "" if nothing is decided.
 
-    `reference` is the value that stays if the user changes nothing. The answer is DEPENDS if the value is
-    shown to lose more than the margin of `limits` (such as 1.1) in some case. The value is then for users who
-    must choose one for all cases.
+    The loss of a value in a case is its time divided by the best time there. `Case.losses` has the losses
+    that decided comparisons show. Without one, a loss is assumed from the other comparisons of the case
+    (Case.assumed_loss). `reference` is the value that stays if the user changes nothing. The answer is
+    DEPENDS if the value is shown to lose more than the margin of `limits` (such as 1.1) in some case. The
+    value is then for users who must choose one for all cases.
     """
     if not cases:
         return AnswerKind.NOT_MEASURED, ""
@@ -363,15 +371,14 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]
     # A workload states how much each case matters, so that gains can make up for losses. The best value then
-    # has the smallest mean loss.
+    # has the smallest mean loss over all cases, with assumed losses in those that do not decide it.
     if any(case.weight for case in cases):
         means = {
             value: _mean_log_loss(value, cases, reference) for value in decided_values(decided)
         }
         return AnswerKind.VALUE, min(means, key=lambda value: means[value])
     best = best_value(cases, reference, limits)
-    # `losses` has only losses that were shown. An assumed loss in a case is no reason to choose another value
-    # there.
+    # An assumed loss is no reason to choose another value in its case. So only shown losses count here.
     shown_losses = [case.losses[best] for case in decided if best in case.losses]
     if max(shown_losses, default=1.0) <= limits.margin + ROUNDING:
         return AnswerKind.VALUE, best
@@ -393,11 +400,13 @@ def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     """
     worst_losses = {}
     for value in decided_values(cases):
+        # In a case that shows nothing about a value, the value has the loss of the reference (assumed_loss).
         worst_losses[value] = max(case.assumed_loss(value, reference) for case in cases)
     smallest = min(worst_losses.values())
     tied = [value for value, loss in worst_losses.items() if loss < smallest * limits.margin]
     means = {value: _mean_log_loss(value, cases, reference) for value in tied}
-    # In logarithms: the mean loss of the reference is at most the smallest mean loss times the margin.
+    # `means` are logarithms, so `+` stands for a product: the mean loss of the reference is at most the
+    # smallest mean loss times the margin.
     if reference in tied and means[reference] <= min(means.values()) + math.log(limits.margin):
         return reference
     return min(tied, key=lambda value: means[value])

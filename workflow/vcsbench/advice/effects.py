@@ -49,20 +49,22 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     """Return the effect of a value in a case: its gain over the value `against`, its loss to the best one.
 
     Gain and loss are factors above 1, or None. If `against` is the value itself, the gain is that over the
-    slowest other value. Example with the times f6 3 s, f7 1.5 s and f8 1 s: f7 against f6 is FASTER, with the
-    gain 2.0 and the loss 1.5.
+    slowest other value. The effect is FASTER with a gain, otherwise SLOWER with a loss. Example with the
+    times f6 3 s, f7 1.5 s and f8 1 s: f7 against f6 is FASTER, with the gain 2.0 and the loss 1.5.
     """
     # `losses` has the time of each decided value as a multiple of the best one: {"f6": 3, "f7": 1.5, ...}.
     if value not in case.losses:
-        # A case that is decided decides other values only.
-        effect = ChangeEffect.NOT_COMPARED if case.is_decided else _why_undecided(case)
-        return CaseEffect(effect)
+        if case.is_decided:
+            # The comparisons of other values are decided.
+            return CaseEffect(ChangeEffect.NOT_COMPARED)
+        return CaseEffect(_why_undecided(case))
     loss = case.losses[value] if case.losses[value] > 1 + ROUNDING else None
     # At most 1 if the value is not faster than `against`; None if the case does not decide `against`.
     gain = _gain_over(against, value, case)
     if gain is not None and gain > 1 + ROUNDING:
         return CaseEffect(ChangeEffect.FASTER, gain, loss)
-    # Whoever chooses this value loses time against the best one, even if the case does not decide `against`.
+    # Whoever chooses this value loses time, because another value is the best one. This is certain even if
+    # the case does not decide `against`.
     if loss is not None:
         return CaseEffect(ChangeEffect.SLOWER, loss=loss)
     # The value is the best one, and no faster than `against`.
@@ -106,15 +108,17 @@ class CombinedEffect:
 def combine_effects(value: str, cases: Sequence[Case], against: str) -> CombinedEffect:
     """Return the effect of a value over cases, compared with the value `against` (effect_in_case).
 
-    The gains and losses in cases are collected by group, such as `cold log`: {"cold log": [2.4, 6.9]}. Groups
-    are in the order of their places (below), and of their largest factors for equal places.
+    If `against` is `value` itself, the value is compared with the slowest other one. The gains and losses in
+    cases are collected by group, such as `cold log`: {"cold log": [2.4, 6.9]}. Groups are in the order of
+    their places (below), and of their largest factors for equal places.
     """
     gains: defaultdict[str, list[float]] = defaultdict(list)
     losses: defaultdict[str, list[float]] = defaultdict(list)
     # The number of cases with each effect.
     counts: Counter[ChangeEffect] = Counter()
-    # By group: 0 for a group that comes first in texts, 1 for a later one, and 2 for the last ones. All users
-    # wait for a server, few of them run commands in its repository, and none runs svnbench.
+    # The place of each group in texts: 0 for commands with an access, such as http, because all users wait
+    # for a server; 1 for commands without one, such as a dump, which few users run; 2 for commands of
+    # svnbench, which nobody runs. If no case has an access, 0 is for all commands but those of svnbench.
     places: dict[str, int] = {}
     has_servers = any(case.where.get(ACCESS_AXIS) for case in cases)
     for case in cases:

@@ -49,12 +49,15 @@ def value_label(axis: str, value: str) -> str:
     return value
 
 
-def case_label(where: AxisValues, shown: Sequence[str]) -> str:
-    """Return the label of a case with its values of the axes `shown`, and always with command and cache.
+def case_label(where: AxisValues, shown: Sequence[str], names_cache: bool = True) -> str:
+    """Return the label of a case with its values of the axes `shown`, and always with its command.
 
-    Examples: `export over svn, OS cache warm (f7, packed)`, `cold log`, and `all cases` without any value.
+    The state of the caches is part of the label, too, unless `names_cache` is False. Examples: `export over
+    svn, OS cache warm (f7, packed)`, `cold log`, and `all cases` without any value.
     """
     cache, access = where.get(CACHE_AXIS, ""), where.get(ACCESS_AXIS, "")
+    if not names_cache:
+        cache = ""
     # The words of the command, such as `cold log over svn`.
     command_words = []
     if cache_state(cache).is_cold:
@@ -63,6 +66,7 @@ def case_label(where: AxisValues, shown: Sequence[str]) -> str:
         command_words.append(value_label(COMMAND_AXIS, where[COMMAND_AXIS]))
     if access and ACCESS_AXIS in shown:
         command_words.append(f"over {access}")
+    # _warmth() is such as `OS cache warm`, and "" for a cold state, which `cold` names already.
     head_parts = [" ".join(command_words), _warmth(cache, access)]
     head = ", ".join(part for part in head_parts if part)
     details = []
@@ -72,8 +76,9 @@ def case_label(where: AxisValues, shown: Sequence[str]) -> str:
         if not value or axis in HEAD_AXES:
             continue
         # Readers expect a silent value, such as no password, so no label has it.
-        if not load_vocabulary().value(axis, value).silent:
-            details.append(value_label(axis, value))
+        value_words = load_vocabulary().value(axis, value)
+        if not value_words.silent:
+            details.append(value_words.short or value_label(axis, value))
     in_brackets = ", ".join(details)
     if head and in_brackets:
         return f"{head} ({in_brackets})"
@@ -161,8 +166,10 @@ def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
         factors_by_value: defaultdict[str, list[float]] = defaultdict(list)
         for where, ratio in members:
             factors_by_value[where.get(axis, "")].append(ratio)
+        # More than MAX_PARTS (3) ranges would be too long for a text.
         has_few_values = 1 < len(factors_by_value) <= MAX_PARTS
         if has_few_values and _are_apart(factors_by_value, margin):
+            # An earlier axis that differed together with this one would have explained the range itself.
             names = _name_values(axis, axes[number + 1 :], members)
             return [
                 f"{names[value]} {range_of_factors(factors)}"
@@ -182,9 +189,10 @@ def _name_values(
     wheres = [where for where, _ in members]
     names = {where.get(axis, ""): value_label(axis, where.get(axis, "")) for where in wheres}
     for other in other_axes:
+        # The different pairs of values, such as ("http", "loopback").
         pairs = {(where.get(axis, ""), where.get(other, "")) for where in wheres}
         other_values = {other_value for _, other_value in pairs}
-        # Each value of one axis is together with a single value of the other one.
+        # If there are as many pairs as values of each axis, each value is in one pair only.
         differs_together = len(pairs) == len(names) == len(other_values)
         if differs_together and "" not in other_values:
             return {

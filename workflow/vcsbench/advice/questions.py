@@ -106,12 +106,15 @@ def read_questions(
                 actions=actions,
                 # A question with `doubles` is about capacity. Its answers do not depend on a reader's picks.
                 aggregate=definition.get("aggregate", "doubles" in definition),
+                # Other metrics, with those for whom they count: {"server_cpu_s": "a busy server"}.
                 next_to=definition.get("next_to", {}),
                 how_to_measure=how_to_measure,
                 name=name,
+                # The values that readers may have: gains are over the first of them that is measured.
                 start=list(definition.get("start", ())),
                 where=definition.get("where", {}),
                 is_cost=is_cost,
+                # A latency: the answer is the number of clients at which it has doubled.
                 doubles=definition.get("doubles", ""),
             )
         )

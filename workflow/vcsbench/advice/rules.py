@@ -22,8 +22,8 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
     """Return groups of cases by the value to choose in them: `{"f7": ["cold log"], "f6": ["export"]}`.
 
     `best` is the value to choose if it must be one for all cases, here f7. `reference` is the value that
-    stays if the user changes nothing. A value must win by more than the margin in `limits`. Return {} if no
-    way to group the cases gives a rule (_rule_of_groups).
+    stays if the user changes nothing. Groups give a rule if another value wins by more than the margin in
+    `limits` in some of them, and `best` in the others (_rule_of_groups). Return {} if no grouping does.
     """
     # `group_of` returns the name of a case's group, such as `cold log`, from the values of the case. The
     # first function that gives a rule is used, because it is the simplest.
@@ -66,8 +66,9 @@ def _rule_of_groups(
     """Return the names of groups by the value to choose in them, `best` first.
 
     Example: `{"f7": ["cold log"], "f6": ["export"]}`, for the best value f7. `groups` has the cases of each
-    group by its name. Return {} if `best` is chosen in all groups, or in none, or if another value would do
-    for all cases.
+    group by its name. `reference` is the value that stays if the user changes nothing: a case that shows
+    nothing about a value counts as the reference. `limits` has the margin. Return {} if `best` is chosen in
+    all groups, or in none, or if another value would do for all cases.
     """
     rule: dict[str, list[str]] = {best: []}
     for name, cases in groups.items():

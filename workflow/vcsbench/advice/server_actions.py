@@ -54,7 +54,8 @@ def setting_steps(server: str, settings: str) -> list[ActionStep]:
 
     `settings` is svnserve's command line, or the directives of httpd, one a line. Example: `svnserve -d -r
     ROOT --threads --compression 0` gives a step with `svnserve -d -r ROOT --threads`, and a step with
-    `--compression 0`, which only a fast network needs. The last step of httpd is a restart.
+    `--compression 0`, which only a fast network needs. The `note` of a step is the place where to enter it.
+    An optional setting has the reason in front of it. The last step of httpd is a restart.
     """
     # By optional setting, why not everybody needs it: {"--compression 0": "Optional, for a fast ..."}.
     # An optional setting has a step of its own, so that a reader can leave it out.
@@ -94,15 +95,20 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16 GiB; svnserve 1 GiB. With a cache of 256 MiB in
     each process: httpd 4 GiB; svnserve 256 MiB. One restart (httpd: graceful; ...).`
     """
+    # cache_bytes() returns the sizes that the text of a server sets, [] for the default.
     if not any(cache_bytes(server, text) for server, text in settings_by_server.items()):
         return RESTART_COST
-    # The cache of each server, and the texts about its memory: as configured, and with a smaller cache.
-    sizes, parts, smaller_parts = [], [], []
+    # The cache of each server in bytes.
+    sizes = []
+    # The memory of each server in words: as configured, and with SMALLER_CACHE.
+    parts, smaller_parts = [], []
     # In alphabetical order, httpd comes first, which takes most.
     for server, text in sorted(settings_by_server.items()):
+        # A text may set the size twice. The largest one is the most that the server can take.
         size = max(cache_bytes(server, text), default=DEFAULT_CACHE)
         sizes.append(size)
-        # httpd has several processes, each with a cache of its own. svnserve is one process.
+        # httpd has 16 processes (PROCESSES is their text), each with a cache of its own. svnserve is one
+        # process.
         if server == "httpd":
             processes = HTTPD_PROCESSES
             total = f"{PROCESSES} x {_format_memory(size)} = {_format_memory(processes * size)}"

@@ -34,7 +34,7 @@ def compare_choices(
     """
     # A command with `work: unchecked` does other work by design. Its time shows nothing about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
-    # By cell, such as ("log", "f7", "cold"), the rows of its rounds.
+    # All mappings below are by cell, such as ("log", "f7", "cold"). This one has the rows of its rounds.
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
     values_by_cell = {cell: _values_of_choice(cell, axes, where) for cell in cells}
     # All rows of a cell have the same text in `work`: the different works of all its rounds.
@@ -46,15 +46,16 @@ def compare_choices(
     for cell, values in values_by_cell.items():
         if cell not in alike:
             other_work.append((values, _difference(cell, works, alike)))
-    logs = _logs_by_round({cell: rounds for cell, rounds in cells.items() if cell in alike})
+    # The logarithms of the times of each cell with two or more rounds.
+    log_times = _logs_by_round({cell: rounds for cell, rounds in cells.items() if cell in alike})
 
-    why = _why_no_best(rows, cells, alike, logs)
+    why = _why_no_best(rows, cells, alike, log_times)
     if why:
         return Situation(where, why=why, other_work=other_work)
-    # The share of start-up in a cell's time, by its last round. Its other rounds have the same share, unless
-    # each round is a series of cold and warm runs, and those of one state are invalid in some round.
-    shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in logs}
-    choices = _rank_choices(logs, shares, values_by_cell, noise, limits)
+    # The share of start-up in a cell's time. The rounds of a cell have the same share, so the last one will
+    # do. (Only a series of cold and warm runs may have another share, after invalid runs.)
+    shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in log_times}
+    choices = _rank_choices(log_times, shares, values_by_cell, noise, limits)
     # choices[0] is the fastest. If start-up alone can explain why all others are slower, none is best.
     if all(choice.call == Call.TOO_SMALL for choice in choices[1:]):
         return Situation(where, why=WhyNoBest.TOO_SMALL, other_work=other_work)
@@ -62,24 +63,28 @@ def compare_choices(
 
 
 def _why_no_best(
-    rows: pd.DataFrame, cells: Collection[Cell], alike: Collection[Cell], logs: Mapping[Cell, Logs]
+    rows: pd.DataFrame,
+    cells: Collection[Cell],
+    alike: Collection[Cell],
+    compared: Collection[Cell],
 ) -> WhyNoBest | None:
     """Return why the cells of a situation cannot be compared, None if two or more can.
 
-    `rows` has the rounds of all `cells`, with their hosts. `alike` are the cells with the most frequent work,
-    and `logs` has the cells of `alike` with two or more rounds.
+    `rows` has the rounds of all `cells`, with their hosts. `alike` are the cells with the most frequent work.
+    There are none if two works are equally frequent, or if no work is known. `compared` are the cells of
+    `alike` with two or more rounds.
     """
-    # The order matters: cells with other work may leave only one choice. Then the other work is the reason.
     if rows["host"].nunique() > 1:
         return WhyNoBest.SEVERAL_HOSTS
-    if len(cells) > 1 and not alike:
+    if cells and not alike:
         return WhyNoBest.OTHER_WORK
-    if alike and not logs:
+    if alike and not compared:
         return WhyNoBest.FEW_ROUNDS
-    if len(logs) < 2:
-        has_other_work = len(alike) < len(cells)
-        return WhyNoBest.OTHER_WORK if has_other_work else WhyNoBest.ONE_CHOICE
-    return None
+    if len(compared) >= 2:
+        return None
+    # Cells with other work would be further choices. So their work is the reason, if there are any.
+    has_other_work = len(alike) < len(cells)
+    return WhyNoBest.OTHER_WORK if has_other_work else WhyNoBest.ONE_CHOICE
 
 
 def _values_of_choice(cell: Cell, axes: Sequence[str], where: AxisValues) -> dict[str, str]:
@@ -89,7 +94,7 @@ def _values_of_choice(cell: Cell, axes: Sequence[str], where: AxisValues) -> dic
 
 
 def _rank_choices(
-    logs: Mapping[Cell, Logs],
+    log_times: Mapping[Cell, Logs],
     shares: Mapping[Cell, float],
     values_by_cell: Mapping[Cell, AxisValues],
     noise: Noise,
@@ -97,25 +102,29 @@ def _rank_choices(
 ) -> list[Choice]:
     """Return the choices, the fastest one first, with their calls (outcomes) against the fastest one.
 
-    Each ratio is other / best, the reverse of baseline / candidate elsewhere: above 1, the other cell is
-    slower. `logs` has two cells or more, each with ln(seconds) by the number of a round. `shares` has the
-    share of start-up in the time of each cell, NaN if it is unknown.
+    `log_times` has two cells or more, each with ln(seconds) by the number of a round. `shares` has the share
+    of start-up in the time of each cell, NaN if it is unknown. `values_by_cell` has the values that a reader
+    chooses with each cell.
     """
-    means = _common_means(logs)
+    means = _common_means(log_times)
     # Cells with equal means are sorted by their values, so that the order is always the same.
     best, *others = sorted(means, key=lambda cell: (means[cell], cell))
+    logs_of_best = log_times[best]
+    # The ratios other / best: above 1, the other cell is slower. They are averaged over the rounds that both
+    # cells have. Their errors contain the noise that the study shows for these two cells.
     ratios = []
     for cell in others:
-        # The logarithm of the ratio in each round (n) that both cells have.
-        log_ratios = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
+        logs = log_times[cell]
+        log_ratios = [logs[number] - log for number, log in logs_of_best.items() if number in logs]
         ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
-    # Many comparisons find some differences by chance, so call_ratios() corrects for their number. A ratio
-    # above 1 is called SLOWER, and one below 1 FASTER. Below 1 is possible: `best` is the fastest over the
-    # common rounds of all cells, and the pair may have more rounds.
+    # Many comparisons find some differences by chance, so call_ratios() corrects for their number. SLOWER is
+    # the call of a ratio above 1, and FASTER of one below. That is possible: `best` is the fastest over the
+    # common rounds of all cells, but a ratio may be over more rounds.
     calls = call_ratios(ratios, noise.has_duplicates, (Call.SLOWER, Call.FASTER), limits)
     choices = [Choice(values_by_cell[best], seconds=math.exp(means[best]), call=Call.EQUAL)]
     for cell, ratio, call in zip(others, ratios, calls, strict=True):
-        # The cell is certainly slower by this factor. If the interval reaches below 1, it may be no slower.
+        # The cell takes at least this many times as long. If the interval reaches below 1, it may take as
+        # long as the best one: 1.
         least_factor = max(ratio.low, 1.0)
         start_up = StartUpShares(fast=shares[best], slow=shares[cell], least_factor=least_factor)
         if start_up_explains(start_up, is_difference=call == Call.SLOWER):

@@ -155,7 +155,8 @@ def plan_steps(
     no step, and for an axis with a step a change that gains more than the step, but has a condition.
     """
     steps: list[ValueChange] = []
-    # The reader's values before the steps, and after each selection of the steps.
+    # The reader's values without a step, with each selection of the steps, and last with all of them: a
+    # reader may leave out any step (_states_after).
     states = [picks]
     while True:
         # A step can make another change better or worse. So the changes of all other axes are judged again
@@ -174,14 +175,28 @@ def plan_steps(
         states = _states_after(picks, steps)
     # These are the changes of the cards without a step. Each list begins with the best change.
     others = [changes[0] for changes in changes_by_card if changes]
-    # A step has no condition. Another value of its axis may gain more on a condition, such as a stop of
-    # commits.
+    others += _better_on_condition(steps, picks, margin, workload)
+    return StepPlan(steps, sorted(others, key=_rank), states)
+
+
+def _better_on_condition(
+    steps: Sequence[ValueChange],
+    picks: AxisValues,
+    margin: float,
+    workload: Sequence[WeightedOperation],
+) -> list[ValueChange]:
+    """Return for each step the change of its axis that gains more, but has a condition, if there is one.
+
+    A step has no condition. A better change may have one, such as a stop of commits. It would replace the
+    step, so it is judged by the reader's values before all steps (`picks`), and not after this step.
+    """
+    replacements = []
     for step in steps:
         for change in _changes_of(step.card, [picks], margin, workload):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
-                others.append(replace(change, instead=step))
+                replacements.append(replace(change, instead=step))
                 break
-    return StepPlan(steps, sorted(others, key=_rank), states)
+    return replacements
 
 
 def _states_after(picks: AxisValues, steps: Sequence[ValueChange]) -> list[AxisValues]:
@@ -219,6 +234,7 @@ def _next_step(
                 # The changes of a card are sorted, the best first. So no later one is better.
                 break
     by_gain = sorted(possible, key=lambda change: change.gain, reverse=True)
+    # A change may make something slower only after another possible change, so these matter, too.
     for change in by_gain:
         if not _is_slower_somewhere(change, possible, state):
             return change
@@ -246,9 +262,10 @@ def find_outcomes(card: Card, value: str, states: Sequence[AxisValues]) -> list[
     """Return the outcomes of the change to a value, from the comparisons of a card that fit the states.
 
     A state has the reader's values, such as {"access": "http", "format": "f6"}, before or after some steps.
-    An operation is a command with its cache state, such as the cold log. Its outcomes are those in the last
-    state in which one of its comparisons is decided, or otherwise in the first state with a comparison.
-    Return [] if no comparison fits.
+    Later states have more steps. For each operation (a command with its cache state, such as the cold log),
+    the outcomes of one state count. It is the last one in which a comparison of the operation is decided,
+    because the reader is advised to make the steps. Without any decided comparison, it is the first state
+    with a comparison. Return [] if no comparison fits.
     """
     by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
@@ -275,6 +292,7 @@ def _outcomes_in(card: Card, value: str, state: AxisValues) -> dict[OperationKey
     if current == value:
         return {}
     for case in card.cases:
+        # A case fits unless it has another value than the reader on one of its axes.
         if not fits(case.where, state):
             continue
         for pair in case.pairs:
@@ -305,6 +323,7 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
     elif pair.result == Result.EQUAL:
         effect = ChangeEffect.EQUAL
     elif pair.result == Result.BOUNDED:
+        # Nearly equal: any difference is shown to be below one and a half margins.
         effect = ChangeEffect.BOUNDED
     elif pair.result == Result.TOO_SMALL:
         effect = ChangeEffect.TOO_SMALL
@@ -331,8 +350,9 @@ def _change_to(
 ) -> ValueChange:
     """Return the change of a card's axis to a value, judged by its outcomes in the states (find_outcomes).
 
-    The gain of the change adds the logarithms of the factors, so that 2x faster and 2x slower cancel each
-    other. A workload weighs the operations. Without a workload, each operation has the weight 1.
+    Its worth is a class, such as Worth.DO for gains without a loss. Changes of the same worth are sorted by
+    the gain. That adds the logarithms of the factors, so that 2x faster and 2x slower cancel each other. A
+    workload weighs the operations. Without a workload, each operation has the weight 1.
     """
     outcomes = find_outcomes(card, value, states)
     outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
@@ -374,7 +394,7 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
         return Worth.DO if is_good else Worth.DEPENDS
     if is_loss:
         return Worth.KEEP
-    # All differences are below the margin.
+    # All differences are below the margin, so it does not matter whether they are gains or losses.
     if faster or slower:
         return Worth.SLIGHT
     effects = {outcome.effect for outcome in outcomes}
@@ -388,24 +408,24 @@ def _changes_of(
 ) -> list[ValueChange]:
     """Return the changes to the other values of a card's axis, the best first.
 
-    If the reader's current value is unknown, the only change is that to the value that the card recommends.
-    Without a recommendation, or if it recommends the value from which readers start, there is a change to
-    each other value. The first of the `states` has the reader's values before all steps.
+    The first of the `states` has the reader's values before all steps. If it has none on the card's axis, the
+    reader's value is unknown, and the only change is that to the value that the card recommends. There is a
+    change to each other value if the reader's value is known, if the card recommends none, or if it
+    recommends the value from which readers start (`card.start`).
     """
     current = states[0].get(card.question.axis, "")
+    # None if the reader's value is known, or without a recommendation.
     recommended = None if current else _recommended_value(card, states)
-    # The value from which readers start is no change. Most readers of an unknown value have it.
-    if recommended == card.start:
-        current = recommended
-    if recommended is not None and recommended != current:
+    if recommended is not None and recommended != card.start:
         values = [recommended]
     else:
+        # The value that the reader has. Most readers of an unknown value have the one to start from.
+        unchanged = current or card.start
         # The sides of all comparisons, each once. A noise check compares equal binaries (an A/A test).
         pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
-        values = list(dict.fromkeys(side for pair in pairs for side in pair.sides))
-    changes = [
-        _change_to(card, value, states, margin, workload) for value in values if value != current
-    ]
+        sides = dict.fromkeys(side for pair in pairs for side in pair.sides)
+        values = [side for side in sides if side != unchanged]
+    changes = [_change_to(card, value, states, margin, workload) for value in values]
     return sorted(changes, key=_rank)
 
 
@@ -414,7 +434,8 @@ def _recommended_value(card: Card, states: Sequence[AxisValues]) -> str | None:
     # The recommendation may depend on the steps, and the last state has the most steps.
     for state in reversed(states):
         answer = card.answer_for(state)
-        if answer.kind in (AnswerKind.VALUE, AnswerKind.DEPENDS):
+        # Without a difference between the values, the answer has none (answer_texts.NO_DIFFERENCE).
+        if answer.kind in (AnswerKind.VALUE, AnswerKind.DEPENDS) and answer.value:
             return answer.value
     return None
 
@@ -438,10 +459,12 @@ def find_combined_outcomes(
         if now and then:
             outcome = Outcome(
                 where=situation.where,
+                # The factor may be chance. The effect is UNDECIDED then.
                 effect=_effect_of_choice(now, then, margin),
                 factor=at_least_1(now.seconds / then.seconds),
                 before_s=now.seconds,
                 after_s=then.seconds,
+                # Only rows of tables have flags.
                 flags=(),
             )
             outcomes.append(outcome)

@@ -24,10 +24,11 @@ class ActionWords(Model):
 class ValueWords(Model):
     """The words of a value: its label ("": the value itself), its meaning, and the action that applies it.
 
-    A `silent` value, such as no password, is left out of the labels of cases.
+    The labels of cases have the `short` label if there is one, and no `silent` value, such as no password.
     """
 
     label: str = ""
+    short: str = ""
     silent: bool = False
     meaning: str = ""
     action: ActionWords | None = None

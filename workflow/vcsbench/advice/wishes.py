@@ -60,8 +60,10 @@ class Operation(NamedTuple):
         label = labels.value_label(CACHE_AXIS, self.cache)
         if state.is_cold:
             return f"First {self.command} of the morning{over} ({label})"
+        # The server has served the command before, so its own caches are warm.
         if state.keeps_server:
             return f"Repeated {self.command}{over} ({label})"
+        # A new server, but the operating system has the files in memory.
         if state.is_hot:
             return f"First {self.command} after a restart of the server{over} ({label})"
         # The axis cache does not apply to this command.
@@ -96,12 +98,15 @@ class Wish:
         Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.`, `svnadmin
         pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).`
         """
+        # Both end with the unit, `1.57 s` and `0.93 s`, which the text has once.
         before, after = labels.seconds_of_both([self.before_s, self.after_s])
         gain = (
             f"{self.operation.occasion}: {self.change}, {labels.factor(self.factor)} faster, "
             f"{before.removesuffix(' s')} → {after}."
         )
         price = [f"`{self.command}`" if self.command else "Several commands"]
+        # The downtime is the interruption of the service, such as `no downtime`. The work is the time that
+        # the change itself takes.
         if self.downtime:
             price.append(self.downtime)
         if self.work:
@@ -118,7 +123,7 @@ def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> l
 
     There are one or two for each command with a state of caches (_best_wishes). `values_now` has the values
     of the user's repository: `{"format": "f6", "packing": "pack"}`. `work` has the time that a change took
-    here: `{("packing", "pack"): MeasuredWork(4.2, "20 000 revisions", False)}`.
+    here: `{("packing", "pack"): MeasuredWork(4.2, "20 000 revisions", is_in_memory=False)}`.
     """
     # A gain below the margin, such as 1.1, is no reason to change anything.
     margin = 1 + advice.min_effect_pct / 100
@@ -166,8 +171,10 @@ def _wishes_of_card(
     for value in values:
         if value == values_now[axis]:
             continue
-        # The outcomes of the change from the present value to this one, case by case.
+        # The outcomes of the change from the present value to this one, case by case. The change applies to
+        # the whole repository, so each of its wishes has all operations that it makes slower.
         outcomes = steps.find_outcomes(card, value, [values_now])
+        slower = _slower_operations(outcomes, margin)
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             is_gain = outcome.effect is ChangeEffect.FASTER and outcome.factor >= margin
@@ -190,7 +197,7 @@ def _wishes_of_card(
                 condition=action.condition,
                 downtime=action.downtime,
                 work=_work_of_change(axis, value, work),
-                slower=_slower_operations(outcomes, margin),
+                slower=slower,
             )
 
 

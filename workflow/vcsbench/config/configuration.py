@@ -150,8 +150,10 @@ def load_config(
     If the nodes of a cluster measure (`is_cluster`), a time limit has no meaning. Without the setting
     `rounds`, cells then have the smallest number of rounds that allows a conclusion.
     """
+    # For a wrong value, validate() calls the function with the path of its keys, such as ["minutes"].
     settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
+    # The names of the temporary folder and of the studies' files.
     _check_surroundings(root)
     _check_configuration(config)
     if is_cluster and settings.rounds is None:
@@ -168,6 +170,7 @@ def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
     """
     names = settings.studies
     if isinstance(names, StudySets):
+        # The kind of session depends on the path of the user's own repository; None without one.
         names = _choose_studies(names, settings.repository)
     is_all = names == [ALL]
     studies: dict[str, Study] = {}
@@ -198,7 +201,7 @@ def _is_git_repository(path: str) -> bool:
 
 
 def _check_surroundings(root: Path) -> None:
-    """Raise UserError for a temporary folder or a study's file whose name programs cannot take."""
+    """Raise UserError for an unusable name of the temporary folder, or a keyword as a study's name."""
     if UNUSABLE.search(tempfile.gettempdir()):
         raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {WHY_UNUSABLE}. Use another folder.")
     for word in (ALL, DEFAULT, INDEX_PAGE):
@@ -226,8 +229,10 @@ def source_of_value(files: Sequence[Path], keys: Keys) -> str:
         except LookupError:
             # The file does not have this path of keys.
             continue
-        # A file with `repository: null` leaves the choice to the option, if there is one.
-        if value is not None or not option:
+        # A file with `repository: null` leaves the value to the option --repository, and is not its source.
+        # A key without an option has its null from the file.
+        is_left_to_option = value is None and option != ""
+        if not is_left_to_option:
             return str(file)
     return option or "--config"
 
@@ -240,6 +245,7 @@ def _check_configuration(config: Config) -> None:
     # The keys of a folder are, for example, ("storages", "ssd").
     for keys_of_folder, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
+        # Programs cannot take control characters, and bytes that are not UTF-8.
         if UNUSABLE.search(path):
             # With !a, the unusable characters are printed as escapes.
             raise config.error(keys_of_folder, f"{path!a} {WHY_UNUSABLE}. Use another folder.")

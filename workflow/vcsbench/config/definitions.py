@@ -145,12 +145,13 @@ def read_expectations(
     axes: AxisChoices,
     baselines: Sequence[str] | None = None,
 ) -> list[FindingDefinition]:
-    """Return the findings, or a user's expectations, about a study in the files at `paths`.
+    """Return the expectations about a study in the files at `paths`.
 
-    `axes` has the values that each axis may have (None: any). `baselines` are the names of the saved
-    baselines; with None, baselines are not checked. Raise UserError for an unknown key, axis or metric, and
-    for an id that the files have twice. A value that no cell has, or a baseline that is not saved, is also an
-    error: the expectation would never be checked.
+    The files have a user's expectations, or published findings, which are written in the same way. `axes` has
+    the values that each axis may have (None: any). `baselines` are the names of the saved baselines; with
+    None, baselines are not checked. Raise UserError for an unknown key, axis or metric, and for an id that
+    the files have twice. A value that no cell has, or a baseline that is not saved, is also an error: the
+    expectation would never be checked.
     """
     expectation_by_id: dict[str, FindingDefinition] = {}
     for path in paths:
@@ -248,7 +249,7 @@ def read_published_rows(
     raw_rows = {str(path): _read_published_file(path, keys) for path in paths}
     # The columns of all files together. All rows of a file have the same columns.
     columns = {column for rows in raw_rows.values() for column in rows[0]}
-    # An axis may have one value for a whole file in place of a column.
+    # `fixed` has axes with one value for a whole file, in place of a column: {"f7.csv": {"format": "f7"}}.
     columns.update(axis for values in metadata.fixed.values() for axis in values)
     for axis in axes:
         # Without any file, no column is missing.
@@ -271,8 +272,10 @@ def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str
     column.
     """
     rows = []
+    # The second argument is the remedy in errors, the third one the largest size of the file.
     for row in read_rows(path, CORRECT_PUBLISHED, PUBLISHED_BYTES):
-        # RENAMED_VALUES has former names of axes and of values, so it applies to headings and texts.
+        # RENAMED_VALUES has the present name of former axes and of former values, such as {"ra": "access",
+        # "hot-svn": "hot-server"}. So it applies to headings and texts.
         renamed = {}
         for name, text in row.items():
             renamed[RENAMED_VALUES.get(name, name)] = RENAMED_VALUES.get(text, text)
@@ -312,6 +315,7 @@ def _complete_row(
     cell_name = _cell_name([*values.values()])
     numbers = {}
     for metric in PUBLISHED_COLUMNS:
+        # A column of numbers can be one of `keys`. Then `values` has its text already.
         if metric not in row or metric in keys:
             continue
         text = row[metric]

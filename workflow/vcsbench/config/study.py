@@ -221,9 +221,10 @@ class Command(Model):
     """A sentence that the tables and the report carry."""
 
     @model_validator(mode="after")
-    def _uses_its_keys(self) -> Self:
+    def _check_use_of_keys(self) -> Self:
         """Return the command. Raise ValueError for a key without the part of the command that uses it."""
-        # The outputs that use `revisions_behind`, in the words of the error.
+        # The outputs that use `revisions_behind`, for the error: "working_copy` or `git_clone` or ...". The
+        # first and the last backtick are added below.
         older_outputs = "` or `".join(OLDER_OUTPUTS)
         uses_last = self.input == "dump" or "{last}" in f"{self.argv} {self.stdin}"
         # By key: True if the command has a part that uses the key, and this part in words.
@@ -252,6 +253,7 @@ class Command(Model):
         if not present:
             return
         # A commit needs these keys, too. Other commands may have them, so they do not show a commit.
+        # The fixed cost of a commit cannot be measured, because the shortest commit is a commit, too.
         further_keys = {
             "input: committed_repository": self.input == "committed_repository",
             "fixed_cost: false": self.fixed_cost is False,
@@ -306,6 +308,30 @@ class QuestionDefinition(TypedDict, total=False):
     baseline of the table)."""
     how_to_measure: Annotated[MeasureDefinition, former("measure")]
     """The command to type if the grid compares no two of its values."""
+
+
+@definition
+class ExampleRow(TypedDict, total=False):
+    """A row of an example."""
+
+    table: TableOfStudy
+    """The table that has its numbers (default: that of the example)."""
+    where: dict[AxisOfStudy, Value]
+    """The values that its cells have, next to those of all cells of the example."""
+
+
+@definition
+class ExampleDefinition(TypedDict, total=False):
+    """A table at the head of a page, such as a server before and after changes measured together."""
+
+    table: Required[TableOfStudy]
+    """The table that has the numbers. It has a `metric`."""
+    where: dict[AxisOfStudy, Value]
+    """The values that all cells of the example have."""
+    columns: Required[Annotated[dict[AxisOfStudy, Names], Field(min_length=1, max_length=1)]]
+    """One axis with the values across the top, such as `command: [log, export]`."""
+    rows: Required[Annotated[dict[Text, ExampleRow], Field(min_length=2)]]
+    """Its rows by their names. The first one is the state before all changes."""
 
 
 class Published(Model):
@@ -444,11 +470,18 @@ class StudyFile(Model):
     questions: Annotated[dict[AxisName, QuestionDefinition], Field(min_length=1)] = key({})
     """What readers have to decide, by axis, or by a name with the key `axis`: each is a card at the head of
     the report, in this order. Other choices have a card after them."""
+    examples: dict[Text, ExampleDefinition] = key({})
+    """Tables at the head of the page, by their titles."""
+    carries_over: list[Text] = key([])
+    """Sentences at the head of the page: which results hold on other machines, and which do not."""
     trace_syscalls: dict[AxisOfStudy, Values] | None = key(None, was="count_calls")
     """The cells whose system calls are counted, in a run of their own under strace, by the values of axes
     (`{}`: all). Cells that differ only in the state of caches are counted once."""
     featured_tables: Annotated[list[TableOfStudy], AfterValidator(unique)] = key([], was="lead")
     """The tables that come first on the study's page, with their charts."""
+    decides_from_s: float = key(0.0, ge=0, le=60)
+    """A comparison of elapsed times decides only if its slower side takes this many seconds. A shorter one is
+    too small to compare."""
     published: Published | None = None
     """The published numbers and their conditions."""
     tables: dict[str, CheckedTable] = key(min_length=1)

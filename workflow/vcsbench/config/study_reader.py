@@ -24,6 +24,7 @@ from vcsbench.config.study import (
     Study,
     StudyFile,
     TableDefinition,
+    TrafficDefinition,
     axis_values,
     path_part,
 )
@@ -123,10 +124,19 @@ def _named_values(file: StudyFile) -> Iterator[_NamedValues]:
             if candidates != "rest":
                 yield _NamedValues(f"{key}.candidates", axis, list(candidates))
         yield from _selected_values(f"tables.{name}.where", table.get("where", {}))
+    for title, example in file.examples.items():
+        parts: dict[str, Mapping[str, object]] = {
+            "where": example.get("where", {}),
+            "columns": example["columns"],
+            **{f"rows.{name}": row.get("where", {}) for name, row in example["rows"].items()},
+        }
+        for part, where in parts.items():
+            yield from _selected_values(f"examples.{title}.{part}", where)
     for name, command in file.commands.items():
         yield from _selected_values(f"commands.{name}.restrict_to", command.restrict_to or {})
     yield from _selected_values("trace_syscalls", file.trace_syscalls or {})
-    # A file of published numbers may lack columns of axes. Then the study has the values of the whole file.
+    # `numbers` are names of files, or a mapping if files lack the columns of some axes. The mapping has the
+    # values of these axes by file: {"f7.csv": {"format": "f7"}}.
     if file.published is not None and isinstance(file.published.numbers, dict):
         for name, values_of_file in file.published.numbers.items():
             yield from _selected_values(f"published.numbers.{name}", values_of_file)
@@ -138,7 +148,7 @@ def _selected_values(key: str, where: Mapping[str, object]) -> Iterator[_NamedVa
         yield _NamedValues(f"{key}.{axis}", axis, axis_values(selected))
 
 
-def _check_columns(path: Path, file: StudyFile, name: str, table: TableDefinition) -> None:
+def _check_columns(path: Path, file: StudyFile, table_name: str, table: TableDefinition) -> None:
     """Raise UserError if `rows`, `columns` or `over` of a table names a column that the table does not have.
 
     A table has the axes of the study, and the columns in `by`. In a table that compares, `candidate` takes
@@ -156,9 +166,11 @@ def _check_columns(path: Path, file: StudyFile, name: str, table: TableDefinitio
     if "over" in table:
         names_by_key["over"] = [table["over"]]
     for key, names in names_by_key.items():
+        # The end of the error, such as "'cach'. Use one of command, cache."; "" if all names are known.
         unknown = unknown_name(names, columns)
         if unknown:
-            raise UserError(f"{path}: `tables.{name}.{key}`: the table has no column {unknown}")
+            place = f"{path}: `tables.{table_name}.{key}`"
+            raise UserError(f"{place}: the table has no column {unknown}")
 
 
 @dataclass(frozen=True)
@@ -173,7 +185,9 @@ class _CommandCheck:
     def check_all(self) -> None:
         """Raise UserError for a command that cannot be run, or that has a key without effect."""
         self._check_templates()
-        self._check_traffic()
+        self._check_axes_of_clients()
+        if self.command.traffic is not None:
+            self._check_traffic(self.command.traffic)
         # Without {url}, the client would not talk to the server at all.
         if self._needs_url() and not self._uses_url():
             raise self._error(
@@ -187,12 +201,12 @@ class _CommandCheck:
         return UserError(f"{self.path}: `commands.{self.name}.{key}`: {text}")
 
     @property
-    def _axes(self) -> set[str]:
+    def _applicable_axes(self) -> set[str]:
         """Return the axes that apply to the command."""
         return set(self.study.axes).difference(self.command.inapplicable_axes or ())
 
     @property
-    def _defaults(self) -> dict[str, str]:
+    def _default_by_axis(self) -> dict[str, str]:
         """Return the values of axes that do not apply, or that the study does not have."""
         return {**self.study.defaults, **(self.command.defaults or {})}
 
@@ -210,8 +224,10 @@ class _CommandCheck:
         if command.traffic is not None:
             templates["traffic.commit"] = command.traffic.get("commit", "")
         for key, template in templates.items():
-            # The words that may be in braces. They depend on the key, and on the other keys of the command.
+            # The words that may be in braces: the axes of the study, and words of all commands, such as `svn`
+            # (WORDS). Others depend on the key, and on the other keys of the command.
             words = [*self.study.axes, *WORDS]
+            # The request of a committer has {client} and {change}: its number, and the file that it changes.
             if key == "traffic.commit":
                 words += TRAFFIC_WORDS
             if command.program is not None:
@@ -224,24 +240,29 @@ class _CommandCheck:
             except ValueError as error:
                 raise self._error(key, str(error)) from None
 
-    def _check_traffic(self) -> None:
-        """Raise UserError for keys or axes that a command with the key `traffic`, or without it, cannot have.
+    def _check_axes_of_clients(self) -> None:
+        """Raise UserError if an axis for the number of clients applies to the command without an effect.
 
-        The axes of TRAFFIC_AXES have an effect on commands with `traffic` only, and the axis `clients` on
-        others. Without this check, a cell's label could have another number of clients than its run.
+        The axes `readers`, `committers` and `arrival` (TRAFFIC_AXES) have an effect on commands with the key
+        `traffic` only, and the axis `clients` on all others. Without this check, a cell's label could have
+        another number of clients than its run.
         """
-        traffic = self.command.traffic
-        axes_without_effect = (CLIENTS_AXIS,) if traffic else TRAFFIC_AXES
+        has_traffic = self.command.traffic is not None
+        axes_without_effect = (CLIENTS_AXIS,) if has_traffic else TRAFFIC_AXES
         for axis in axes_without_effect:
-            # An axis that applies to the command is missing among its `inapplicable_axes`.
-            if axis in self._axes:
-                kind = "without" if traffic else "with"
+            if axis in self._applicable_axes:
+                kind = "without" if has_traffic else "with"
                 raise self._error(
                     "inapplicable_axes",
                     f"lacks `{axis}`, which has an effect on commands {kind} `traffic` only. Add it.",
                 )
-        if traffic is None:
-            return
+
+    def _check_traffic(self, traffic: TrafficDefinition) -> None:
+        """Raise UserError if other keys of the command do not fit its key `traffic`.
+
+        Example of `traffic`: `{"seconds": 10, "commit": "{svn} import {change} {url}/{client}"}`. `commit` is
+        the request of a committer.
+        """
         if "commit" in traffic and self.command.input != "committed_repository":
             text = "must be `committed_repository`, because committers write to it. Set it."
             raise self._error("input", text)
@@ -257,14 +278,14 @@ class _CommandCheck:
 
     def _has_committers(self) -> bool:
         """Return True if a cell of the command has a number of committers other than "0"."""
-        if COMMITTERS_AXIS not in self._axes:
-            return self._defaults.get(COMMITTERS_AXIS, "0") != "0"
+        if COMMITTERS_AXIS not in self._applicable_axes:
+            return self._default_by_axis.get(COMMITTERS_AXIS, "0") != "0"
         return any(number != "0" for number in self._values_of(COMMITTERS_AXIS))
 
     def _needs_url(self) -> bool:
         """Return True if the command may be measured over a server."""
-        if ACCESS_AXIS not in self._axes:
-            return self._defaults.get(ACCESS_AXIS, "") not in WITHOUT_SERVER
+        if ACCESS_AXIS not in self._applicable_axes:
+            return self._default_by_axis.get(ACCESS_AXIS, "") not in WITHOUT_SERVER
         accesses = self._values_of(ACCESS_AXIS)
         # A word stands for accesses that are defined elsewhere, with servers among them.
         return isinstance(accesses, str) or not WITHOUT_SERVER.issuperset(accesses)
@@ -281,7 +302,8 @@ class _CommandCheck:
     def _check_effects(self) -> None:
         """Raise UserError for a key of the command that has no effect in this study."""
         # The axis applies to the command, or a default gives the command a file system.
-        has_filesystem = FILESYSTEM_AXIS in self._axes or FILESYSTEM_AXIS in self._defaults
+        axes_with_value = self._applicable_axes | self._default_by_axis.keys()
+        has_filesystem = FILESYSTEM_AXIS in axes_with_value
         if self.command.clones is not None and not has_filesystem:
             text = "has no effect without the axis `filesystem`. Add the axis, or remove the key."
             raise self._error("clones", text)

@@ -148,6 +148,7 @@ def _check_events(text: str, path: str | Path) -> None:
                     f"{path}: has more than {YAML_DEPTH} levels (line {line}). Shorten it."
                 )
             continue
+        # The next three kinds of events end a value. Each sets `size`, the number of values in it.
         if isinstance(event, yaml.ScalarEvent):
             size = 1
             size_by_anchor[event.anchor] = size
@@ -163,7 +164,7 @@ def _check_events(text: str, path: str | Path) -> None:
         else:
             # The begin or the end of a document.
             continue
-        # The value that has just ended is a part of the collection around it.
+        # The ended value is a part of the collection around it.
         outer = open_collections[-1]
         outer.size += size
         if outer.size > YAML_VALUES:
@@ -257,30 +258,32 @@ class _PlacedError(NamedTuple):
 
 
 def _sentence(
-    errors: Sequence[ErrorDetails], content: object, model: type, where: Callable[[Keys], str]
+    errors: Sequence[ErrorDetails], content: object, model: type, file_of: Callable[[Keys], str]
 ) -> str:
     """Return a sentence for the most helpful one of pydantic's errors, with a remedy.
 
     For example: "config/config.yaml: `rounds`: '-1' should be at least 1. How often the whole grid is
-    measured, however long it takes. ...", with the documentation of the key. `where` returns the file that
+    measured, however long it takes. ...", with the documentation of the key. `file_of` returns the file that
     has a path of keys. `content` has broken a rule of `model`.
     """
     placed_errors = [_PlacedError(_keys_in(content, error), error) for error in errors]
     # The most helpful error has the smallest rank.
     best = min(placed_errors, key=_rank)
-    keys, error = best
-    if error["type"] == UNKNOWN_KEY:
-        return f"{where(keys)}: `{dotted(keys)}` is not a key here. {_similar(keys, model)}"
-    if error["type"] == "missing":
+    keys = best.keys
+    kind = best.error["type"]
+    if kind == UNKNOWN_KEY:
+        return f"{file_of(keys)}: `{dotted(keys)}` is not a key here. {_similar(keys, model)}"
+    if kind == "missing":
         # No file has the key itself.
-        return f"{where(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
+        return f"{file_of(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
     # A value of several possible types has an error for each. They become one: "should be a number or text".
     fault = _joined_fault(best, placed_errors)
     name = f"`{dotted(keys)}`" if keys else "the file"
     # A sentence of our own validators has the remedy.
     if fault.endswith("."):
-        return f"{where(keys)}: {name}: {fault}"
-    return f"{where(keys)}: {name}: {_shown_value(keys, error)} {fault}. {_advice(keys, model)}"
+        return f"{file_of(keys)}: {name}: {fault}"
+    value = _shown_value(keys, best.error)
+    return f"{file_of(keys)}: {name}: {value} {fault}. {_advice(keys, model)}"
 
 
 def _rank(placed: _PlacedError) -> tuple[int, bool, bool]:
@@ -410,27 +413,33 @@ def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
     of `cluster`. A level of a list or of a mapping with any keys is {}.
     """
     whole = schema_of(model)
-    # The schemas that the value at this level may have.
+    # The schemas that the content at the present level may have.
     schemas = [whole]
     levels = []
     for key in keys:
-        # A schema that allows several types, such as a number or a mapping, has a member for each type.
-        members = [member for schema in schemas for member in members_of(schema, whole)]
+        # A content that may have several types, such as a number or a mapping, has a schema for each type.
+        schemas_of_types: list[Schema] = []
+        for schema in schemas:
+            schemas_of_types += members_of(schema, whole)
+        # The type that the user meant is unknown, so the fields of all types count.
         fields: dict[str, Schema] = {}
-        next_schemas: list[Schema] = []
-        for member in members:
-            properties = member.get("properties", {})
-            fields |= properties
-            items = item_schemas(member)
-            # In a list or a mapping with any keys, each item has the same schemas. A model has a field for
-            # each key.
-            if items:
-                next_schemas += items
-            elif isinstance(key, str) and key in properties:
-                next_schemas.append(properties[key])
+        schemas = []
+        for schema in schemas_of_types:
+            fields |= schema.get("properties", {})
+            schemas += _schemas_at(schema, key)
         levels.append(fields)
-        schemas = next_schemas
     return levels
+
+
+def _schemas_at(schema: Schema, key: str | int) -> list[Schema]:
+    """Return the schemas of the value at a key, in content with this schema; [] without such a key."""
+    # In a list or a mapping with any keys, all values have the same schemas.
+    schemas_of_items = item_schemas(schema)
+    if schemas_of_items:
+        return schemas_of_items
+    # A model has a schema for each key.
+    properties = schema.get("properties", {})
+    return [properties[key]] if key in properties else []
 
 
 # Keys that went, and what to do.

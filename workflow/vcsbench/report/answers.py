@@ -12,26 +12,25 @@ from dataclasses import dataclass
 
 from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
-from vcsbench.advice.cards import Card
+from vcsbench.advice.cards import Card, fits
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import value_label
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.vocabulary import load_vocabulary
-from vcsbench.axis_names import ACCESS_AXIS, COMMAND_AXIS
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import AnswerKind
 from vcsbench.evidence.flags import BUSY_FLAGS, Flag
 from vcsbench.report.card_rows import CardRow, make_card_row
 from vcsbench.report.change_costs import describe_costs
 from vcsbench.report.finding_tables import Reversal, describe_opposites
 from vcsbench.report.pick_answers import anchor_of
-from vcsbench.report.results import Results, grouped_by, unique_values, values_in
+from vcsbench.report.results import Results, grouped_by, unique_values, values_in, varying
 
 # A flag on more comparisons than this share is no help to tell them apart.
 NEARLY_ALL = 0.8
 # Flags that cards show in other words, or not at all.
 PLAIN_FLAGS = {"low-n", "mean-cpu", "mostly-fixed-cost", Flag.SAME_BINARIES}
-# Flags that only aggregate cards name: there, one answer over few cells can rest on one doubtful run. On
-# other cards, the interval of each comparison already contains the scatter.
+# Flags that count on aggregate cards only (shown_flags).
 DOUBTS = ("outlier-10", "outlier-20", "too-short")
 UNANSWERED = (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED)
 
@@ -49,9 +48,9 @@ class ValueAction:
 class CardView:
     """A card of the page. `left` and `right` name the sides of its forest plot.
 
-    `anchor` is its place on the page, `rows` are its comparisons. `lines` are remarks below the answer,
-    `costs` sentences on the measured price of a change. `opposites` is a sentence on its comparisons whose
-    published results are the opposite, "" without any.
+    `anchor` is its place on the page, `rows` are its comparisons. `same` names the values that all of them
+    have. `lines` are remarks below the answer, `costs` sentences on the measured price of a change.
+    `opposites` is a sentence on its comparisons whose published results are the opposite, "" without any.
     """
 
     card: Card
@@ -59,10 +58,29 @@ class CardView:
     rows: Sequence[CardRow]
     left: str
     right: str
+    same: str
     actions: Sequence[ValueAction]
     lines: Sequence[str]
     costs: Sequence[str]
     opposites: str = ""
+
+    @property
+    def largest(self) -> str:
+        """Return the comparison with the largest difference: `cold log: f7 2.0x faster, 1.24 s → 0.62 s`."""
+        return self._describe_row(0)
+
+    @property
+    def smallest(self) -> str:
+        """Return the decided comparison with the smallest difference, "" if it is the only decided one."""
+        decided = [row for row in self.rows if row.pair.is_decided and not row.pair.is_noise_check]
+        return self._describe_row(len(decided) - 1) if len(decided) > 1 else ""
+
+    def _describe_row(self, place: int) -> str:
+        # Rows are sorted: decided ones first, and of these the largest difference (_rank_pair).
+        if not self.rows:
+            return ""
+        row = self.rows[place]
+        return f"{row.label}: {row.result}"
 
 
 def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> list[CardView]:
@@ -78,20 +96,25 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
 def shown_flags(results: Results) -> set[str]:
     """Return the flags that the rows of cards may name: `{"apart"}`. A flag is a code of a doubt about runs.
 
-    A flag of a larger share of the comparisons than NEARLY_ALL is left out, because a mark on each row tells
-    a reader nothing. Left out are also PLAIN_FLAGS, BUSY_FLAGS (the page has one sentence on the runs that
-    other programs disturbed), and those DOUBTS that no aggregate card has.
+    These flags are left out:
+
+    - a flag of a larger share of all comparisons than NEARLY_ALL: a mark on each row tells a reader nothing,
+    - PLAIN_FLAGS, which cards show in other words or not at all,
+    - BUSY_FLAGS: the page has one sentence on the runs that other programs disturbed,
+    - those of DOUBTS, such as `outlier-20` or `too-short`, that no aggregate card has.
     """
+    # All comparisons, with and without flags: the whole of which each flag has a share.
     number_of_pairs = 0
     # By flag: the number of comparisons that have it.
     counts: Counter[str] = Counter()
     for card in results.advice.cards:
-        # An aggregate card has one answer over all cells, so a doubt about a single run matters.
-        ignored = () if card.question.aggregate else DOUBTS
+        # An aggregate card has one answer over few cells, which can rest on one doubtful run. On other cards,
+        # the interval of each comparison already contains the scatter of its runs.
+        ignored_flags = () if card.question.aggregate else DOUBTS
         pairs = [pair for case in card.cases for pair in case.pairs]
         number_of_pairs += len(pairs)
         for pair in pairs:
-            counts.update(flag for flag in pair.flags if flag not in ignored)
+            counts.update(flag for flag in pair.flags if flag not in ignored_flags)
     shown = {flag for flag, count in counts.items() if count <= NEARLY_ALL * number_of_pairs}
     return shown - PLAIN_FLAGS - BUSY_FLAGS
 
@@ -99,7 +122,11 @@ def shown_flags(results: Results) -> set[str]:
 def _make_card_view(
     card: Card, results: Results, flags: Collection[str], opposites: Sequence[Reversal]
 ) -> CardView:
-    """Return a card as the page shows it. `flags` are those that its rows may name (shown_flags)."""
+    """Return a card as the page shows it. `flags` are those that its rows may name (shown_flags).
+
+    `same` are the values that all comparisons share, `actions` the commands that apply a value, and `lines`
+    the remarks below the answer.
+    """
     axis = card.question.axis
     # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
     answering = [pair for _, pair in _list_pairs(card) if not pair.is_noise_check]
@@ -110,6 +137,7 @@ def _make_card_view(
         # The labels of the two sides of the card's forest plot, such as f6 and `f7 or f8`.
         left=_name_side(axis, unique_values(pair.baseline for pair in answering)),
         right=_name_side(axis, unique_values(pair.candidate for pair in answering)),
+        same=_describe_same(card, results),
         actions=_find_actions(card),
         lines=_make_lines(card, results),
         opposites=_describe_opposites(card, opposites),
@@ -120,6 +148,25 @@ def _make_card_view(
 def _list_pairs(card: Card) -> list[tuple[Case, Pair]]:
     """Return each comparison that the answer of a card counts, with its case."""
     return [(case, pair) for case in card.counted_cases for pair in case.pairs]
+
+
+def _describe_same(card: Card, results: Results) -> str:
+    """Return the values that all comparisons of a card have: `loopback, no password, OS cache warm`.
+
+    Axes with one value in the whole grid, and repositories, are left out, because the page's head has them.
+    """
+    wheres = [case.where for case in card.counted_cases]
+    if card.question.doubles:
+        # The card on capacity has no cases, because its answers are on whole columns of a table.
+        wheres = [cell for cell in results.grid if fits(cell, card.question.where)]
+    unnamed = {card.question.axis, *results.study.axes_of("repositories")}
+    names = []
+    for axis in varying(results.grid, results.order):
+        values = {where.get(axis, "") for where in wheres}
+        # An axis that does not apply to some of the cases ("") is no common value of all.
+        if axis not in unnamed and len(values) == 1 and "" not in values:
+            names.append(value_label(axis, values.pop()))
+    return ", ".join(names)
 
 
 def _name_side(axis: str, values: Sequence[str]) -> str:
@@ -153,6 +200,7 @@ def _make_lines(card: Card, results: Results) -> list[str]:
     come values that the grid lacks, comparisons that do not count, and values without a result.
     """
     axis = card.question.axis
+    # An aggregate card has `lines` on noise, any other card `notes` on the workload and withheld comparisons.
     lines = [*card.lines, *card.notes]
     if card.question.is_cost:
         lines += _describe_values(card)
@@ -233,7 +281,7 @@ def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:
     """Return a row for each comparison that the answer of a card counts, decided ones first (_rank_pair).
 
-    `flags` are those that rows may name.
+    `flags` are those that rows may name (shown_flags): a flag of nearly all comparisons is none of them.
     """
     axis = card.question.axis
     axes = list(results.order)
@@ -241,6 +289,7 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     pairs = sorted(_list_pairs(card), key=_rank_pair)
     # A side that is the same in all rows is not named in each row: the axis of the chart names it once.
+    names_cache = len({case.where.get(CACHE_AXIS) for case, _ in pairs}) > 1
     names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     names_baseline = len({pair.baseline for _, pair in pairs}) > 1
     rows = []
@@ -251,7 +300,13 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
         runs_of_sides = [runs_of_cells.get(cell, []) for cell in cells]
         sides = _label_sides(axis, pair, names_candidate, names_baseline)
         row = make_card_row(
-            card, case, pair, sides=sides, shown_flags=flags, runs_of_sides=runs_of_sides
+            card,
+            case,
+            pair,
+            sides=sides,
+            names_cache=names_cache,
+            shown_flags=flags,
+            runs_of_sides=runs_of_sides,
         )
         rows.append(row)
     return rows

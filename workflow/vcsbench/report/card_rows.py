@@ -39,8 +39,8 @@ FLAG_LABELS: Mapping[str, str] = {Flag.APART: "not interleaved"}
 class CardRow:
     """A comparison of a card as texts. The page filters rows by `where` and by the sides of the `pair`.
 
-    `times` are of the baseline and the candidate, [] if one is unknown. `style` is a CSS class. `flags` are
-    the names of the flags in `note`.
+    `label` is its case, and `text` the outcome for the candidate. `times` are of the baseline and the
+    candidate, [] if one is unknown. `style` is a CSS class. `flags` are the names of the flags in `note`.
     """
 
     pair: Pair
@@ -53,6 +53,11 @@ class CardRow:
     style: str
     flags: Sequence[str]
 
+    @property
+    def result(self) -> str:
+        """Return the outcome with the times of baseline and candidate: `f7 2.0x faster, 1.24 s → 0.62 s`."""
+        return f"{self.text}, {' → '.join(self.times)}" if self.times else self.text
+
 
 def make_card_row(
     card: Card,
@@ -60,23 +65,35 @@ def make_card_row(
     pair: Pair,
     *,
     sides: str,
+    names_cache: bool,
     shown_flags: Collection[str],
     runs_of_sides: Sequence[Rows],
 ) -> CardRow:
     """Return the row of a comparison: the `pair` of two values, in the `case` with the values of other axes.
 
-    `sides` begins the label: `f8 against f6` in `f8 against f6: cold log over svn`. It is "" for a label of
-    the case alone. `shown_flags` are the flags that rows may name. `runs_of_sides` are the valid runs of the
-    baseline and of the candidate.
+    The label is the case, with the state of the caches if `names_cache`: `cold log over svn`. If `sides` is
+    not "", it stands in front: `f8 against f6: cold log over svn`. `shown_flags` are the flags that rows may
+    name. `runs_of_sides` are the valid runs of the baseline and of the candidate.
     """
     axis = card.question.axis
-    candidate = labels.value_label(axis, pair.candidate)
-    # The values of the axes that distinguish the cases of the card (`shown`).
-    label = labels.case_label(case.where, card.shown)
-    # Exact counts and single rounds have no interval (low = high, or 0). The outcome takes its place: `f7
-    # equal`.
-    has_interval = 0 < pair.low < pair.high
-    interval = labels.change_between(pair.low, pair.high) if has_interval else pair_outcome(pair)
+    # `shown` are the axes that distinguish the cases of the card.
+    case_text = labels.case_label(case.where, card.shown, names_cache)
+    # An aggregate card has one answer over all cells, and so few comparisons. With `of_open`, each one
+    # without a difference also shows the measured change: `wide interval (f7 2.0 % slower)`.
+    text = pair_text(
+        axis,
+        pair,
+        card.min_effect_pct,
+        of_open=card.question.aggregate,
+        # The label begins with the candidate then.
+        names_candidate=not sides,
+    )
+    # After a single round, both ends of the interval are unknown (0). For an exact count, they are equal. The
+    # outcome then takes the place of the interval: `f7 equal`.
+    if 0 < pair.low < pair.high:
+        interval_or_outcome = labels.change_between(pair.low, pair.high)
+    else:
+        interval_or_outcome = pair_outcome(pair)
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
     flags = name_flags(pair.flags, shown_flags, is_hot)
     notes = _notes_on_numbers(card, pair, runs_of_sides)
@@ -86,12 +103,11 @@ def make_card_row(
         pair=pair,
         # "" is the value of an axis that does not apply to the case.
         where={name: value for name, value in case.where.items() if value},
-        label=f"{sides}: {label}" if sides else label,
-        # An aggregate card has an answer for each candidate. Other cards name the faster side.
-        text=pair_text(axis, pair, card.min_effect_pct, of_candidate=card.question.aggregate),
+        label=f"{sides}: {case_text}" if sides else case_text,
+        text=text,
         # An unknown time is 0.
         times=labels.seconds_of_both(pair.times) if all(pair.times) else [],
-        interval=f"{candidate} {interval}",
+        interval=f"{labels.value_label(axis, pair.candidate)} {interval_or_outcome}",
         note="; ".join(notes),
         style=_style_row(card, pair),
         flags=flags,
@@ -112,7 +128,8 @@ def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> 
     `runs_of_sides` has the valid runs of the baseline and of the candidate, perhaps none.
     """
     notes = []
-    # An answer over all cells has few comparisons, so its reader sees on how many runs each one rests.
+    # `aggregate` is True for a question with one answer over all cells, such as the one on builds. It has few
+    # comparisons, so its reader sees on how many runs each one rests.
     if card.question.aggregate and all(runs_of_sides):
         baseline_runs, candidate_runs = runs_of_sides
         rounds = words.count_of(pair.rounds, "round")

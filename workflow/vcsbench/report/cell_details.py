@@ -28,13 +28,13 @@ class CellDetails(TypedDict):
     counted: Sequence[float | None]  # the median of each count
     evidence: Sequence[str]  # sentences
     rounds: int  # the number of its rounds
-    runs: tuple[int, int]  # the index of its first run in the columns of runs, and their number
+    runs: tuple[int, int]  # the place of its runs among those of all cells (_describe_cells)
 
 
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
-    """Return the details of all numbers for JSON: facts of cells, runs and tables, and parts of commands.
+    """Return the details behind all numbers for JSON, for the dialog that a click on a number opens.
 
-    - `of`: the arguments of the commands that the dialog shows.
+    - `of`: what all commands in the dialog share: the user's repository or tree, the study, and arguments.
     - `counted`: the unit of each count, by its title: `{"Read by system calls": "MiB"}`.
     - `cells`: CellDetails by the path of the cell.
     - `runs`: the values of all runs in each column: `{"round": [1, 1, 2], "flags": [...], ...}`.
@@ -42,17 +42,17 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
     """
     # The second measurements of cells (duplicates) are left out.
     runs_by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
-    # The runs of a cell must be next to each other, because CellDetails.runs is an index and a number.
+    # The runs of a cell stand next to each other, so that CellDetails.runs can name them by the index of the
+    # first one and their number.
     runs = [run for members in runs_by_cell.values() for run in members]
     metrics = {
         section.anchor: metric_in(results.study.tables[section.name]) for section in sections
     }
     # The metrics that are counts, such as bytes read, and above 0 in some run.
-    counts = [
-        metric
-        for metric in METRICS.values()
-        if metric.exact and any(_compute(metric, run) for run in runs)
-    ]
+    counts = []
+    for metric in METRICS.values():
+        if metric.exact and any(_value_in_run(metric, run) for run in runs):
+            counts.append(metric)
     command = results.command
     return {
         "of": {
@@ -75,22 +75,28 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
 def _describe_cells(
     results: Results, runs_by_cell: Mapping[str, Rows], counts: Sequence[Metric]
 ) -> dict[str, CellDetails]:
-    """Return the facts of each cell by its path. `counts` are the metrics of CellDetails.counted.
+    """Return the facts of each cell by its path: label, times, counts, evidence, and the place of its runs.
 
-    `runs_by_cell` has all runs by the path of their cell. Cells and runs are in the order of the columns of
-    _make_run_columns(), in which CellDetails.runs has the place of the cell's runs.
+    `runs_by_cell` has all runs by the path of their cell. The page has the runs of all cells one after the
+    other, in this order. `counts` are metrics such as bytes read.
     """
-    names = name_cells(results)
+    labels = name_cells(results)
     cells = {}
     first_run = 0
     for cell, runs in runs_by_cell.items():
-        medians = [_median_of_known([_compute(metric, run) for run in runs]) for metric in counts]
+        medians = []
+        for metric in counts:
+            values = [_value_in_run(metric, run) for run in runs]
+            medians.append(_median_of_known(values))
         cells[cell] = CellDetails(
-            words=names.get(cell, cell),
+            # Such as `cold log over http (ruby, f6)`.
+            words=labels.get(cell, cell),
+            # Four times in seconds: elapsed, client CPU, server CPU, waiting.
             spent=[_shorten(value) for value in summarise_times(runs)],
             counted=[_shorten(value) for value in medians],
             evidence=describe_evidence(runs, results.thresholds),
             rounds=len({run["round"] for run in runs}),
+            # The index of its first run among the runs of all cells, and the number of its runs.
             runs=(first_run, len(runs)),
         )
         first_run += len(runs)
@@ -104,7 +110,7 @@ def _make_run_columns(runs: Rows, metrics: Iterable[Metric]) -> dict[str, list[o
         "flags": [run["flags"] for run in runs],
     }
     for metric in metrics:
-        columns[metric.name] = [_shorten(_compute(metric, run)) for run in runs]
+        columns[metric.name] = [_shorten(_value_in_run(metric, run)) for run in runs]
     return columns
 
 
@@ -121,7 +127,7 @@ def _describe_table(section: TableSection, metric: Metric) -> Row:
     }
 
 
-def _compute(metric: Metric, run: Row) -> float | None:
+def _value_in_run(metric: Metric, run: Row) -> float | None:
     """Return the value of a metric in a run, None without a column that it needs, or for a division by 0."""
     if not all(words.is_number(run.get(name)) for name in metric.needs):
         return None
@@ -224,11 +230,13 @@ def _format_range(numbers: Sequence[float], write: Callable[[float], str]) -> st
 
 
 def summarise_times(runs: Rows) -> list[float | None]:
-    """Return four times of a cell's valid runs in seconds, None for an unknown time; [] without a valid run.
+    """Return four times of a cell's valid runs in seconds: `[1.24, 0.81, 0.3, 0.13]`; [] without a valid run.
 
-    They are the elapsed time (the geometric mean over the rounds, as in tables), the CPU times of client and
-    server (the medians of the means of rounds), and the waiting: the time in which neither computed. The
-    waiting is below 0 if both computed at once. Example: `[1.24, 0.81, 0.3, 0.13]`.
+    The page's script reads them by their places. An unknown time is None:
+
+    - the elapsed time, as in tables: the geometric mean over the rounds,
+    - the CPU time of the client, and that of the server: medians of the means of rounds,
+    - the waiting, in which neither computed. It is below 0 if both computed at once.
     """
     timed = [run for run in runs if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0]
     valid = [run for run in timed if not is_invalid(run["flags"])]

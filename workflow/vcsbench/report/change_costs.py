@@ -34,14 +34,14 @@ class LoadEstimate(TypedDict):
 
 
 def make_estimate(results: Results) -> LoadEstimate | None:
-    """Return the time and the bytes of the load with the most revisions, None without a timed load.
+    """Return the times of the load with the most revisions, and the bytes of its repository.
 
-    The script of the page scales both to the number of revisions of a reader's repository.
+    The bytes are those of each format and packing: `{"f7": {"nopack": 36700160}}`. The script of the page
+    scales both to the number of revisions of a reader's repository. Return None without a timed load.
     """
     repository, load = _find_largest_load(results)
     if not load:
         return None
-    # The bytes by format and packing: {"f7": {"nopack": 36700160}}.
     sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for context in results.contexts:
         facts = context["repository"]
@@ -60,8 +60,9 @@ def make_estimate(results: Results) -> LoadEstimate | None:
 def measured_work(results: Results) -> WorkOfChange:
     """Return the time that loading, packing and upkeep took, by axis and value; {} without a timed load.
 
-    Example: `{("format", ANY): MeasuredWork(40.1, "5 526 revisions", False), ("packing", "pack"): ...}`. All
-    formats load at once, so they share an entry. A change without a known time is missing.
+    Example: `{("format", ANY): MeasuredWork(40.1, "5 526 revisions", False), ("packing", "pack"): ...}`, with
+    False for work on a disk and not in memory. All formats load at once, so they share an entry. A change
+    without a known time is missing.
     """
     _, load = _find_largest_load(results)
     if not load:
@@ -83,7 +84,7 @@ def describe_costs(results: Results, axis: str) -> list[str]:
     """Return sentences on the costs of a change of `axis`: size of files, time of each load or packing.
 
     Example: `Packing 5 526 revisions took 2 s in memory. A disk takes longer.` Axes other than format,
-    packing and upkeep have no costs: [].
+    packing and upkeep (commands of git that repack and index) have no costs: [].
     """
     if axis == UPKEEP_AXIS:
         return _describe_upkeep(results)
@@ -91,7 +92,8 @@ def describe_costs(results: Results, axis: str) -> list[str]:
         return []
     estimate = make_estimate(results)
     sentences = _describe_sizes(estimate["bytes"], axis) if estimate else []
-    # The record of a load also has the times in which the loaded repository was packed.
+    # The record of a load also has the time in which the loaded repository was packed, by the state that was
+    # made: `seconds_by_state` is {"pack": 2.0}.
     for load in _find_loads(results).values():
         revisions = words.count_of(load["revisions"], "revision")
         if axis == FORMAT_AXIS:
@@ -110,7 +112,8 @@ def describe_costs(results: Results, axis: str) -> list[str]:
 def _describe_upkeep(results: Results) -> list[str]:
     """Return a sentence for each repository: `Its commands took, for 3 000 commits: one pack 2 s, ... .`
 
-    The time of a state, such as one pack, is that of the commands of git that repack and index.
+    The card on upkeep shows it, so `Its commands` are those of git that repack and index. They make a state,
+    such as one pack, in the printed time. The number of commits stands in place of the repository's name.
     """
     sentences = []
     for load in _find_loads(results).values():
@@ -145,7 +148,7 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
         for format_name, size_by_packing in sizes.items():
             if len(size_by_packing) > 1:
                 size_by_value.update(size_by_packing)
-                # The format of the installed svnadmin has no name.
+                # The name is "" for the format that the installed svnadmin makes by default.
                 if format_name:
                     subject = f"Size of the files of {format_name}"
                 break

@@ -154,12 +154,11 @@ def _pick_parameters(axes: Iterable[str]) -> list[altair.Parameter]:
 
 
 def pick_filter(axes: Iterable[str], compared: str = "") -> str:
-    """Return the Vega expression that is true for a row that fits the picks.
+    """Return the Vega expression that is true for a row that fits the axis values picked by the reader.
 
     The part for the axis `cache` is `(pick_cache === 'any' || !datum['cache'] || datum['cache'] ===
     pick_cache)`: a row without a value of an axis fits every pick. A row compares two values of the
-    `compared` axis, so a pick on that axis fits if the value is one of the two sides. `compared` is "" for
-    rows that compare nothing.
+    `compared` axis ("" for none), so a pick on that axis fits if the value is one of the two sides.
     """
     # Without an axis, every row fits.
     tests = ["true"]
@@ -201,22 +200,17 @@ def forest_chart(
     """Return a forest plot of a card: each row is a comparison, with a dot, its interval and its result.
 
     A dot on the right of 1 is a faster candidate. `sides` are the labels of the baseline and the candidate.
-    `compared` is the axis of the card's question, such as `format`. `picks` are the axes on which a reader
-    can pick a value. A grey band shows the factors from 1 / `margin` to `margin` (such as 1.1), which are no
-    reason to change.
+    `picks` are the axes on which a reader can pick a value: only the rows that fit are drawn. `compared` is
+    the axis of the card's question, such as `format`: a pick of f7 fits the rows in which f7 is a side. A
+    grey band shows the factors from 1 / `margin` to `margin` (such as 1.1), which are no reason to change.
     """
     records = [_forest_record(row) for row in rows]
-    baseline, candidate = sides
     # All numbers that the axis should show. An unknown end of an interval is 0, which _factor_axis() leaves
     # out.
     factors: list[float | None] = []
     for row in rows:
         factors += [row.pair.ratio, row.pair.low, row.pair.high]
-    x_title: str | list[str] = f"← {baseline} faster | {candidate} faster →"
-    # A longer title would be cut at the ends of the plot, so two lines replace it.
-    if len(x_title) > TITLE_LINE:
-        x_title = [f"← {baseline} faster", f"{candidate} faster →"]
-    x = _factor_axis("ratio", x_title, factors)
+    x = _factor_axis("ratio", _title_directions(sides), factors)
     y = _row_axis(records)
     stroke, fill = _dot_colours()
     titles = {"case": "Case", "result": "Result", "interval": "95 % interval", "note": "Notes"}
@@ -257,6 +251,16 @@ def forest_chart(
     return Chart(name, title, _specification(chart))
 
 
+def _title_directions(sides: tuple[str, str]) -> str | list[str]:
+    """Return the title of the horizontal axis: `← f6 faster | f7 faster →`, or two lines if it is long."""
+    baseline, candidate = sides
+    title = f"← {baseline} faster | {candidate} faster →"
+    # A longer title would be cut at the ends of the plot.
+    if len(title) > TITLE_LINE:
+        return [f"← {baseline} faster", f"{candidate} faster →"]
+    return title
+
+
 def _dot_colours() -> tuple[altair.Color, altair.Fill]:
     """Return the colours of a dot's line and of its inside, by the `style` of its row (DOT_COLOURS).
 
@@ -275,15 +279,14 @@ def _dot_colours() -> tuple[altair.Color, altair.Fill]:
 def _forest_record(row: CardRow) -> Record:
     """Return a row of a forest plot: texts, the ratio, and the interval's ends.
 
-    A long label or result has several lines. The tooltip has the whole label as `case`. The axis values of
-    the row are keys, too, because the picks filter the rows by them.
+    A long label or result has several lines. The tooltip has the whole label as `case`. `style` is the key of
+    the dot's colours (DOT_COLOURS). The axis values of the row are keys, too, because the picks filter the
+    rows by them.
 
     Example: `{"command": "log", "label": "cold log over svn", "baseline": "f6", "candidate": "f7", "ratio":
-    1.24, "low": 1.2, "high": 1.28, "style": "candidate", "result": "f7 1.2x faster, 1.24 s | 1.00 s", ...}`.
+    1.24, "low": 1.2, "high": 1.28, "style": "candidate", "result": "f7 1.2x faster, 1.24 s → 1.00 s", ...}`.
     """
     pair = row.pair
-    # The times of baseline and candidate, if they are known.
-    result = f"{row.text}, {' | '.join(row.times)}" if row.times else row.text
     return {
         **row.where,
         "label": "\n".join(textwrap.wrap(row.label, LABEL_LINE)),
@@ -295,14 +298,17 @@ def _forest_record(row: CardRow) -> Record:
         "low": pair.low or pair.ratio,
         "high": pair.high or pair.ratio,
         "style": row.style,
-        "result": "\n".join(textwrap.wrap(result, TEXT_LINE)),
+        "result": "\n".join(textwrap.wrap(row.result, TEXT_LINE)),
         "interval": row.interval,
         "note": row.note or "none",
     }
 
 
 def findings_chart(dots: Sequence[FindingDot]) -> Chart:
-    """Return a plot with a row for each finding, in the given order, on one axis of factors."""
+    """Return a plot with a row for each finding, in the given order, on one axis of factors.
+
+    The layers draw fields of _finding_record(), such as `published_at`.
+    """
     # All numbers that the axis should show, None for each that is unknown.
     factors: list[float | None] = []
     for dot in dots:
@@ -352,9 +358,10 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
 def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
     """Return a finding as a row of its plot; a number that is not drawn is None.
 
-    The label is the statement in lines of up to LABEL_LINE characters, and the meaning of the right side.
-    `domain` has the two ends of the axis: the bar of `at least 2` ends at the right one, and the bar of `at
-    most 2` begins at the left one. The texts of the tooltip (`dot.texts`) are keys, too.
+    The label is the statement (`dot.label`) in lines of up to LABEL_LINE characters, and the meaning of the
+    right side. `domain` has the two ends of the axis: the bar of `at least 2` ends at the right one, and the
+    bar of `at most 2` begins at the left one. The texts of the tooltip (`dot.texts`) are the keys `expected`,
+    `published`, `measured` and `interval`, so the drawn numbers have other keys.
 
     Example: `{"label": "f7 is twice as fast\\nabove 1x: f7 is faster", "statement": "f7 is twice as fast",
     "verdict": "weaker", "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5,
@@ -436,7 +443,8 @@ def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
     """Return a plot with a row for each cell, and in it a stroke for each round.
 
     A stroke is at the round's distance from the cell's mean, in per cent. The cell with the largest distance
-    is first. `picks` are the axes on which a reader can pick a value: the plot shows the cells that fit.
+    is first. `picks` are the axes on which a reader can pick a value. The plot shows the cells whose axis
+    values (`dot.where`) fit.
     """
     # _row_axis() puts the cells in the order in which they first occur here.
     noisiest_first = sorted(dots, key=lambda dot: -abs(dot.deviation_pct))
@@ -461,8 +469,8 @@ def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
         .add_params(*_pick_parameters(picks))
         .properties(width=PLOT_WIDTH, height=altair.Step(NOISE_ROW))
     )
-    key = "Each stroke is the mean time of a round."
-    return Chart("noise", "Noise of each cell", _specification(chart), key)
+    explanation = "Each stroke is the mean time of a round."
+    return Chart("noise", "Noise of each cell", _specification(chart), key=explanation)
 
 
 def time_chart(seconds: Mapping[str, float]) -> Chart:

@@ -29,8 +29,9 @@ def describe_origin(study: Study) -> str:
 def cite_results(results: Results, setup: Setup) -> dict[str, str]:
     """Return the facts that identify the results of a page: `{"Study": "...", "Measured": "...", ...}`.
 
-    Command and Configuration are missing if unknown. `setup` is that of the results. The facts do not depend
-    on the code that renders the page: `Made by` is the version that measured.
+    Command and Configuration are missing if unknown. `setup` has the machines that measured, and the times of
+    the first and last cell-round. The facts do not depend on the code that renders the page: `Made by` is the
+    version that measured.
     """
     provenance = results.provenance
     measured = "Nothing."

@@ -16,7 +16,7 @@ from vcsbench.report.results import Rows, grouped_by, values_in
 class ExpectedRow:
     """A row that a table should have, with the reasons why it may have no number."""
 
-    keys: Mapping[str, str]  # {"command": "log", "cache": "cold", "candidate": "f7"}
+    keys: Mapping[str, str]  # its place: {"command": "log", "cache": "cold", "candidate": "f7"}
     cells: tuple[str, ...] = ()  # the paths of its cells, the baseline's first
     skip: str = ""  # why a cell cannot be measured here, "" if all can
     failures: tuple[str, ...] = ()  # a sentence for each failed round
@@ -44,6 +44,7 @@ def expected_rows(
     cells_of_table = [cell for cell in originals(grid) if matches_cell(cell, where)]
 
     rows = []
+    # `keys` is the place of the row, {"command": "log", "candidate": "f7"}. `cells` has one or both cells.
     for keys, cells in _rows_of_grid(definition.get("compare"), axes, cells_of_table):
         paths = tuple(cell["cell"] for cell in cells)
         skips = [cell["skip"] for cell in cells if cell["skip"]]
@@ -92,7 +93,9 @@ def _rows_of_grid(
             # has no cells of the baseline, so the only cell is that of this run.
             yield {**keys, CANDIDATE: candidates[0]}, [cell]
         elif cell[compared] in candidates:
+            # The cell of the baseline has the same values of all other axes.
+            values_of_baseline = {**cell, compared: compare["baseline"]}
+            baseline = cell_at.get(values_in(values_of_baseline, axes))
             # A candidate without a baseline in the grid has no row.
-            baseline = cell_at.get(values_in({**cell, compared: compare["baseline"]}, axes))
             if baseline:
                 yield {**keys, CANDIDATE: cell[compared]}, [baseline, cell]

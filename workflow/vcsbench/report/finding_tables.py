@@ -91,6 +91,7 @@ def find_table(
         return (name if name in tables else ""), where
 
     metric = metric_in(definition)
+    # The best table compares the same two values by the same metric, whichever cells it selects.
     for name, table in tables.items():
         candidate = _find_candidate(compare, table)
         if candidate and metric_in(table) is metric:
@@ -106,8 +107,8 @@ def find_table(
         has_metric = metric_in(table) is metric or metric.name in table.get("each", ())
         if has_metric and "compare" not in table:
             names.append(name)
-    # A table of other cells still has the metric, so it is better than none.
     names_with_cells = [name for name in names if overlaps(where, tables[name].get("where", {}))]
+    # If no table selects the finding's cells, a table of other cells with this metric is better than none.
     choices = names_with_cells or names
     return (choices[0] if choices else ""), where
 
@@ -143,6 +144,7 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
     for section in sections:
         covered = [where for name, where in places_of_findings if name == section.name]
         for reversal in _find_reversals(section):
+            # {"cache": "cold"} covers {"command": "log", "cache": "cold", "candidate": "f7"}.
             has_finding = any(overlaps(where, reversal.keys) for where in covered)
             if not has_finding:
                 reversals.append(reversal)
@@ -190,15 +192,16 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     """Return the comparisons of a table that are reversed, [] for a table that compares nothing.
 
     A comparison is reversed if one side is faster here, and the other side was faster by more than
-    REVERSED_FACTOR in the published study.
+    REVERSED_FACTOR in the published study. A ratio is time of the baseline / time of the candidate.
     """
     if not section.compared:
         return []
-    # By its place: the published ratio as a deviation from 1, which is 22.0 per cent for 1.22.
-    deviations = {tuple(point.keys.items()): point.value for point in section.published_points}
+    # By the place in the table: the published ratio in per cent above 1, such as 22.0 for 1.22.
+    published_pct = {tuple(point.keys.items()): point.value for point in section.published_points}
     reversals = []
     for point in section.measured_points:
-        deviation_pct = deviations.get(tuple(point.keys.items()))
+        deviation_pct = published_pct.get(tuple(point.keys.items()))
+        # A place without a measured number has no row.
         if point.row is None or deviation_pct is None:
             continue
         comparison = ComparisonRow.of_record(point.row)
@@ -206,9 +209,10 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
         # -100 % is a time that was rounded to nothing. It has no factor.
         if published_ratio <= 0 or not comparisons.is_difference(comparison.call):
             continue
-        # The published factor of the side that is slower here: 1.2 if this side was 1.2 times faster there,
-        # below 1 if it was slower there, too. With a measured ratio below 1, this side is the candidate.
-        published_factor = published_ratio if comparison.ratio < 1 else 1 / published_ratio
+        # The published factor of the side that is slower here: 1.2 if it was 1.2 times faster in the study,
+        # below 1 if it was slower there, too.
+        is_candidate_slower = comparison.ratio < 1
+        published_factor = published_ratio if is_candidate_slower else 1 / published_ratio
         if published_factor > REVERSED_FACTOR:
             reversals.append(Reversal(section, point.keys, comparison, published_ratio))
     return reversals
@@ -226,6 +230,7 @@ def _reversal_texts(results: Results, reversal: Reversal) -> list[str]:
     baseline = labels.value_label(axis, comparison.baseline)
     candidate = labels.value_label(axis, comparison.candidate)
     case = f"{labels.case_label(where, list(where))}: {candidate} against {baseline}"
+    # Some commands of svnbench do less work over one of the compared accesses, so the result needs a remark.
     if has_less_client_work(axis, where):
         case += f" ({LESS_CLIENT_WORK})"
     # `faster` and `slower`, or the words of another metric than a time.

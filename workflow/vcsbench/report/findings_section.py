@@ -33,7 +33,7 @@ MEANINGS = {
     Verdict.FAILS: "the measured interval is outside the expected range",
     Verdict.MIXED: "some pairs are faster, others slower",
     Verdict.TOO_SMALL: "process start, connection and waits of 40 ms for delayed acknowledgements can "
-    "explain it (see Fixed cost)",
+    "explain it (see Fixed cost), or its runs are too short",
     Verdict.UNDECIDED: "the interval is partly inside the range, so the run gives no verdict",
     Verdict.REPRODUCED: "the interval is inside the range",
     Verdict.HOLDS: "the interval is inside the range",
@@ -42,7 +42,7 @@ MEANINGS = {
 # Verdicts that possible reasons can explain.
 EXPLAINABLE = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
 NO_REASON = "no reason known"
-NOTHING_EXPLAINS = "no published condition that differs here explains the difference"
+NOTHING_EXPLAINS = "none of the compared conditions explains it"
 REPEAT = "Repeat the run on another machine."
 # A published 1.2 can be anything from 1.15 to 1.25. The page shows this range if its width is at least this
 # share of the value.
@@ -199,32 +199,27 @@ def _make_view(
     table, where = find_table(finding.definition, results.study.tables)
     # None if the study has no table of this metric, or if the page leaves the table out.
     section = next((section for section in sections if section.name == table), None)
-    # Of a mean, the reader sees how far its pairs differ: `3 pairs, 1.9x to 2.1x`. Otherwise, or with fewer
-    # than two pairs, the text is that of the row, such as `least of 12 cells`.
-    range_of_pairs = ""
+    # The row has, for example, `least of 12 cells`. Of a mean, the reader sees how far its pairs differ: `3
+    # pairs, 1.9x to 2.1x`. With fewer than two pairs, this text is "".
+    pairs = row["over"]
     if section and expect.get("over") == "mean":
         range_of_pairs = _describe_pairs(finding, section, where)
+        if range_of_pairs:
+            pairs = range_of_pairs
     flag_text, flags = _describe_flags(results, finding, named_flags)
     reasons, remarks = split_reasons(row)
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
-    facts = FindingFacts(
-        id=row["id"],
-        statement=row["statement"],
-        verdict=row["verdict"],
-        # `ratio` has what a value above 1x means.
-        expected=range_text(expect, margin, finding.suffix, ("above 1x", "below 1x")),
-        published=finding.format_number(row["published"]),
-        measured=finding.format_number(row["measured"]),
-        interval=finding.format_interval(row["low"], row["high"]),
-    )
+    facts = _make_facts(finding, margin)
     return FindingView(
+        # FindingView inherits the fields of FindingFacts.
         **asdict(facts),
         published_interval=_describe_rounding(finding),
         published_all=_describe_all_published(finding),
         ratio=_describe_value(finding),
-        pairs=range_of_pairs or row["over"],
+        pairs=pairs,
         is_different=row["verdict"] in EXPLAINABLE,
+        # The page prints each reason with a step that the reader can take.
         steps=reasons,
         notes=remarks,
         note=flag_text,
@@ -233,6 +228,22 @@ def _make_view(
         anchor=_find_anchor(where, section) if section else "",
         source=finding.definition.get("source", ""),
         dot=_make_dot(finding, expected_range(expect, margin), facts),
+    )
+
+
+def _make_facts(finding: Finding, margin: float) -> FindingFacts:
+    """Return the facts of a finding as texts. `margin` is the smallest ratio worth noting, such as 1.1."""
+    row = finding.row
+    # FindingView.ratio has the meaning of a value above 1x.
+    directions = ("above 1x", "below 1x")
+    return FindingFacts(
+        id=row["id"],
+        statement=row["statement"],
+        verdict=row["verdict"],
+        expected=range_text(finding.definition["expect"], margin, finding.suffix, directions),
+        published=finding.format_number(row["published"]),
+        measured=finding.format_number(row["measured"]),
+        interval=finding.format_interval(row["low"], row["high"]),
     )
 
 
@@ -261,6 +272,7 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
         return None
     return FindingDot(
         label=row["statement"],
+        # The meaning of a dot on the right of 1: `f7 is faster`.
         right_side=_describe_right_side(finding),
         verdict=row["verdict"],
         # With None for an open end, the chart chooses where the bar of the expected range ends.
@@ -280,10 +292,11 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
 
 
 def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
-    """Return the reasons of a verdict, the most likely one first, and remarks (sentences).
+    """Return the reasons of a verdict, and remarks (sentences), both in the order of the row.
 
-    `row` is one of a file of findings. Remarks are the texts that do not explain a difference from the
-    published value. A difference that nothing explains gets the reason NO_REASON.
+    `row` is one of a file of findings, which lists the most likely reason first. If its verdict is a
+    difference from the published value, texts that cannot explain a difference are remarks. For any other
+    verdict, all texts are reasons, and there are no remarks.
     """
     is_different = row["verdict"] in EXPLAINABLE
     reasons: list[ReasonText] = []
@@ -293,7 +306,6 @@ def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
         if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
         text = texts.reason_text(reason)
-        # Only EXPLAINING_CODES can cause a difference. With another code, the text is a remark.
         if is_different and reason.code not in verdicts.EXPLAINING_CODES:
             remarks.append(f"{text}.")
             continue
@@ -301,6 +313,7 @@ def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
         label, _, facts = text.partition(": ")
         action = texts.ACTION_TEXTS.get(reason.code, "")
         reasons.append(ReasonText(reason.code, label, facts, action))
+    # A difference that nothing explains gets a reason, too, because its advice is to repeat the run.
     if is_different and not reasons:
         reasons.append(ReasonText(NO_REASON, NO_REASON, NOTHING_EXPLAINS, REPEAT))
     return reasons, remarks
@@ -370,6 +383,8 @@ def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:
     Return "" for fewer than two pairs. `where` selects their rows in the table of the finding, `section`: it
     maps axes to a value or a list of values.
     """
+    # A point of the table has its place (`keys`), {"cache": "cold", "candidate": "f7"}. If it has a number,
+    # it also has its row of the table's file.
     rows = [
         point.row
         for point in section.measured_points
@@ -399,7 +414,8 @@ def _describe_flags(
         return "", []
     runs = _list_runs(results, finding)
     flags = [flag for run in runs for flag in run["flags"].split()]
-    # True if all runs read from memory. The place of files on the disk (`apart`) then does not matter.
+    # True if all runs read from memory. name_flags() then leaves out `apart`, which is about the place of
+    # files on a disk.
     is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
     flag_names = name_flags(flags, named_flags, is_hot)
     parts = []

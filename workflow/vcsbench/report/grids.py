@@ -141,9 +141,13 @@ class Layout:
     def axis_of(self, key: str) -> str:
         return self.compared if key == CANDIDATE else key
 
+    def by_axis(self, keys: Mapping[str, str]) -> dict[str, str]:
+        """Return `{"format": "f7"}` for `{"candidate": "f7"}` if the table compares formats."""
+        return {self.axis_of(key): value for key, value in keys.items()}
+
     def place_label(self, keys: Mapping[str, str]) -> str:
         """Return the words for a place: `cold log over svn (ruby, f7)`."""
-        values = {self.axis_of(key): value for key, value in keys.items()}
+        values = self.by_axis(keys)
         return case_label(values, list(values))
 
     def ordered_values(self, points: Iterable[Point], keys: Sequence[str]) -> list[tuple[str, ...]]:
@@ -207,10 +211,10 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
     compared = compare["axis"] if compare else ""
     order_of_keys = dict(order)
     keys = [axis for axis in order if axis != compared]
-    # Columns that a table uses like axes, such as `run`.
+    # Columns of the measurements that the table uses like axes: ["run", "host"].
     keys += definition.get("by", [])
     if "each" in definition:
-        # A table of several counts has them side by side, as if they were an axis.
+        # Names of counts, such as ["reads", "writes"]. The table has them side by side, as values of COUNT.
         keys.append(COUNT)
         order_of_keys[COUNT] = definition["each"]
     if compare:
@@ -236,8 +240,8 @@ def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point
         filled_rows = {layout.row_of(point) for point in with_number}
         filled_columns = {layout.column_of(point) for point in with_number}
         empty_rows += len({layout.row_of(point) for point in grid} - filled_rows)
-        # A grid without any number is left out as a whole. It counts by its rows, and not by its columns as
-        # well.
+        # A grid without any number is left out as a whole. All of its rows have been counted, so its columns
+        # are not: they would name the same places again.
         if with_number:
             empty_columns += len({layout.column_of(point) for point in grid} - filled_columns)
         for point in grid:
@@ -280,56 +284,69 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
     at the corner of the grid. If several axes vary, the first one becomes a heading above groups of rows. The
     other axes that vary label the rows.
     """
-    # The values of each row on the keys of rows, [("svn", "f6"), ("svn", "f7"), ...], and of each column on
-    # the keys of columns.
-    row_values = layout.ordered_values(points, layout.rows)
-    column_values = layout.ordered_values(points, layout.columns)
     # Labels need axes in place of keys: the axis of the key CANDIDATE is the compared one.
     row_axes = [layout.axis_of(key) for key in layout.rows]
     column_axes = [layout.axis_of(key) for key in layout.columns]
-    rows_by_axis = [dict(zip(row_axes, values, strict=True)) for values in row_values]
-    columns_by_axis = [dict(zip(column_axes, values, strict=True)) for values in column_values]
-
-    varying_axes = varying(rows_by_axis, row_axes)
+    # The place of each point by axis: {"access": "svn", "format": "f7", "cache": "cold"}.
+    places = [layout.by_axis(point.keys) for point in points]
+    varying_axes = varying(places, row_axes)
     if len(varying_axes) > 1:
         # The first axis groups the rows, and the other axes distinguish the rows of a group.
         group_axis, *label_axes = varying_axes
     else:
         group_axis, label_axes = "", varying_axes
-    # The axes on which all rows have the same value. The value is "" if the axis applies to no row.
-    constant = [
-        (axis, value)
-        for axis, value in rows_by_axis[0].items()
-        if value and axis not in varying_axes
-    ]
+    constant = []
+    for axis in row_axes:
+        # The same value in all rows, "" if the axis applies to no row.
+        value = places[0].get(axis, "")
+        if value and axis not in varying_axes:
+            constant.append((axis, value))
 
-    point_at = {(layout.row_of(point), layout.column_of(point)): point for point in points}
-    grid_values = layout.grid_of(points[0])
-    rows = []
-    above: Mapping[str, str] = {}
-    for values, by_axis in zip(row_values, rows_by_axis, strict=True):
-        row = GridRow(
-            group=by_axis.get(group_axis, ""),
-            labels=_make_labels(by_axis, above, label_axes),
-            # None where the grid has no point.
-            points=[point_at.get((values, column)) for column in column_values],
-            slug=words.slug(" ".join(grid_values + values)),
-            keys=dict(zip(layout.rows, values, strict=True)),
-        )
-        rows.append(row)
-        above = by_axis
+    # The values of each column in order: [("cold", "http"), ("cold", "svn"), ...].
+    column_values = layout.ordered_values(points, layout.columns)
+    column_keys = [dict(zip(layout.columns, values, strict=True)) for values in column_values]
     block_starts = _find_block_starts(column_values)
     return Grid(
         title=_label_keys(points[0], in_title, layout),
         headings=_make_headings(column_values, column_axes, block_starts),
         block_starts=block_starts,
-        rows=rows,
+        rows=_make_rows(points, layout, group_axis, label_axes),
         group_axis=group_axis,
         constant=constant,
-        grid_keys=dict(zip(layout.rest, grid_values, strict=True)),
-        column_keys=[dict(zip(layout.columns, values, strict=True)) for values in column_values],
-        column_labels=[values_label(by_axis, column_axes) for by_axis in columns_by_axis],
+        # The points of a grid have the same values of these keys.
+        grid_keys=dict(zip(layout.rest, layout.grid_of(points[0]), strict=True)),
+        column_keys=column_keys,
+        column_labels=[values_label(layout.by_axis(keys), column_axes) for keys in column_keys],
     )
+
+
+def _make_rows(
+    points: Sequence[Point], layout: Layout, group_axis: str, label_axes: Sequence[str]
+) -> list[GridRow]:
+    """Return the rows of the grid of `points` in order, each with a point or None for every column.
+
+    A row belongs to the group of its value on `group_axis` ("" without groups). Its values on `label_axes`
+    are its labels.
+    """
+    column_values = layout.ordered_values(points, layout.columns)
+    point_at = {(layout.row_of(point), layout.column_of(point)): point for point in points}
+    grid_values = layout.grid_of(points[0])
+    rows = []
+    row_above: Mapping[str, str] = {}
+    # The values of a row are, for example, ("svn", "f7").
+    for row_values in layout.ordered_values(points, layout.rows):
+        keys = dict(zip(layout.rows, row_values, strict=True))
+        by_axis = layout.by_axis(keys)
+        row = GridRow(
+            group=by_axis.get(group_axis, ""),
+            labels=_make_labels(by_axis, row_above, label_axes),
+            points=[point_at.get((row_values, column)) for column in column_values],
+            slug=words.slug(" ".join(grid_values + row_values)),
+            keys=keys,
+        )
+        rows.append(row)
+        row_above = by_axis
+    return rows
 
 
 def _make_labels(
@@ -338,8 +355,8 @@ def _make_labels(
     """Return the labels of a row: its values of `axes`, without an axis that does not apply to the row ("").
 
     `row` and the row `above` have values by axis: `{"access": "svn", "format": "f7"}`. For the first row,
-    `above` is {}. A label is repeated (printed in grey) if the values of its axis, and of all axes of `row`
-    before it, equal those of the row above.
+    `above` is {}. `axes` are some axes of `row`, in the same order. A label is repeated (printed in grey) if
+    the values of its axis, and of all axes of `row` before it, equal those of the row above.
     """
     labels = []
     row_axes = list(row)
@@ -416,12 +433,14 @@ def align_published(
         if measured_names.isdisjoint(published_names):
             substitutes[axis] = published_names
 
+    # `rest` are the keys that select the grid.
     keys_of_place = (*layout.rest, *layout.rows, *layout.columns)
     published_at = {values_in(point.keys, keys_of_place): point for point in published}
     # By place, so that each place is there once: several measured repositories give the same places.
     aligned: dict[tuple[str, ...], Point] = {}
     for point in measured:
-        # A replaced repository has several possible values, and each other key has one value.
+        # A replaced repository has several possible values, and each other key has one value. The product
+        # of [["log"], ["ruby", "bsd"]] is ("log", "ruby") and ("log", "bsd").
         possible_values = [substitutes.get(key, [value]) for key, value in point.keys.items()]
         for values in product(*possible_values):
             keys = dict(zip(point.keys, values, strict=True))

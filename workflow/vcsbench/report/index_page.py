@@ -79,10 +79,11 @@ def read_entries(folder: Path) -> Entries:
 
 
 def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row]]] = ()) -> str:
-    """Return the HTML of the index. `entries` are those of read_entries, the newest page first.
+    """Return the HTML of the index. `entries` are the facts of each page by its file, the newest page first.
 
-    `studies` has the name, the title and the definitions of the findings of each study. The index shows each
-    finding with the verdict of the newest page of its study, or `not measured` if this page lacks it.
+    The facts of a page of another version of vcsbench are None. `studies` has the name, the title and the
+    definitions of the findings of each study. The index shows each finding with the verdict of the newest
+    page of its study, or `not measured` if this page lacks it.
     """
     # By study: the file and the facts of its newest page, which is the first one.
     newest: dict[str, tuple[str, PageFacts]] = {}

@@ -30,14 +30,15 @@ class LegendEntry:
 def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[LegendEntry]:
     """Return the entries for the marks of the cards and of the table of changes, [] without a comparison.
 
-    The words and flags in the notes of the comparisons, and the commands of svnbench, have an entry if they
-    occur.
+    Words in the notes of the comparisons, and commands of svnbench, have an entry if they occur.
     """
     rows = [row for view in cards for row in view.rows]
     if not rows:
         return []
-    faster = "the change is faster; in a chart, the recommended side (without one, the right side) is faster"
-    slower = "the change is slower; in a chart, the other side is faster"
+    # In a chart, blue means that the recommended value is faster. If no value is recommended, it means that
+    # the value on the right of the chart is faster.
+    faster = "faster; in a chart, the recommended value is (without one, the value on the right)"
+    slower = "slower; in a chart, the recommended value is (without one, the value on the right)"
     equal = f"any difference is shown to be below {min_effect_pct:g} %"
     bounded = (
         f"any difference is shown to be below {BOUNDED_MARGINS * min_effect_pct:g} %; "
@@ -47,21 +48,25 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
         "neither a difference nor equality is certain. With many comparisons, some 95 % intervals are beside "
         "1x by chance, so a difference has to pass a stricter test"
     )
-    small = "process start and connection can explain the difference, which decides nothing"
+    small = "start-up can explain the difference, or runs are too short: it decides nothing"
     band = f"below {min_effect_pct:g} %. A coloured dot in it is a sure but small difference."
-    # The CSS classes are those of chips and dots.
+    # The CSS class of a coloured mark, its word, and its meaning.
     entries = [
-        LegendEntry("candidate", "blue", faster),
-        LegendEntry("reference", "orange", slower),
-        LegendEntry("equal", "equal", equal),
-        LegendEntry("undecided", "undecided", undecided),
-        LegendEntry("small", "too small", small),
-        LegendEntry("", texts.RESULTS[Result.BOUNDED], bounded),
-        LegendEntry("", "1.2 s | 1.0 s", "the times of the left and of the right side."),
-        LegendEntry("", "Line", "95 % interval."),
-        LegendEntry("", "Grey band:", band),
+        LegendEntry(style="candidate", word="blue", meaning=faster),
+        LegendEntry(style="reference", word="orange", meaning=slower),
+        LegendEntry(style="equal", word="equal", meaning=equal),
+        LegendEntry(style="undecided", word="undecided", meaning=undecided),
+        LegendEntry(style="small", word="too small", meaning=small),
     ]
-    entries += [LegendEntry("", word, meaning) for word, meaning in row_key(rows)]
+    # Words without a colour. row_key() returns those in the notes of the comparisons: `fixed cost` and flags.
+    words = [
+        (texts.RESULTS[Result.BOUNDED], bounded),
+        ("1.2 s → 1.0 s", "the times of the left and of the right side"),
+        ("bar through a dot", "95 % interval"),
+        ("grey band", band),
+        *row_key(rows),
+    ]
+    entries += [LegendEntry("", word, meaning) for word, meaning in words]
     # The commands of svnbench are in charts only, whose labels do not explain them.
     commands = [row.where[COMMAND_AXIS] for row in rows if is_benchmark(row.where)]
     for command in unique_values(commands):
@@ -108,4 +113,5 @@ def list_words(results: Results) -> dict[str, str]:
             if label != value:
                 meaning = f"{meaning} ({value} in commands and files)"
             meanings[label] = meaning
+    # The page prints backticks as they are.
     return {word: meaning.replace("`", "") for word, meaning in meanings.items()}

@@ -86,7 +86,8 @@ def parse_command(command_line: str) -> MakeCommand:
     options = dropwhile(lambda word: not word.startswith("-"), typed)
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    # With nargs="?", a damaged record without a value is no error.
+    # The record of the command line may be damaged. With nargs="?", an option without its value is no error,
+    # and counts as `const`: "".
     for option in ("--repository", "--tree", "--server-log", "--study"):
         parser.add_argument(option, nargs="?", default="", const="")
     # These limit one run. A repeated run gets its own limits.
@@ -98,7 +99,7 @@ def parse_command(command_line: str) -> MakeCommand:
     # `arguments` are the words that the parser does not know, such as `-k`.
     known, arguments = parser.parse_known_args(list(options))
 
-    # The other settings of --config are repeated.
+    # The other settings of --config are repeated. They come last, because --config takes all words behind it.
     settings = [setting for setting in known.config if setting != f"measure={NOTHING}"]
     if settings:
         arguments += ["--config", *settings]

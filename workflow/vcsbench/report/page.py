@@ -12,6 +12,7 @@ from vcsbench import words
 from vcsbench.advice.labels import axis_label, value_label
 from vcsbench.advice.steps import combinations_of
 from vcsbench.advice.wishes import Wish, find_wishes
+from vcsbench.axis_names import FORMAT_AXIS
 from vcsbench.codes import Verdict
 from vcsbench.config.study import Study
 from vcsbench.plan.grid import originals
@@ -20,6 +21,7 @@ from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import LoadEstimate, make_estimate, measured_work
 from vcsbench.report.charts import Chart
 from vcsbench.report.citation import cite_results, make_bibtex
+from vcsbench.report.examples import make_examples
 from vcsbench.report.finding_tables import find_opposites, make_reversed_table
 from vcsbench.report.findings_section import FindingView
 from vcsbench.report.index_page import PAGE_FACTS, PageFacts
@@ -71,6 +73,8 @@ class AnswerSection:
     command_lines: Mapping[str, str]
     states: Sequence[tuple[str, str]]  # the states of the caches with their meanings
     legend: Sequence[LegendEntry]
+    examples: Sequence[PlainTable]
+    carries_over: Sequence[str]  # sentences on what holds on other machines
     has_operations: bool  # True if the cards compare operations: the page has a table of changes
     situations: Sequence[SituationRow]  # the best combination of values in each situation
     less_work: Sequence[str]  # sentences on fewer bytes, calls or instructions
@@ -199,11 +203,12 @@ def describe_page(results: Results) -> Page:
     answer_section = _describe_answers(results, setup, tables)
     pick_axes = [pick.axis for pick in answer_section.picks]
     page_charts = make_charts(results, answer_section.cards, findings.views, pick_axes)
-    facts = _describe_facts(results, setup, findings.views)
+    # The facts for the index of all pages, which reads them as JSON from the head of this page.
+    index_facts = _describe_facts(results, setup, findings.views)
     return Page(
         study=study,
         own_repository=results.own_repository,
-        facts=facts,
+        facts=index_facts,
         header=page_texts.describe_head(results, setup),
         missing=page_texts.describe_missing(results),
         answers=answer_section,
@@ -226,8 +231,9 @@ def describe_page(results: Results) -> Page:
         citation=cite_results(results, setup),
         bibtex=make_bibtex(results, setup),
         cells=name_cells(results),
-        packed_details=pack_json(collect_details(results, tables)) if facts.measured else "",
-        packed_facts=PAGE_FACTS.dump_json(facts).decode(),
+        # The runs behind each number, for the script of the page; "" without a measured cell.
+        packed_details=pack_json(collect_details(results, tables)) if index_facts.measured else "",
+        packed_facts=PAGE_FACTS.dump_json(index_facts).decode(),
     )
 
 
@@ -241,47 +247,51 @@ def _describe_answers(
     page only shows the answers of the combination that the reader picked.
     """
     advice = results.advice
+    # originals() leaves out duplicates, which are second measurements of cells for the noise.
+    is_measured = bool(originals(results.measurements))
     # Comparisons whose published result is the opposite of the measured one.
     opposites = find_opposites(results, tables)
     cards = answers.make_card_views(results, opposites)
     picks = find_picks(results, cards)
     # The values that can be picked: {"format": ["f6", "f7"], "access": ["http", "svn"]}.
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
-    # originals() leaves out duplicates, which are second measurements of cells for the noise.
     combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
     # An operation is a command with a state of the caches, such as the cold log.
     operations = find_operations(results, cards)
+    # For each combination: the changes that are worth it for its reader, and the answer of each card.
     pick_answers = make_pick_answers(
         advice, combinations, list(values_by_axis), operations, opposites
     )
-    wishes: Sequence[Wish] = []
-    if results.own_repository:
-        # The preset values of the picks are the values of the reader's repository.
-        values_now = {pick.axis: pick.preset for pick in picks if pick.preset}
-        wishes = find_wishes(advice, values_now, measured_work(results))
     next_steps: Sequence[summary.NextStep] = []
     # Without a measured run, there is nothing to improve.
-    if originals(results.measurements):
+    if is_measured:
         next_steps = summary.suggest_next_steps(results, results.command)
     disturbed_share = summary.disturbed_share(results.valid_runs)
+    # The repositories of other systems have no formats to load into.
+    has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
     # A row of a card is a comparison.
     comparisons_in_cards = sum(len(view.rows) for view in cards)
     return AnswerSection(
-        wishes=wishes,
+        wishes=_find_wishes_of_reader(results, picks),
         # The page prints a link to the findings behind this text.
         condition=page_texts.describe_condition(results, setup) if results.findings else "",
         min_effect=f"{advice.min_effect_pct:g} %",
         picks=picks,
         labels=_label_values(results),
         # The estimate scales the costs of a change to the reader's number of revisions.
-        estimate=make_estimate(results) if any(view.costs for view in cards) else None,
+        estimate=make_estimate(results) if has_loads else None,
         cards=cards,
         pick_answers=pick_answers,
         command_lines=list_command_lines(operations, setup.commands),
         states=explain_cache_states(operations),
         legend=make_legend(cards, advice.min_effect_pct),
+        examples=make_examples(results),
+        # Sentences of the study's file: which results hold on other machines.
+        carries_over=results.study.carries_over if is_measured else (),
         has_operations=bool(operations),
+        # The best combination of values in each situation, such as the cold log over http.
         situations=label_situations(results),
+        # Sentences on values with fewer bytes, calls or instructions than others.
         less_work=advice.less_work,
         disturbed=summary.describe_disturbance(disturbed_share),
         is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED_SHARE,
@@ -290,6 +300,15 @@ def _describe_answers(
         commands=_list_commands(results),
         own_command="" if results.own_repository else OWN_COMMAND,
     )
+
+
+def _find_wishes_of_reader(results: Results, picks: Sequence[Pick]) -> list[Wish]:
+    """Return the changes that gain most on the reader's own repository, [] if it was not measured."""
+    if not results.own_repository:
+        return []
+    # The preset values of the picks are the values of the reader's repository.
+    values_now = {pick.axis: pick.preset for pick in picks if pick.preset}
+    return find_wishes(results.advice, values_now, measured_work(results))
 
 
 def _list_commands(results: Results) -> dict[str, str]:
@@ -327,7 +346,7 @@ def _describe_findings(
     comparison is reversed if its published result is the opposite of the measured one.
     """
     make_views = findings_section.make_finding_views
-    # `definitions` and `checks` have the statements, by the id of each verdict.
+    # The statements by the id of each verdict: `definitions` are published, `checks` are the user's.
     views = make_views(results, results.findings, results.definitions, tables)
     expectations = make_views(results, results.expectations, results.checks, tables)
     # `steps` are the reasons of a verdict, with what to do about them (ReasonText).
@@ -337,18 +356,19 @@ def _describe_findings(
         by_verdict=grouped_by(views, lambda view: view.verdict),
         meanings=findings_section.MEANINGS,
         reasons=findings_section.summarise_reasons(reasons),
-        # Comparisons that no finding covers. Without any finding, the page has no such table.
+        # Reversed comparisons that no finding covers. Without any finding, the page has no such table.
         reversed=make_reversed_table(results, tables) if views else None,
+        # The published conditions, such as the storage, next to the measured ones.
         compared=compare_conditions(setup.conditions, results.study),
         expectations=expectations,
     )
 
 
 def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSection]) -> TablePart:
-    """Return the tables, the titles of those without a section, and the origin of both numbers of a cell.
+    """Return the tables, the titles of those without a cell in the grid, and the origin of both numbers.
 
-    The origin has the machine and the year, as far as known: `here, 2026` for measured numbers, `2014, SAN`
-    for published ones.
+    The origin has the machine and the year, as far as known: `my-server, 2026` for measured numbers, `2014,
+    SAN` for published ones. A table without a cell has no section.
     """
     study = results.study
     measured_where = [words.enumeration(setup.host_names)]
@@ -370,7 +390,8 @@ def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSec
 def _describe_facts(results: Results, setup: Setup, views: Sequence[FindingView]) -> PageFacts:
     """Return the facts for the index of all pages.
 
-    Duplicates (second measurements of a cell, for the noise) do not count as cells.
+    Duplicates (second measurements of a cell, for the noise) do not count as cells. `views` are the findings:
+    FindingView is a subclass of FindingFacts, whose fields the index uses.
     """
     return PageFacts(
         study=results.study.name,

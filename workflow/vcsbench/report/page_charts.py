@@ -29,8 +29,9 @@ def make_charts(
 ) -> list[Chart]:
     """Return all charts of a page that have data.
 
-    They are, in this order: a forest plot of each card, one plot of all findings, line plots, the noise, and
-    the use of time. `picks` are the axes on which a reader can pick a value.
+    They are, in this order: a forest plot of each card, one plot of all findings, line plots of tables (over
+    an axis such as the number of clients) and of the history (over saved baselines), the noise, and the use
+    of time. `picks` are the axes on which a reader can pick a value.
     """
     charts = []
     for view in cards:
@@ -45,6 +46,7 @@ def make_charts(
                 margin=1 + view.card.min_effect_pct / 100,
             )
             charts.append(chart)
+    # The place of each finding in the plot. It is None for a finding without a measured factor.
     dots = [view.dot for view in findings if view.dot]
     if dots:
         # In the order of the table of verdicts: reversed findings are first.
@@ -81,12 +83,12 @@ def _make_level_charts(results: Results) -> list[Chart]:
     """Return a line plot of each table that the study shows over an axis, such as the number of clients.
 
     The key `over` of the table's definition has this axis, the horizontal one. The other axes with several
-    values distinguish the lines.
+    values distinguish the lines. A level is the number of a cell itself, and no comparison with another one.
     """
     charts = []
     for name, definition in results.study.tables.items():
         over = definition.get("over")
-        # The column `value` has the number of a cell.
+        # The column `value` has the level.
         rows = [row for row in results.tables.get(name, []) if words.is_number(row.get("value"))]
         if not over or not rows:
             continue
@@ -121,9 +123,11 @@ def _make_history_charts(results: Results) -> list[Chart]:
     if len(times) < 2:
         return []
     axes = [axis for axis in results.order if axis not in study.block]
-    # A line joins comparable numbers only: of one host, and with the same settings.
+    # Points with different values on one of these axes belong to different lines: a line joins comparable
+    # numbers only, of one host and with the same settings. An axis with one value in all points is left out.
     line_axes = varying(points, [*axes, "host", "settings"])
     charts = []
+    # The label of a block has its values. It is "" if the study defines no blocks.
     for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
         chart = chart_specs.line_chart(
             name=f"history-{words.slug(block)}" if block else "history",

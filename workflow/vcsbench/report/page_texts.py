@@ -48,8 +48,11 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     # Any part may be unknown: _join() leaves out each that is "".
     storage = f"on {conditions.storage}" if conditions.storage else ""
     repositories = _join(", ", [conditions.repositories, storage])
+    # `parts` is what commands read and write: `dump reads 601 revisions`.
     subjects = _join("; ", [repositories, conditions.parts])
 
+    # A study that compares builds names each of them: `Subversion trunk 1.15.0, mine 1.14.2`. Other studies
+    # have the measured systems: `Subversion 1.14.2, git 2.39.5`.
     builds = ", ".join(_list_build_versions(results))
     systems = f"Subversion {builds}" if builds else conditions.systems
     machine = f"on {conditions.machine}" if conditions.machine else ""
@@ -111,7 +114,8 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
             means.append(geometric_mean([run["elapsed_s"] for run in members]))
         if cold_means and warm_means:
             compared_groups += 1
-            # The fastest cold state and the slowest warm state are compared.
+            # The group counts as soon as one of its cold states takes no longer than one of its warm states.
+            # If any two do, the fastest cold state and the slowest warm state do.
             if min(cold_means) <= max(warm_means) * margin:
                 groups_as_fast += 1
     if not groups_as_fast:
@@ -170,8 +174,8 @@ def describe_condition(results: Results, setup: Setup) -> str:
     # "SSD" is in "ext4 (SSD)".
     if published.storage not in storage:
         differences.append(f"on other storage (published: {published.storage})")
-    # The scale is the size as a share of the original: 0.13. A smaller scale than the published one is fewer
-    # revisions. A real repository has no scale, or None.
+    # The scale is the measured share of the original repository: 0.13. At a smaller scale than the published
+    # one, other gains are possible "with more revisions" than here. A real repository has no scale, or None.
     scales = [repository.get("scale") for repository in repositories]
     if any(scale is not None and scale < published.scale for scale in scales):
         differences.append("with more revisions")
@@ -200,6 +204,7 @@ def describe_missing(results: Results) -> str:
     failed = len(results.failures) - outdated
     if failed:
         phrases.append(f"{words.count_of(failed, 'cell-round')} failed")
+    # originals() leaves out duplicates, which are second measurements of cells for the noise.
     measured_cells = {run["cell"] for run in originals(results.measurements)}
     invalid_cells = len(measured_cells - {run["cell"] for run in results.valid_runs})
     if invalid_cells:
@@ -218,9 +223,11 @@ def count_skipped(results: Results) -> int:
 def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep]) -> list[str]:
     """Return sentences on the comparisons without an answer, [] if none is too small or undecided.
 
-    `in_cards` is the number of comparisons that the cards show: the tables can have more. `steps` are the
-    advised next runs. If none of these runs has more rounds, a sentence says that more rounds do not help.
+    The first sentence counts all: `Answered over all cases: 74 of 82 comparisons, 8 undecided.` `in_cards` is
+    the number of comparisons that the cards show: the tables can have more. `steps` are the advised next
+    runs. If none of these runs has more rounds, a sentence says that more rounds do not help.
     """
+    # The account has the number of comparisons by their result.
     account = results.account
     counts = account.count_results()
     too_small = counts[Result.TOO_SMALL]
@@ -238,7 +245,8 @@ def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep
         )
     if too_small:
         sentences.append(
-            "Too small: start-up can explain the difference; a larger repository or scale answers it."
+            "Too small: start-up can explain the difference, or runs are short; a larger repository or scale "
+            "answers it."
         )
     if undecided and not any(step.name == MORE_ROUNDS for step in steps):
         sentences.append("More rounds of up to a day answer no more.")
@@ -254,6 +262,7 @@ def describe_time(account: Account) -> list[str]:
     sentences = []
     if account.spent_s:
         seconds = {step: round(spent_s) for step, spent_s in account.spent_s.items()}
+        # `taken_s` is all of the time. No step has its rest: the start of Snakemake, and the report.
         start_and_report = round(account.taken_s) - sum(seconds.values())
         steps = [f"{step} {words.group_digits(number)} s" for step, number in seconds.items()]
         timed = words.group_digits(round(account.timed_s))
@@ -290,6 +299,7 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
         measured[axis] = [value for value in values if value]
     for axis, present in measured.items():
         if present:
+            # The axis `cache` names the hypervisors in its limit: their caches cannot be cleared.
             limits += axis_of(axis).limits(present, sorted(setup.hypervisors), measured)
     limits.append(SIDE_BY_SIDE_LIMIT)
     return limits

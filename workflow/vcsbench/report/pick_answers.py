@@ -16,7 +16,7 @@ from vcsbench.advice.cards import Advice, Card, fits
 from vcsbench.advice.effects import ChangeEffect
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import OperationKey, Outcome, StepPlan, ValueChange, Worth
-from vcsbench.axis_names import ACCESS_AXIS, FORMAT_AXIS, PACKING_AXIS
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS
 from vcsbench.plan.grid import AxisValues
 from vcsbench.report.finding_tables import Reversal, describe_opposites
 from vcsbench.report.results import grouped_by, unique_values
@@ -42,9 +42,12 @@ HEADINGS = {
     Worth.SLIGHT: "No reason to change",
     Worth.EQUAL: "No reason to change",
     Worth.KEEP: "Would be slower",
+    Worth.DEPENDS: "Faster for some commands, slower for others",
     Worth.UNDECIDED: "Undecided",
     Worth.TOO_SMALL: "Too small to compare",
 }
+# A step shows a command of so many lines. A longer one is in its card.
+MOST_COMMAND_LINES = 3
 NOT_COMPARED = "Measured, but not compared (the card has the reason)"
 NOT_MEASURED = "Not measured for what you have"
 
@@ -78,13 +81,15 @@ class ChangeView:
 
     `lead` is `Step 1: pack the repository.`, and `anchor` is the place of the card on the page. `conditions`
     are sentences on when to take an optional step. `opposites` is one on published results that are the
-    opposite. `cost` and `undo` are sentences. A sentence is "" for a change that has none.
+    opposite. `command` is what to type, "" without one or if it is long. `cost` and `undo` are sentences. A
+    sentence is "" for a change that has none.
     """
 
     lead: str
     conditions: Sequence[str]
     opposites: str
     anchor: str
+    command: str
     cost: str
     undo: str
     rows: Sequence[ProofRow]
@@ -109,7 +114,8 @@ class PickAnswer:
     """The answers for one combination of picks.
 
     `has` has the labels of the picks, "" without a pick. `open_axes` are the labels of axes without a pick.
-    `operations` are the headings of the table's columns. `remarks` are headings with a text, for changes that
+    `operations` are the headings of the table's columns, without the state of the caches if all have the
+    same one (`state`). `remarks` are headings with a text, for changes that
     are not in the table.
     """
 
@@ -117,6 +123,7 @@ class PickAnswer:
     has: str
     open_axes: Sequence[str]
     operations: Sequence[str]
+    state: str
     changes: Sequence[ChangeView]
     remarks: Sequence[tuple[str, str]]
     cards: Sequence[CardAnswer]
@@ -188,15 +195,17 @@ def make_pick_answers(
     for picks in combinations:
         # The changes that are worth it for this reader, in order (steps), and the others.
         plan = steps.plan_steps(advising_cards, picks, margin, advice.workload)
+        # The changes that the page shows in a table, and the table's columns.
         table = _make_table(advice, plan, operations, margin)
-        views = [_make_change_view(table, change, opposites) for change in table.changes]
+        change_views = [_make_change_view(table, change, opposites) for change in table.changes]
         answer = PickAnswer(
             picks=picks,
             has=", ".join(labels.value_label(axis, value) for axis, value in picks.items()),
             open_axes=[labels.axis_label(axis) for axis in axes if axis not in picks],
-            operations=[_label_operation(operation) for operation in table.operations],
-            changes=views,
-            remarks=_make_remarks(plan, advising_cards, picks, margin),
+            operations=_label_operations(table.operations),
+            state=_label_common_state(table.operations),
+            changes=change_views,
+            remarks=_make_remarks(table, advising_cards, picks),
             cards=[_make_card_answer(card, picks, table) for card in cards],
         )
         answers.append(answer)
@@ -206,14 +215,24 @@ def make_pick_answers(
 def _make_table(
     advice: Advice, plan: StepPlan, operations: Sequence[AxisValues], margin: float
 ) -> ChangeTable:
-    """Return the table of a plan: its steps, then each change that is worth it only under a condition.
+    """Return the table of a plan: its steps, and two kinds of its other changes (`plan.others`).
 
-    It has a column for each of the `operations` that some of these changes affect.
+    A change of the first kind (Worth.DO) is worth it under a condition only, such as a stop of commits. One
+    of the second kind (Worth.DEPENDS) is faster for some operations and slower for others, and its card
+    recommends it. The table has a column for each of the `operations` that some of its changes affect.
     """
-    # The plan makes every DO without a condition a step. So a DO among the others has a condition: it
-    # interrupts the service. DEPENDS is faster for some operations, slower for others.
-    conditional = [change for change in plan.others if change.worth in (Worth.DO, Worth.DEPENDS)]
-    changes = _put_load_first([*plan.steps, *conditional])
+    # The reader's values before all steps.
+    present = plan.states[0]
+    optional = []
+    for change in plan.others:
+        recommended = change.card.answer_for(present).value
+        # A plan makes each DO without a condition a step, so a DO among the others has a condition.
+        if change.worth is Worth.DO or (
+            change.worth is Worth.DEPENDS and change.value == recommended
+        ):
+            optional.append(change)
+    # A load into another format undoes packing, so it comes first.
+    changes = _put_load_first([*plan.steps, *optional])
     affected = [outcome.operation for change in changes for outcome in change.outcomes]
     columns = [operation for operation in operations if operation in affected]
     return ChangeTable(advice, plan, changes, columns, margin)
@@ -238,9 +257,18 @@ def anchor_of(card: Card) -> str:
     return f"card-{card.question.name or card.question.axis}"
 
 
-def _label_operation(operation: AxisValues) -> str:
-    """Return `cold log` for `{"command": "log", "cache": "cold"}`."""
-    return labels.case_label(operation, list(operation))
+def _label_operations(operations: Sequence[AxisValues]) -> list[str]:
+    """Return `["cold log"]` for `[{"command": "log", "cache": "cold"}]`, without a state that all have."""
+    names_cache = not _label_common_state(operations)
+    return [labels.case_label(operation, list(operation), names_cache) for operation in operations]
+
+
+def _label_common_state(operations: Sequence[AxisValues]) -> str:
+    """Return the label of the state of the caches that several operations share, "" without one."""
+    states = {operation.get(CACHE_AXIS, "") for operation in operations}
+    if len(operations) < 2 or len(states) > 1:
+        return ""
+    return labels.value_label(CACHE_AXIS, states.pop())
 
 
 def _make_change_view(
@@ -248,13 +276,14 @@ def _make_change_view(
 ) -> ChangeView:
     """Return the part of the table for a change: a step of the plan, or an optional change.
 
-    The part of the last step also has a row with the effect of all steps together, if there are several.
+    A reader sees both as numbered steps: `Step 2: ...` and `Step 3 (optional): ...`. `opposites` are
+    comparisons whose published result is the opposite of the measured one.
     """
     number = table.number_of(change)
     is_step = number in table.step_numbers
     rows = _make_proof_rows(table, change)
-    # The last step. 0 is no number of a change.
-    if number == max(table.step_numbers, default=0):
+    # The last step also has a row with the effect of all steps together, if there are several.
+    if is_step and number == max(table.step_numbers):
         rows += _make_row_of_all_steps(table)
     # A value without an action of its own has neither price nor way back: both are "".
     action = change.card.question.actions.get(change.value, CardAction())
@@ -265,6 +294,7 @@ def _make_change_view(
         conditions=[] if is_step else _describe_conditions(table, change),
         opposites=_describe_opposites(table, change, opposites),
         anchor=anchor_of(change.card),
+        command=_short_command(action),
         # Backticks mark commands, and the table has no other font for them.
         cost=action.cost.replace("`", ""),
         undo=action.undo.replace("`", ""),
@@ -272,17 +302,26 @@ def _make_change_view(
     )
 
 
-def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
-    """Return a row for each state of the repository in which a change was measured.
+def _short_command(action: CardAction) -> str:
+    """Return the command of an action with one step and few lines, otherwise "": its card has it."""
+    if len(action.steps) != 1:
+        return ""
+    command = action.steps[0].command
+    return command if len(command.splitlines()) <= MOST_COMMAND_LINES else ""
 
-    Labels are `as you are` (the picks) and `after packed` (after some steps). If nothing is picked, the only
-    row is `all cases`.
+
+def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
+    """Return a row with the measured results of a change for each state of the repository that has any.
+
+    A state has the reader's values by axis, before all steps of the plan or after some of them. The label of
+    its row is `as you are` or `after packed`. If the reader has picked no value, the only row is `all cases`.
     """
-    # The first state has the picks alone, each other one the values after some steps.
+    # The state before all steps.
     present = table.plan.states[0]
     rows = []
+    # All states of the plan. If nothing is picked, only the state before all steps.
     for state in table.shown_states:
-        # In a state after its own step, the change is made already, so it has nothing to show.
+        # If a step on the axis of this change is already made in a state, nothing is left to change there.
         if state.get(change.axis) != present.get(change.axis):
             continue
         outcomes = steps.find_outcomes(change.card, change.value, [state])
@@ -305,10 +344,10 @@ def _label_state(state: AxisValues, present: AxisValues) -> str:
 
 
 def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
-    """Return one row with the effect of all steps of the plan together, [] for fewer than two steps.
+    """Return a list of one row, the effect of all steps of the plan together; [] for fewer than two steps.
 
-    Return [] also if that effect was not measured. For a reader without a pick on the axis of a step, several
-    measured combinations fit the state before the steps, so none of them is compared.
+    Return [] also if that effect is unknown. It needs one measured combination of values before the steps.
+    Without a pick on the axis of a step, several combinations fit, and none of them is the reader's.
     """
     if len(table.step_numbers) < 2:
         return []
@@ -333,38 +372,39 @@ def _make_cells(table: ChangeTable, outcomes: Sequence[Outcome]) -> list[list[Ch
 
 
 def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
-    """Return a chip (a coloured text) for each effect of a change on one operation.
+    """Return a chip (a coloured text) for each effect, such as `faster`, of a change on one operation.
 
-    An outcome belongs to a single case, such as log over svn or log over http. Outcomes with the same effect
-    share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If an axis tells these two
-    from the third one, its values stand in place of the numbers: `svn: 1.7x faster`.
+    An outcome is the effect in a single case, such as log over svn, with a factor. Outcomes with the same
+    effect share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If an axis tells
+    these two from the third one, its values stand in place of the numbers: `svn: 1.7x faster`.
     """
     chips = []
-    for effect, members in grouped_by(outcomes, lambda outcome: outcome.effect).items():
-        text = _describe_effect(effect, members, margin)
-        others = [outcome for outcome in outcomes if outcome not in members]
+    for effect, sharing in grouped_by(outcomes, lambda outcome: outcome.effect).items():
+        text = _describe_effect(effect, sharing, margin)
+        others = [outcome for outcome in outcomes if outcome not in sharing]
         if others:
-            names = _name_distinction(members, others)
+            names = _name_distinction(sharing, others)
             if names:
                 text = f"{names}: {text}"
             else:
-                text += f" in {len(members)} of {len(outcomes)}"
-        chips.append(Chip(text, CHIP_STYLES[effect], _describe_times(members)))
+                text += f" in {len(sharing)} of {len(outcomes)}"
+        chips.append(Chip(text, CHIP_STYLES[effect], _describe_times(sharing)))
     return chips
 
 
-def _name_distinction(members: Sequence[Outcome], others: Sequence[Outcome]) -> str:
-    """Return the values of the first axis that tells the outcomes `members` from the `others`: `http, svn`.
+def _name_distinction(outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> str:
+    """Return the values of the first axis that tells `outcomes` from the `others`: `http, svn`.
 
-    No other outcome has one of these values. Of the changed axis, they are the values before the change. An
-    axis with MAX_PARTS values or more is skipped, because they are too many to list. Return "" without an
-    axis.
+    None of the others has one of these values. An axis with MAX_PARTS values or more is skipped, because they
+    are too many to list. Return "" without such an axis.
     """
-    wheres = [{**outcome.where, **outcome.before} for outcome in members]
-    wheres_of_others = [{**outcome.where, **outcome.before} for outcome in others]
-    for axis in wheres[0]:
-        values = unique_values(where.get(axis, "") for where in wheres)
-        values_of_others = {where.get(axis, "") for where in wheres_of_others}
+    # The values of each outcome by axis. `where` has those of its case: {"command": "log", "access": "svn"}.
+    # `before` has the value that is changed: {"format": "f6"}.
+    cells = [{**outcome.where, **outcome.before} for outcome in outcomes]
+    other_cells = [{**outcome.where, **outcome.before} for outcome in others]
+    for axis in cells[0]:
+        values = unique_values(cell.get(axis, "") for cell in cells)
+        values_of_others = {cell.get(axis, "") for cell in other_cells}
         # "" is the value of an axis that does not apply. It has no label.
         can_be_listed = "" not in values and len(values) < labels.MAX_PARTS
         if can_be_listed and values_of_others.isdisjoint(values):
@@ -396,10 +436,10 @@ def _describe_times(outcomes: Sequence[Outcome]) -> str:
 
 
 def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
-    """Return sentences on when to make a change that is no step: `Only if you can stop commits for a load.`
+    """Return sentences on when to make an optional change: `Only if you can stop commits for a load.`
 
     For a change that is faster for some operations and slower for others, these come first: `It speeds up
-    cold log.`, `It slows cold export over http.`
+    cold log.`, `It slows cold export over http.` An optional change is in the table, but no step of the plan.
     """
     sentences = []
     if change.worth is Worth.DEPENDS:
@@ -412,6 +452,7 @@ def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
         else:
             sentences.append(f"It speeds up {words.enumeration(list(faster.values()))}.")
             sentences.append(f"It slows {words.enumeration(list(slower.values()))}.")
+    # The step on the same axis, if this change gains more than the step.
     if change.instead:
         sentences.append(f"It replaces step {table.number_of(change.instead)}.")
     if change.condition:
@@ -434,6 +475,8 @@ def _operations_with(change: ValueChange, effect: ChangeEffect) -> dict[Operatio
             affected_accesses = {where.get(ACCESS_AXIS, "") for where in affected}
             is_of_one_access = len(affected_accesses) == 1 and len(accesses) > 1
             shown = [ACCESS_AXIS] if is_of_one_access else []
+            # The label has the command, the state of the caches, and the access if it is shown. All affected
+            # cases have the same values of these, so the first one stands for all.
             label_by_operation[operation] = labels.case_label(affected[0], shown)
     return label_by_operation
 
@@ -449,6 +492,7 @@ def _describe_opposites(
     # The reader's value on the axis of the change, "" without a pick.
     current = table.plan.states[0].get(change.axis, "")
     shown_cases = []
+    # The states that have a row in the table: the reader's values before all steps and after some of them.
     for state in table.shown_states:
         outcomes = steps.find_outcomes(change.card, change.value, [state])
         shown_cases += [outcome.where for outcome in outcomes]
@@ -456,23 +500,28 @@ def _describe_opposites(
     for reversal in opposites:
         is_shown = any(reversal.is_at(where) for where in shown_cases)
         if is_shown and reversal.is_about(change.axis, change.value, current):
+            # `shown` are the axes that distinguish the cases of the card.
             texts.append(reversal.describe(change.value, change.card.shown))
     return describe_opposites(texts)
 
 
 def _make_remarks(
-    plan: StepPlan, cards: Sequence[Card], picks: AxisValues, margin: float
+    table: ChangeTable, cards: Sequence[Card], picks: AxisValues
 ) -> list[tuple[str, str]]:
-    """Return headings with their texts: ("No reason to change", "packing: packed (cold log equal)").
+    """Return headings with their texts: ("No reason to change", "packed (cold log: equal)").
 
     The texts are about changes that are not in the table, because they are not worth it or undecided. They
     are also about cards without a case that fits the picks (NOT_COMPARED and NOT_MEASURED).
     """
     remarks: defaultdict[str, list[str]] = defaultdict(list)
-    for change in plan.others:
-        # HEADINGS lacks the changes that are worth it, which are in the table, and those without an outcome.
-        if change.worth in HEADINGS:
-            remarks[HEADINGS[change.worth]].append(_describe_change(change, picks, margin))
+    for change in table.plan.others:
+        # A change that is worth it (DO) has no heading, because the table has it. One without an outcome
+        # (NOT_MEASURED) has no result to list.
+        has_heading = change.worth in HEADINGS
+        # DEPENDS has a heading, but the table has such a change if its card recommends it.
+        if has_heading and change not in table.changes:
+            text = _describe_change(change, picks, table.margin)
+            remarks[HEADINGS[change.worth]].append(text)
     for card in cards:
         if any(fits(case.where, picks) for case in card.cases):
             continue
@@ -485,19 +534,21 @@ def _make_remarks(
 def _describe_change(change: ValueChange, picks: AxisValues, margin: float) -> str:
     """Return a change that is not in the table, with its result for each operation.
 
-    Example: `settings: default settings to tuned settings (cold log equal; export undecided)`. Without a pick
-    on the axis, the present value is left out.
+    Example: `default settings to tuned settings (cold log: equal; export: undecided)`. Without a pick on the
+    axis, the present value is left out. Factors below `margin`, such as 1.1, are called small.
     """
     # An operation is a tuple of items: (("command", "log"), ("cache", "cold")).
     by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
+    names = _label_operations([dict(operation) for operation in by_operation])
     results = []
-    for operation, outcomes in by_operation.items():
+    for name, outcomes in zip(names, by_operation.values(), strict=True):
+        # A chip has the text of an effect, such as `equal` or `1.7x faster in 2 of 3`.
         effects = ", ".join(chip.text for chip in _make_chips(outcomes, margin))
-        results.append(f"{_label_operation(dict(operation))} {effects}")
+        results.append(f"{name}: {effects}")
     present = picks.get(change.axis)
     values = [present, change.value] if present else [change.value]
     change_text = " to ".join(labels.value_label(change.axis, value) for value in values)
-    return f"{labels.axis_label(change.axis)}: {change_text} ({'; '.join(results)})"
+    return f"{change_text} ({'; '.join(results)})"
 
 
 def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> CardAnswer:
@@ -510,16 +561,19 @@ def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> Card
     axis = card.question.axis
     answer = card.answer_for(picks) if picks else card.answer
     sentences = [answer.sentence]
-    # If nothing else changes, it is best to keep the value. After other steps, another value can be better.
-    if answer.value and answer.value == picks.get(axis):
+    # The card judges its axis for a reader who changes nothing else. The table has steps on several axes, and
+    # after some of them, another value of this axis can be better.
+    keeps_value = bool(answer.value) and answer.value == picks.get(axis)
+    if keeps_value:
         for change in table.changes:
-            if change.axis == axis:
-                # Only a change that is no step has a condition.
-                condition = "if you take the other steps"
-                if change.condition:
-                    condition = f"only if {change.condition}"
-                label = labels.value_label(axis, change.value)
-                sentences.append(f"In the steps above, {condition}: {label}.")
+            if change.axis != axis:
+                continue
+            # An optional change has a condition, such as `you can stop commits`. A step has none.
+            when = "if you take the other steps"
+            if change.condition:
+                when = f"only if {change.condition}"
+            label = labels.value_label(axis, change.value)
+            sentences.append(f"In the steps above, {when}: {label}.")
     if picks and card.answer.short != answer.short:
         sentences.append(f"Over all cases: {card.answer.short}: {card.answer.effect}.")
     return CardAnswer(anchor_of(card), answer.kind, answer.short, " ".join(sentences), answer.value)

@@ -61,8 +61,9 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
     """Return the axes on which a reader can pick a value, in the order of the study.
 
     They are the axes with at least two values that can be measured here, without the command, the repository
-    and COMPARED_AXES. Axes are taken from the first on, up to MAX_COMBINATIONS combinations. Return [] if all
-    cards are aggregates: these have one answer over all cells, whatever the reader picks.
+    and COMPARED_AXES: nobody "has" a state of the caches, for example. Axes are taken from the first on, up
+    to MAX_COMBINATIONS combinations. Return [] if all cards are aggregates: these have one answer over all
+    cells, whatever the reader picks.
     """
     if all(view.card.question.aggregate for view in cards):
         return []
@@ -78,6 +79,7 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
             continue
         # A reader picks one of the values, or none.
         combinations *= len(values) + 1
+        # The page has the answers for each combination, so this axis and all later ones are left out.
         if combinations > MAX_COMBINATIONS:
             break
         # The first value of an axis in STATE_AXES is the present state of the user's own repository. Other
@@ -97,8 +99,8 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisVal
     """Return the operations that the cards compare, in the order of the grid.
 
     An operation has the values of the axes command and cache: `{"command": "log", "cache": "cold"}`. Rows of
-    aggregate cards do not count. Nobody runs the commands of svnbench at work, so the result has their
-    operations only if there are no others.
+    aggregate cards do not count: a card on builds, for example, has one answer over all operations. Nobody
+    runs the commands of svnbench at work, so the result has their operations only if there are no others.
     """
     axes = [axis for axis in results.order if axis in (results.study.command_axis, CACHE_AXIS)]
     compared: set[tuple[str, ...]] = set()
@@ -131,7 +133,9 @@ def list_command_lines(
         program, _, rest = command_line.partition(" ")
         arguments = re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), rest)
         line = f"{program.strip('{}')} {arguments}".strip()
-        lines[labels.case_label(operation, list(operation))] = line
+        # The label has the values of all axes of the operation.
+        label = labels.case_label(operation, shown=list(operation))
+        lines[label] = line
     return lines
 
 
@@ -151,6 +155,7 @@ def label_situations(results: Results) -> list[SituationRow]:
     rows = []
     for situation in situations:
         label = labels.case_label(situation.where, shown)
+        # The page shows a row only if its values fit the picks. An axis that does not apply fits all of them.
         rows.append(SituationRow(label, _without_empty(situation.where), situation))
     return rows
 

@@ -15,7 +15,7 @@ from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
 from vcsbench.metrics import DEFAULT_METRIC, name_in
-from vcsbench.plan.grid import is_duplicate, originals
+from vcsbench.plan.grid import is_duplicate
 from vcsbench.report.account import Account
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in, varying
@@ -76,13 +76,14 @@ def describe_quality(results: Results) -> list[str]:
         validity = f"{count_runs(runs)}: {invalid} invalid and not in the tables."
     else:
         validity = f"{count_runs(runs)}, all valid, none left out."
+    # PROMISE explains an invalid run, METHOD the intervals and the test of all comparisons.
     sentences = [f"{validity} {PROMISE}"]
     noise = judge_noise(results.account)
     if noise:
         sentences.append(noise)
     sentences.append(_describe_duplicates(results))
     sentences.append(METHOD)
-    # The table of flags lists all other flags with their cells.
+    # A flag of nearly all runs is summed up in a sentence. A table lists the other flags with their cells.
     for use in _count_flags(runs):
         if use.is_summed_up:
             meaning = explain_flag(use.flag, results.thresholds)
@@ -198,14 +199,14 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
     The fixed cost is the time of the command on an empty repository, and the median wait of the cell's runs
     for delayed acknowledgements. Example of a row: `("cold log", "0.020 s", "0.040 s", "0.060 s", "60 %")`.
     """
-    runs = [
-        run for run in originals(results.measurements) if words.is_number(run.get("fixed_share"))
-    ]
+    # `fixed_cost_s` is computed from valid runs, so the wait below has to be theirs, too.
+    runs = [run for run in results.valid_runs if words.is_number(run.get("fixed_share"))]
     # The axes whose values distinguish the cells.
     shown = varying(runs, list(results.order))
     rows = []
     for members in grouped_by(runs, lambda run: run["cell"]).values():
-        # All runs of a cell have the same fixed cost, which includes the waits.
+        # All runs of a cell have the same fixed cost: the sum of the time on an empty repository and the
+        # cell's median wait. So the sum without the wait is the first of these times.
         first_run = members[0]
         total_s = float(first_run["fixed_cost_s"])
         waits_s = median(acknowledgement_s(run) for run in members)
@@ -228,9 +229,10 @@ def _make_work_table(results: Results) -> PlainTable:
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
     rows = []
     for values, members in grouped_by(valid, lambda run: values_in(run, axes)).items():
-        # By a number for each run: its work, a text (JSON) that identifies the output, "" if unknown.
-        works = {number: run.get("work", "") for number, run in enumerate(members)}
-        # The numbers of the runs with the most frequent output. There are none if two outputs are equally
+        # The work of each run: a text (JSON) that identifies the output, "" if unknown. majority() returns
+        # keys, so each run has its position as a key: {0: '{"revisions":6000}', 1: ""}.
+        works = {position: run.get("work", "") for position, run in enumerate(members)}
+        # The positions of the runs with the most frequent output. There are none if two outputs are equally
         # frequent, or if no output is known.
         agreeing = same_work.majority(works)
         # All agreeing runs have the same output, so any of them shows it.
@@ -254,7 +256,8 @@ def _describe_duplicates(results: Results) -> str:
     if the difference is unknown.
     """
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
-    # The standard deviations between cells and duplicates, in logarithms. They need two rounds of both.
+    # The standard deviations between cells and duplicates, in logarithms. A table has one only if some cell
+    # and its duplicate both have two rounds.
     deviations = []
     for name, rows in results.tables.items():
         # `notes` has the tables that compare with a saved baseline. These compare no duplicates.

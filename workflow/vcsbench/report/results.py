@@ -196,8 +196,8 @@ def read_records(
         return []
     required = list(columns)
     rows: list[dict[str, Any]] = list(read_rows(path, DELETE_AND_RUN, columns=required))
-    # Only measurements need both columns `round` and `run`, and a row without one of these is damaged. In
-    # other files, they may be empty.
+    # Only callers that read measurements require both columns `round` and `run`. There, a row without one of
+    # these is damaged. In other files, they may be empty.
     never_empty = RUN_COLUMNS if RUN_COLUMNS.issubset(required) else frozenset()
     for row in rows:
         for name in (NUMBER_COLUMNS & row.keys()).difference(texts):
@@ -228,9 +228,11 @@ def read_results(
 ) -> Results:
     """Return the results of a study below the folder `results`. Raise UserError for a damaged file.
 
-    The fields of missing files stay empty. `findings_file` is config/published/findings.yaml.
-    `expectations` are the entries of the user's file: `{"id": "hot-log", "statement": "...", ...}`.
-    `baselines` are the names of the saved baselines. The other arguments are fields of Results.
+    The fields of missing files stay empty. `findings_file` is config/published/findings.yaml. `order` has
+    the values of each axis in their order: `{"format": ["f6", "f7"]}`. `expectations` are the entries of the
+    user's file: `{"id": "hot-log", "statement": "...", ...}`. `baselines` are the names of the saved
+    baselines. `own_repository` is the user's repository, "" without one. The two lists of notes are sentences
+    on this repository, and on the log of the user's server.
     """
     name = study.name
     # In a study file, a table may compare the value "first" of an axis with the "rest". In the result, the
@@ -251,18 +253,22 @@ def read_results(
         published=_read_tables(folder / "published" / name, study),
         findings=read_verdicts(folder, "findings", name),
         definitions=_read_definitions(findings_file, study),
+        # The verdicts on the user's statements. `checks` has the statements themselves.
         expectations=read_verdicts(folder, "expectations", name),
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
+        # The time of the sessions, and the numbers of comparisons by their result.
         account=read_account(folder, name),
         contexts=_read_contexts(folder, name, measurements),
         notes=_read_baseline_notes(folder / "tables" / name, baselines),
         provenance=read_provenance(folder, name),
         history=_read_json(folder / "history" / f"{name}.json") or {},
+        # The CSV files that a reader can save from the page.
         texts=_read_downloads(folder, study),
         own_repository=own_repository,
         repository_notes=repository_notes,
         server_log_notes=server_log_notes,
+        # Sentences on nodes of a cluster that were lost or rejected. Other nodes measured their cells again.
         moved=_read_node_changes(folder / "cluster", name),
         loads=_read_loads(folder),
     )
@@ -393,8 +399,9 @@ def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
 def _read_loads(folder: Path) -> dict[str, Row]:
     """Return the record of each repository's slowest load (records.LoadRecord), by the repository's name.
 
-    `seconds_by_state` is added, the longest time for each packing or upkeep: `{"ruby": {"revisions": 5526,
-    "seconds": 40.1, "loaded_in": "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`.
+    A state of a loaded repository is its packing, or its upkeep by git. `seconds_by_state` is added, the
+    longest time in which each state was made: `{"ruby": {"revisions": 5526, "seconds": 40.1, "loaded_in":
+    "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`.
     """
     # A file for each format of a repository: loaded/ruby/f7.json.
     paths = sorted((folder / "loaded").glob("*/*.json"))

@@ -74,6 +74,7 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
     ]
     return SetupConditions(
         repositories=", ".join(_list_sizes(subjects, study)),
+        # The amounts that commands read and write: `log reads 601 revisions; export writes 606 files`.
         parts="; ".join([*_describe_reads(contexts, study), *_describe_writes(contexts, study)]),
         storage=words.enumeration([storage for storage in storages if storage]),
         systems=", ".join(systems),
@@ -129,7 +130,8 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
         # The content of a generated history does not have the size of the real one.
         if facts.get("bytes") and not is_generated:
             sizes.append(words.size(facts["bytes"]))
-        # The size as a share of the original, from 0 to 1; None for a real repository.
+        # A generated history has the scale as a share of the published size, from 0 to 1. It is None for a
+        # real repository.
         scale = facts.get("scale")
         share = ""
         if study.published and scale is not None and scale < 1:
@@ -143,10 +145,10 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
 
 
 def _describe_reads(contexts: Rows, study: Study) -> list[str]:
-    """Return a text for each number of revisions that commands read: `log and dump read 601 revisions`.
+    """Return how many revisions commands read: `["log and dump read 601 revisions", "blame reads 50 ..."]`.
 
-    The run of a command that read most revisions counts. A command that reads all revisions of a repository,
-    or none, is left out for this repository.
+    Commands that read the same number share a text. The run of a command that read most revisions counts. A
+    command that reads all revisions of a repository, or none, is left out for this repository.
     """
     # By repository: its number of revisions.
     youngest: defaultdict[str, int] = defaultdict(int)
@@ -172,10 +174,10 @@ def _describe_reads(contexts: Rows, study: Study) -> list[str]:
 
 
 def _describe_writes(contexts: Rows, study: Study) -> list[str]:
-    """Return a text for each number of files that commands write: `export writes 606 files, 4.81 MiB`.
+    """Return how many files and bytes commands write: `["export writes 606 files, 4.81 MiB", ...]`.
 
-    The run of a command that wrote most files counts. Commands that write no new files, such as an update,
-    are left out.
+    Commands that write the same share a text. The run of a command that wrote most files counts. Commands
+    that write no new files, such as an update, are left out.
     """
     # By command: the files and their bytes.
     largest: dict[str, tuple[int, int]] = {}
@@ -191,7 +193,6 @@ def _describe_writes(contexts: Rows, study: Study) -> list[str]:
                 size = (work["files"], work.get("bytes", 0))
                 largest[command] = max(size, largest.get(command, size))
     texts = []
-    # Commands that write the same share a text.
     for (files, length), commands in grouped_by(largest, lambda name: largest[name]).items():
         text = words.count_of(files, "file")
         if length:
@@ -279,7 +280,7 @@ def compare_conditions(measured: SetupConditions, study: Study) -> PlainTable | 
         published_network = ON_NETWORK if published.server else ON_ONE_MACHINE
         conditions.append(("Network", published_network, measured.network))
     rows = []
-    # An unknown condition is "".
+    # A measured condition is "" if no cell-round has it. The table then has "none".
     for name, in_publication, here in conditions:
         rows.append((name, in_publication or "not published", here or "none"))
     return PlainTable(

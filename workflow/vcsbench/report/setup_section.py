@@ -131,6 +131,7 @@ def _list_facts(
     facts.append(("Network", conditions.network))
     for context in contexts:
         facts += _facts_of_context(context, study)
+    # `moved` has sentences on nodes of a cluster that were lost or rejected.
     facts += [("Nodes", text) for text in (*_list_nodes(contexts, study), *results.moved)]
     programs = [f"{name} {version}" for name, version in list_versions(contexts).items()]
     facts.append(("Programs", ", ".join(programs)))
@@ -158,8 +159,10 @@ def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
         yield "Server", f"{remote['host']} ({remote['url']}), {NOT_CONTROLLED}"
     yield "Written to", _describe_output(context)
     repository = context["repository"]
-    # The repository of a load has no format: it is a dump file.
-    if "format" in repository and "fsfs_settings" in repository:
+    # Only Subversion has FSFS. A dump file, the input of a load, has the settings of the repository that is
+    # loaded from it, but no format.
+    has_settings = "format" in repository and "fsfs_settings" in repository
+    if has_settings:
         settings = [f"{key} = {value}" for key, value in repository["fsfs_settings"].items()]
         text = ", ".join(settings) or "no settings"
         yield "Format settings (fsfs.conf)", f"{repository['format']}: {text}"
@@ -180,7 +183,11 @@ def _with_label(label: str, value: str | None) -> str:
 
 
 def _describe_machine(host: Row) -> str:
-    """Return `here (2 cores, 4 GiB): Xeon E5, Debian 12, kernel 6.1.0, a virtual machine (kvm)`."""
+    """Return the known facts about a machine, from its record (records.Host).
+
+    Example: `here (2 cores, 4 GiB): Xeon E5, Debian 12, kernel 6.1.0, a virtual machine (kvm), clock source
+    tsc, processor frequency by performance`.
+    """
     virtual = ""
     # `virtualized` has the hypervisor. It is "" for a real machine, and None if this is unknown.
     if host.get("virtualized") is not None:
@@ -203,12 +210,14 @@ def _name_hypervisor(host: Row) -> str:
 
 
 def _describe_storage(name: str, storage: Row, host: Row) -> str:
-    """Return `disk: /var/tmp, ext4, /dev/vda1, virtual disk, scheduler none, mounted rw,relatime`.
+    """Return the known facts about a storage or file system, from its record (records.StorageFacts).
 
-    `storage` is a record (records.StorageFacts). The disk of a virtual `host` is called virtual.
+    Example: `disk: /var/tmp, ext4, /dev/vda1, virtual disk, scheduler none, mounted rw,relatime`. The disk of
+    a virtual `host` is called virtual.
     """
     if storage.get("made"):
-        # The folder and the loop device exist during the measurement only, so they are not named.
+        # vcsbench made this file system in an image. The folder and the loop device exist during the
+        # measurement only, so they are not named.
         size = words.size(storage["bytes"])
         way = "with direct I/O" if storage.get("direct_io") else "through the page cache"
         facts = [storage["filesystem"], f"made for each measurement in an image of {size}", way]
@@ -283,7 +292,7 @@ def _list_programs(contexts: Rows, build: str) -> list[str]:
             # The access `file` has no server.
             if not program:
                 continue
-            # Only Subversion's own libraries are recorded: None if they are unknown, or if there are none.
+            # The paths of Subversion's own libraries. The key is None or [] if none of them is known.
             folders = unique_values(os.path.dirname(path) for path in program["libraries"] or [])
             libraries = f"libraries in {', '.join(folders) or 'unknown folders'}"
             digest = _with_label("digest", record.get("digest", "")[:DIGEST_LENGTH])
@@ -314,6 +323,7 @@ def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
 
     Contexts with neither a server nor the name of a configuration give none.
     """
+    # The names are those of folders in config/servers, such as `fast`; "" for cells without a server.
     contexts_by_name = grouped_by(contexts, lambda context: _name_configuration(context, study))
     configurations = []
     for name, members in contexts_by_name.items():
@@ -324,6 +334,7 @@ def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
         files: list[tuple[str, str]] = []
         for context in members:
             files += context["server_files"].items()
+            # {"kind": "svnserve", "argv": ["svnserve", "-d", ...], ...}, {} without a server.
             server = context["server"]
             # The command lines of a kind of server differ by their ports, so the first one stands for all.
             if server and server["kind"] not in command_lines:
@@ -347,8 +358,8 @@ def _name_configuration(context: Row, study: Study) -> str:
 def _describe_subject(subject: UsedSubject) -> list[str]:
     """Return a subject's description (its source if it has none), its notes, and a line of its other facts.
 
-    Example: `["a copy of ruby", "2 revisions left out.", "scale 0.13, format f7, revisions 5,526"]`. Lists,
-    mappings and HIDDEN_FACTS are left out of the line.
+    Example: `["a copy of ruby", "2 revisions left out.", "scale 0.13, format f7, revisions 5,526"]`. The
+    first and the last text can be "". Lists, mappings and HIDDEN_FACTS are left out of the line.
     """
     facts = subject.facts
     parts = []
@@ -356,9 +367,9 @@ def _describe_subject(subject: UsedSubject) -> list[str]:
         # `packed` is True or False, and `packing` has the same as a word.
         is_hidden = key in HIDDEN_FACTS or (key == "packed" and "packing" in facts)
         is_text_or_number = isinstance(value, (str, int, float))
-        # The name of the subject is in the heading already.
-        is_new = value not in ("", subject.name)
-        if is_text_or_number and is_new and not is_hidden:
+        # The heading of these texts has the name of the subject already.
+        is_empty_or_name = value in ("", subject.name)
+        if is_text_or_number and not is_hidden and not is_empty_or_name:
             label = FACT_LABELS.get(key, axis_label(key))
             parts.append(f"{label} {_format_fact(key, value)}")
     description = str(facts.get("description") or facts.get("source") or "")

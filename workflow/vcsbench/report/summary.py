@@ -103,6 +103,7 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     if more_rounds is not None:
         steps.append(more_rounds)
 
+    # The gain is a phrase for the sentence below, such as `answer what is too small`.
     gain = _describe_gain(results, has_more_rounds=more_rounds is not None)
     repositories = _enlarge_repositories(results)
     if gain and repositories:
@@ -138,7 +139,8 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
         kind = f"{texts.RESULTS[Result.BOUNDED]} or undecided"
     else:
         kind = "undecided"
-    # The first of the runs takes no time: it is the present state. `undecided` is the number after a run.
+    # A run was chosen, so there is a first one. It takes no time: it is the present state. `undecided` is the
+    # number of comparisons that a run leaves undecided.
     total = runs[0].undecided
     if chosen.undecided:
         decided = f"{total - chosen.undecided} of the {total} {kind} comparisons"
@@ -180,16 +182,17 @@ def _forecast_runs(account: Account) -> list[LongerRun]:
 
 
 def _describe_gain(results: Results, has_more_rounds: bool) -> str:
-    """Return the gain of larger repositories as the end of "runs 4 times as long ...", "" without a gain.
+    """Return the gain of runs on larger repositories, which take longer, as a phrase; "" without a gain.
 
-    `has_more_rounds` is True if a run of more rounds is already advised.
+    The phrase is a part of a sentence: `runs 4 times as long answer what is too small, in up to 56 min`.
+    `has_more_rounds` is True if more rounds on the present repositories are advised already.
     """
     # A comparison is too small if its time is mostly start-up. More rounds do not change that.
     if results.account.count_results()[Result.TOO_SMALL]:
         return "answer what is too small"
-    # An answer over all cells, such as that on builds, also counts differences below the smallest effect
-    # worth noting. Longer runs show them.
     for card in results.advice.cards:
+        # An aggregate card has one answer over all cells, such as that on builds. For this answer, small
+        # differences count as well. With the flag `too-short`, start-up can explain them.
         pairs = [pair for case in card.cases for pair in case.pairs]
         if card.question.aggregate and any("too-short" in pair.flags for pair in pairs):
             return "show smaller differences"
@@ -201,17 +204,18 @@ def _describe_gain(results: Results, has_more_rounds: bool) -> str:
 
 
 def _enlarge_repositories(results: Results) -> list[str]:
-    """Return a line of YAML for each generated repository of the grid, with a larger scale.
+    """Return a line of YAML for each generated repository of the grid, with LONGER_FACTOR times its scale.
 
     Each entry is complete, because it replaces the entry of config.yaml:
-    `  ruby: {source: generated, profile: ruby, scale: 0.48}`. Repositories at full scale are left out, and
-    those without a scale, which have other sources.
+    `  ruby: {source: generated, profile: ruby, scale: 0.48}`. Repositories at full scale (1) are left out,
+    and those without a scale, which have other sources.
     """
     config = results.provenance.config
     # The user's own repository has the size that it has.
     if config.get("repository"):
         return []
-    # One of the axes of each cell has the name of its repository.
+    # An axis of each cell has the name of its repository, but not the same axis in all studies. So the values
+    # of all axes are searched for the names.
     grid_values = {value for cell in results.grid for value in cell.values()}
     lines = []
     for name, definition in config.get("repositories", {}).items():

@@ -68,7 +68,8 @@ def measured_points(
     elif rows:
         # Without the file of the grid, no row is expected, and all rows of the table's file are shown.
         key_names = list(comparisons.keys_of(rows[0]))
-    # Several rows have the same keys in a table by runs: those of the runs of one cell.
+    # In a table by runs, all runs of a cell have the same keys: an expected row is that of a cell, and has no
+    # key for the number of a run.
     rows_by_keys = grouped_by(rows, lambda row: values_in(row, key_names))
     points = []
     for expected_row in expected:
@@ -118,7 +119,7 @@ def _point_of_row(
     sentences = [*number_sentences(row, definition), *expected.failures]
     if flags:
         sentences.append(f"Flagged {words.enumeration(flags)}.")
-    # The first mark is that of the largest deviation.
+    # A point shows one of these marks only. DEVIATION_MARKS begins with the mark of the largest deviation.
     deviation_marks = [mark for flag, mark in DEVIATION_MARKS.items() if flag in flags]
     point = Point(
         keys=comparisons.keys_of(row),
@@ -140,11 +141,12 @@ def _point_of_row(
 def _with_comparison(
     point: Point, comparison: ComparisonRow, metric: Metric, prints_factors: bool
 ) -> Point:
-    """Return the point with its comparison: deviation in per cent, printed ratio, colour, and mark.
+    """Return the point with its comparison: deviation in per cent, text, colour, and mark.
 
     The text is the deviation (`+22`), or with `prints_factors` a factor (`1.2x faster`). The colour shows
     which side is better and how much (colour_class). It is grey (NO_DIFFERENCE_STYLE) unless the comparison
-    is called a difference. The mark of the call stands in front of the marks of flags.
+    is called a difference. The mark of the call stands in front of the marks of flags. `is_small` is True if
+    start-up can explain the difference.
     """
     # Baseline / candidate.
     ratio = ratio_of(comparison)
@@ -152,7 +154,7 @@ def _with_comparison(
     if prints_factors:
         text = labels.change(ratio, factor_words(metric))
     else:
-        # Per cent have two digits: +7.2, +12.
+        # Per cent have at least two digits: +7.2, +12, +150. With one decimal, 9.95 would become +10.0.
         decimals = 0 if abs(deviation_pct) >= NO_DECIMALS_PCT else 1
         text = words.percentage(deviation_pct, decimals)
     if comparisons.is_difference(comparison.call):
@@ -308,7 +310,7 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     sentences = [f"{change} (95 % interval {interval}), over {rounds}. {quotient}", call_sentence]
     contains_1 = comparison.low <= 1 <= comparison.high
     # If the interval, such as 1.02x to 1.3x, does not contain 1, a reader wonders why the call is no
-    # difference.
+    # difference, but BOUNDED (nearly equal) or UNDECIDED. CORRECTION_NOTE explains that.
     if comparison.call in (Call.BOUNDED, Call.UNDECIDED) and not contains_1:
         sentences.append(CORRECTION_NOTE)
     if math.isfinite(comparison.detectable):

@@ -22,7 +22,7 @@ from vcsbench.report.results import Results, grouped_by, unique_values
 MARK_MEANINGS = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
     "~": "undecided: too noisy",
-    "s": "too small to compare: start-up can explain it (hatched)",
+    "s": "too small to compare: start-up can explain it, or runs are short (hatched)",
     "=": "the same binaries under two names (A/A test)",
     "?": "undecided: too few rounds",
 }
@@ -202,14 +202,18 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
     expected = definition.revisions_behind if definition else None
     if not expected or covered >= expected:
         return f"{sentence}."
-    # A user's own repository has no scale.
+    # Below scale 1, a repository is smaller than the published one. Otherwise, at full scale or without a
+    # scale (a user's own repository), it just has too few revisions.
     scale = repository.get("scale")
     reason = "has no more" if scale in (None, 1) else f"has scale {scale:g}"
     return f"{sentence}, not {words.group_digits(expected)}: the repository {reason}."
 
 
 def _make_section(results: Results, name: str) -> TableSection:
-    """Return the section of the table `name`, with its measured and published grids."""
+    """Return the section of the table `name`, with its measured and published grids.
+
+    A point is a place of a grid, with its number or with the reason why it has none.
+    """
     study = results.study
     definition = study.tables[name]
     # None for a table that compares nothing.
@@ -219,36 +223,22 @@ def _make_section(results: Results, name: str) -> TableSection:
     # `1.2x faster`.
     has_published = _has_published_numbers(results, name)
     published = table_points.published_points(definition, results.published.get(name, []))
-    # The rows that the cells of the grid should give. A missing row becomes a point with the reason.
-    expected = expected_rows(
-        definition,
-        list(study.axes),
-        grid=results.grid,
-        failures=results.failures,
-        measurements=results.measurements,
-    )
-    rows = results.tables.get(name, [])
-    measured = table_points.measured_points(
-        definition, rows, expected, prints_factors=not has_published
-    )
-    not_measured = _why_not_measured(measured, definition)
+    points = _make_measured_points(results, name, prints_factors=not has_published)
     # If all cells lack a number for the same reason, a sentence with this reason replaces the grids.
-    points = [] if not_measured else measured
+    not_measured = _why_not_measured(points, definition)
+    if not_measured:
+        points = []
+    # Rows and columns without a number are not shown. `left_out` has their numbers.
     shown_points, left_out = grids.leave_out_empty(points, layout)
     pairs = _pair_grids(shown_points, published, layout, definition, study.axes_of("repositories"))
     # A run without results shows the published numbers alone.
-    described = shown_points or published
+    points_of_grids = shown_points or published
     # The sentences above the grids. A sentence that does not apply is "".
     reading = [
         _make_reading(definition, has_published),
-        layout.caption(described),
-        grids.describe_shared(described, layout),
+        layout.caption(points_of_grids),
+        grids.describe_shared(points_of_grids, layout),
     ]
-    # By reason: the places whose number is withheld, such as `cold log over svn (ruby, f7)`.
-    withheld: defaultdict[str, list[str]] = defaultdict(list)
-    for point in points:
-        if point.reason:
-            withheld[point.reason].append(layout.place_label(point.keys))
     return TableSection(
         name=name,
         title=make_title(definition),
@@ -256,11 +246,11 @@ def _make_section(results: Results, name: str) -> TableSection:
         reading=" ".join(text for text in reading if text),
         legend=_make_legend(definition, has_published) if compare else None,
         pairs=pairs,
-        published_in_full=_rest_of_published(published, pairs, layout, definition),
+        published_in_full=_make_hidden_published(published, pairs, layout, definition),
         not_measured=not_measured,
         nothing_published=_why_nothing_published(study, published, has_published),
         left_out=left_out.sentence,
-        withheld=withheld,
+        withheld=_list_withheld(points, layout),
         download=make_download(
             results,
             path=f"tables/{study.name}/{name}.csv",
@@ -269,8 +259,36 @@ def _make_section(results: Results, name: str) -> TableSection:
         notes=_make_notes(results, name, layout.compared, points),
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
+        # The signs in the grids with their meanings.
         key=_make_key(shown_points, definition, has_published),
     )
+
+
+def _make_measured_points(results: Results, name: str, prints_factors: bool) -> list[Point]:
+    """Return the points of this run's table `name`, in the order of the rows that the grid should give.
+
+    A row that the table's file lacks gives a point with the reason. A ratio is printed in per cent, or with
+    `prints_factors` as a factor.
+    """
+    definition = results.study.tables[name]
+    expected = expected_rows(
+        definition,
+        list(results.study.axes),
+        grid=results.grid,
+        failures=results.failures,
+        measurements=results.measurements,
+    )
+    rows = results.tables.get(name, [])
+    return table_points.measured_points(definition, rows, expected, prints_factors)
+
+
+def _list_withheld(points: Sequence[Point], layout: Layout) -> dict[str, list[str]]:
+    """Return the places whose number is withheld, such as `cold log over svn (ruby, f7)`, by the reason."""
+    withheld: defaultdict[str, list[str]] = defaultdict(list)
+    for point in points:
+        if point.reason:
+            withheld[point.reason].append(layout.place_label(point.keys))
+    return withheld
 
 
 def _has_published_numbers(results: Results, name: str) -> bool:
@@ -306,7 +324,7 @@ def _why_nothing_published(study: Study, published: Sequence[Point], has_publish
     return "The study published nothing for this table."
 
 
-def _rest_of_published(
+def _make_hidden_published(
     published: Sequence[Point],
     pairs: Sequence[SideBySide],
     layout: Layout,
@@ -323,14 +341,15 @@ def _rest_of_published(
 
 
 def _make_notes(results: Results, name: str, compared: str, points: Sequence[Point]) -> list[str]:
-    """Return the notes on a table: on a saved baseline, on covered revisions, and on commands with less work.
+    """Return the notes on a table: on a saved baseline, on distances of updates, on commands with less work.
 
     `compared` is the axis that the table `name` compares, "" if it compares nothing.
     """
     # Only a table that compares with a saved baseline has an entry.
     notes = list(results.notes.get(name, ()))
     commands = {results.study.command_name(row) for row in results.tables.get(name, [])}
-    # Such as `update-1000 of ruby covers 1 000 revisions, ...`.
+    # An update takes a working copy from an old revision to a newer one. A note has their distance:
+    # `update-1000 of ruby covers 1 000 revisions, ...`.
     for command, sentences in distance_notes(results.contexts, results.study).items():
         if command in commands:
             notes += sentences
@@ -360,9 +379,10 @@ def _pair_grids(
 ) -> list[SideBySide]:
     """Return each measured grid, and next to it the published numbers in the same rows and columns.
 
-    `measured` and `published` are points: numbers with their places. A measured grid without a published
-    number in its places has None next to it. Published grids that were not measured are left out, unless
-    nothing was measured. `repository_axes` are the axes whose values are names of repositories.
+    `measured` and `published` are points: numbers with their places. `layout` has the axes of rows, columns
+    and grids. A measured grid without a published number in its places has None next to it. Published grids
+    that were not measured are left out, unless nothing was measured. `repository_axes` are the axes whose
+    values are names of repositories: next to a user's own repository stand the published ones.
     """
     # A run without results shows all published numbers.
     if not measured:
@@ -383,7 +403,7 @@ def _pair_grids(
 
 
 def _make_reading(definition: TableDefinition, has_published: bool) -> str:
-    """Return the explanation of a table's numbers.
+    """Return the reading of a table: the text above it that explains its numbers.
 
     Examples: `Elapsed seconds, geometric mean of the rounds.`, `f7 against f6: the geometric mean of the
     rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`.
@@ -404,6 +424,7 @@ def _make_reading(definition: TableDefinition, has_published: bool) -> str:
     # The gain is 1 if a lower value is better, as for a time, otherwise -1.
     side = "above" if metric.gain > 0 else "below"
     reduced_values = REDUCTIONS[reduction]
+    # `is_better` has the words for a better value: `is faster`, or `reads less` for a count.
     return (
         f"100 {words.TIMES_SIGN} ({quotient} {words.MINUS_SIGN} 1), in per cent: "
         f"{side} 0, {candidates} {metric.words.is_better}. "
@@ -423,10 +444,11 @@ def make_title(definition: TableDefinition) -> str:
 
 
 def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
-    """Return the legend of a comparison: a line of colours with the number at which each begins.
+    """Return the legend of a comparison: a line of colours, each with its edge on the side of the middle.
 
     Example: `f6 faster`, colours from strong to weak, no colour, colours from weak to strong, `f7 faster`.
-    The numbers look as in the table: with published numbers `-50`, `+100`, otherwise `2.0x` on both sides.
+    The edges look as numbers of the table: with published numbers `-50`, `+100`, otherwise `2.0x` on both
+    sides.
     """
     metric = metric_in(definition)
     baseline, candidates = table_points.side_labels(definition)
@@ -441,8 +463,9 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
         swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))
     # The swatch in the middle has no colour: factors below the first step.
     swatches.insert(len(steps), Swatch("", ""))
-    # The better baseline belongs to the left. If a higher value is better, as for a throughput (gain -1), the
-    # baseline is better if the ratio is above 1.
+    # The better baseline belongs to the left, where the ratios below 1 are so far: there, the baseline is the
+    # lower value, such as the shorter time. If a higher value is better, as for a throughput (gain -1), the
+    # line is reversed.
     if metric.gain < 0:
         swatches.reverse()
     better = metric.words.better
@@ -464,15 +487,18 @@ def _make_key(
     marks = {mark for point in points for mark in point.mark}
     key += [(mark, meaning) for mark, meaning in MARK_MEANINGS.items() if mark in marks]
     if "compare" in definition:
-        # PER_CENT_KEY explains per cent in the table next to factors on cards (the answers on the page). Only
-        # a table with published numbers prints per cent, and only comparisons of times have cards.
-        has_cards = compares(definition, definition["compare"]["axis"])
+        # From LARGE_PCT on, a table with published numbers prints `+150` where a card, an answer on the page,
+        # prints `2.5x`. PER_CENT_KEY explains that. Only tables that compare elapsed times have cards.
+        has_card = compares(definition, definition["compare"]["axis"])
         is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
-        if has_cards and has_published and is_large:
+        if has_card and has_published and is_large:
             key.append(PER_CENT_KEY)
+        # The colour grey is that of numbers without a difference.
         key.append(GREY_KEY)
     else:
+        # In a table of single values, each number has a bar.
         key.append(BAR_KEY)
+    # The sign `·` stands in places without a cell, or without a published number.
     key.append(NOTHING_KEY)
     kinds = {point.kind for point in points}
     absent_texts = table_points.ABSENT_TEXTS.items()

@@ -58,9 +58,10 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
         name = results.study.name
         if len(studies) > 1:
             lines.append(name)
-        # HEADER is about picks: the values that a reader chooses at the top of the report. Answers of
-        # aggregate cards, as on builds, are the same for all picks.
-        if any(not card.question.aggregate for card in results.advice.cards):
+        # HEADER is about picks: the values that a reader chooses at the top of the report. An aggregate card,
+        # as on builds, has the same answer for all picks.
+        has_picks = any(not card.question.aggregate for card in results.advice.cards)
+        if has_picks:
             lines += HEADER
         # The runs that improve the answers, each with its command.
         steps = summary.suggest_next_steps(results, replace(command, study=name))
@@ -84,14 +85,15 @@ def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
     answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
     lines = []
     for row in rows:
-        # What stands before the text. A question that fills its column is still followed by a blank.
+        # The columns before the text. The column of questions ends with a blank, also after a long question.
         head = f"{row.question:<{QUESTION_WIDTH - 1}} "
-        # Further lines of the text begin below its first line.
+        # Further lines of the text begin at the column of its first line.
         indent = INDENT
         if row.answer:
-            # An answer that fills its column is followed by two blanks.
-            separator = "  " if len(row.answer) >= answer_width else ""
-            head += row.answer.ljust(answer_width) + separator
+            head += row.answer.ljust(answer_width)
+            # An answer of MAX_ANSWER_WIDTH or more leaves no blank in its column.
+            if len(row.answer) >= answer_width:
+                head += "  "
             indent += " " * answer_width
         # Names such as `hot-os` stay whole.
         wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, head, indent, break_on_hyphens=False)
@@ -132,7 +134,9 @@ def _make_rows(results: Results) -> Iterator[TerminalRow]:
     disturbed = summary.describe_disturbance(summary.disturbed_share(results.valid_runs))
     if disturbed:
         yield TerminalRow("Disturbed", f"{disturbed}, by other programs")
-    yield from _make_invalid_rows(results.measurements)
+    invalid = _make_invalid_row(results.measurements)
+    if invalid is not None:
+        yield invalid
     yield from _make_missing_rows(results)
 
 
@@ -147,7 +151,8 @@ def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
     uncompared: dict[str, list[str]] = {}
     for card in cards:
         question, answer = card.question.short, card.answer
-        # An answer over all cells, such as that on builds, has a line for each candidate.
+        # Only a card with one answer over all cells, as on builds, has these: the effect of each candidate (a
+        # compared value), and sentences on the noise.
         lines = [*(candidate.effect for candidate in card.candidates), *card.lines]
         if lines:
             yield TerminalRow(question, lines[0])
@@ -182,15 +187,15 @@ def _make_count_row(results: Results) -> TerminalRow:
     return TerminalRow("Answered", text)
 
 
-def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:
-    """Yield a row with the number of invalid runs and their most frequent flag; no row if all are valid.
+def _make_invalid_row(measurements: Rows) -> TerminalRow | None:
+    """Return a row with the number of invalid runs and their most frequent flag, None if all are valid.
 
     Example: `3 of 360 timed runs, left out (2 of them): ` and the sentence of the flag, which 2 of the 3 runs
     have.
     """
     invalid = [run for run in measurements if flags.is_invalid(run["flags"])]
     if not invalid:
-        return
+        return None
     # By flag that makes a run invalid: the number of runs that have it.
     counts: Counter[str] = Counter()
     for run in invalid:
@@ -199,7 +204,7 @@ def _make_invalid_rows(measurements: Rows) -> Iterator[TerminalRow]:
     flag, number = counts.most_common(1)[0]
     runs = f"{len(invalid)} of {words.count_of(len(measurements), 'timed run')}"
     share = _describe_share(number, len(invalid))
-    yield TerminalRow("Invalid", f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}")
+    return TerminalRow("Invalid", f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}")
 
 
 def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
@@ -249,6 +254,7 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
         measurements: Rows = ()
         if path.exists():
             measurements = read_rows(path, result_files.DELETE_AND_RUN, columns=("cell", "flags"))
+        # Fields that only pages need keep their defaults.
         results = Results(
             study=study,
             # Only pages need the order of values.
@@ -258,7 +264,9 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
             failures=result_files.read_failures(folder, name),
             findings=result_files.read_verdicts(folder, "findings", name),
             advice=advice,
+            # The numbers of comparisons by their result, and the forecast of more rounds.
             account=result_files.read_account(folder, name),
+            # The configuration of the last run, from which larger repositories are suggested.
             provenance=result_files.read_provenance(folder, name),
         )
         summaries.append(results)

@@ -1,0 +1,90 @@
+"""The examples of a study: tables of a server before and after changes that were measured together."""
+
+from collections.abc import Mapping, Sequence
+
+from vcsbench import words
+from vcsbench.advice.answer_texts import OF_AMOUNTS, OF_TIMES, Comparative
+from vcsbench.advice.labels import at_least_1, factor, seconds, value_label
+from vcsbench.config.study import ExampleDefinition, matches_cell
+from vcsbench.metrics import metric_in
+from vcsbench.report.results import Results
+from vcsbench.report.table_sections import PlainTable
+
+NOT_MEASURED = "not measured"
+NOTE = "Geometric means of all rounds. Each row was measured as a whole."
+
+
+def make_examples(results: Results) -> list[PlainTable]:
+    """Return a table for each example of the study with numbers in at least two rows.
+
+    A row has a number for each value of the axis in `columns`: `("As it is", "0.62 s", "1.72 s")`.
+    """
+    tables = []
+    for title, example in results.study.examples.items():
+        # The key has one axis.
+        [(axis, values)] = example["columns"].items()
+        rows = _make_rows(results, example, axis, values)
+        if len(rows) > 1:
+            heads = ["", *(value_label(axis, value) for value in values)]
+            tables.append(PlainTable(title, heads, rows, numbers_from=1, note=NOTE))
+    return tables
+
+
+def _make_rows(
+    results: Results, example: ExampleDefinition, axis: str, values: Sequence[str]
+) -> list[list[str]]:
+    """Return the rows of an example that have a number. `values` of `axis` are the columns.
+
+    Below the first row, a number has its factor to the first one: `0.63 s (2.7x faster)`. A difference below
+    the margin has none, and neither has a row with another metric.
+    """
+    margin = 1 + results.advice.min_effect_pct / 100
+    rows: list[list[str]] = []
+    first_numbers: list[float | None] = []
+    for label, row in example["rows"].items():
+        table = row.get("table", example["table"])
+        where = {**example.get("where", {}), **row.get("where", {})}
+        numbers = [_find_number(results, table, {**where, axis: value}) for value in values]
+        if not any(numbers):
+            continue
+        metric = metric_in(results.study.tables[table])
+        texts = [_number_text(number, metric.unit) for number in numbers]
+        if not rows:
+            first_numbers = numbers
+        elif table == example["table"]:
+            pairs = zip(texts, first_numbers, numbers, strict=True)
+            comparative = OF_TIMES if metric.is_duration else OF_AMOUNTS
+            texts = [
+                text + _factor_text(first, number, margin, comparative)
+                for text, first, number in pairs
+            ]
+        rows.append([label, *texts])
+    return rows
+
+
+def _find_number(results: Results, table: str, where: Mapping[str, object]) -> float | None:
+    """Return the number of the only row of a table that fits; None for none or for several."""
+    rows = results.tables.get(table, [])
+    fitting = [row["value"] for row in rows if matches_cell(row, where)]
+    numbers = [value for value in fitting if words.is_number(value)]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _number_text(number: float | None, unit: str) -> str:
+    if number is None:
+        return NOT_MEASURED
+    return seconds(number) if unit == "s" else f"{words.significant(number)} {unit}"
+
+
+def _factor_text(
+    first: float | None, number: float | None, margin: float, comparative: Comparative
+) -> str:
+    """Return ` (2.4x faster)` or ` (1.8x more)`; "" below the margin, or without one of the numbers."""
+    if not first or not number:
+        return ""
+    ratio = first / number
+    if at_least_1(ratio) < margin:
+        return ""
+    return (
+        f" ({factor(at_least_1(ratio))} {comparative.better if ratio > 1 else comparative.worse})"
+    )
