@@ -43,11 +43,32 @@ def table_of(estimates, share_baseline=math.nan, share_candidate=math.nan, withh
         withheld=withheld,
         share_baseline=share_baseline,
         share_candidate=share_candidate,
+        baseline_mean=[2.0 * estimate.value for estimate in estimates],
+        candidate_mean=2.0,
     )
 
 
-def call_table(table):
-    return calls.call_table(table, 0.0, METRICS[DEFAULT_METRIC], DEFAULT_LIMITS)
+def call_table(table, limits=DEFAULT_LIMITS, metric=DEFAULT_METRIC):
+    return calls.call_table(table, 0.0, METRICS[metric], limits)
+
+
+@pytest.mark.parametrize(
+    ("metric", "decides_from_s", "expected"),
+    [
+        ("elapsed_s", 0.0, [Call.FASTER, Call.SLOWER]),
+        # The slower sides take 3.0 s and 2.0 s.
+        ("elapsed_s", 2.5, [Call.FASTER, Call.TOO_SMALL]),
+        ("elapsed_s", 3.5, [Call.TOO_SMALL, Call.TOO_SMALL]),
+        # The kernel counts processor times, so short ones decide.
+        ("server_cpu_s", 3.5, [Call.LESS, Call.MORE]),
+    ],
+)
+def test_call_table_decides_only_if_the_slower_side_takes_long_enough(
+    metric, decides_from_s, expected
+):
+    table = table_of([ratio_with(math.log(1.5)), ratio_with(math.log(0.5))])
+    called = call_table(table, Limits(decides_from_s=decides_from_s), metric)
+    assert list(called["call"]) == expected
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,7 @@ class StudyParams:
                 if not unknown:
                     continue
                 text = f"{path}: `{axis}`: no value {unknown}"
+                # STATISTIC is no axis of the study, so the study's file cannot list more of its values.
                 if axis in study.axes:
                     text += f" Or list it in `published.unmeasured_values` of {study.name}."
                 raise UserError(text)
@@ -134,6 +135,7 @@ class StudyParams:
         They are the names of statistics, the values of the study's axes, and its `unmeasured_values`.
         """
         study = self.definition
+        # Files of published numbers have a column for the statistic, as if it were an axis.
         known = {STATISTIC: list(get_args(Statistic))}
         for axis, names in study.axes.items():
             # `names` is a list of values, or a word for values that are defined elsewhere, such as "servers".
@@ -158,9 +160,10 @@ class StudyParams:
         """
         study = self.definition
         columns = [*RUN_COLUMNS, *self.published_values]
+        # An error is, for example: "config/studies/x.yaml: `tables.log.by`: no column 'colour' ...".
         for name, table in study.tables.items():
             key = f"tables.{name}.by"
-            self._check_name(key, "no column", names=table.get("by", []), known=columns)
+            self._check_name(key, fault="no column", names=table.get("by", []), known=columns)
         for finding in self.findings:
             for allowance in ("allow_inconclusive", "allow_not_measured"):
                 if allowance in finding:
@@ -171,30 +174,27 @@ class StudyParams:
         self.check_published()
         self._check_name(
             "published.findings",
-            f"{FINDINGS_FILE} has no",
+            fault=f"{FINDINGS_FILE} has no",
             names=study.published.findings or (),
             known=list(definitions.read_definitions(str(self.root / FINDINGS_FILE))),
         )
         self._check_name(
             "published.revisions",
-            "no repository",
+            fault="no repository",
             names=list(study.published.revisions),
             known=self.order.get("repo", []),
         )
         self._check_name(
             "published.limits",
-            "no command",
+            fault="no command",
             names=list(study.published.limits),
             known=self.order.get(study.command_axis, []),
         )
 
     def _check_name(
-        self, key: str, fault: str, *, names: Sequence[str], known: Sequence[str]
+        self, key: str, *, fault: str, names: Sequence[str], known: Sequence[str]
     ) -> None:
-        """Raise UserError with the first of the `names` that is not `known`.
-
-        Example: "config/studies/x.yaml: `tables.log.by`: no column 'colour' ..." (file, key, fault).
-        """
+        """Raise UserError with the first of the `names` that is not `known`, after file, key and fault."""
         unknown = unknown_name(names, known)
         if unknown:
             raise UserError(
@@ -238,7 +238,10 @@ class StudyParams:
 
     @property
     def settings(self) -> StudySettings:
-        limits = Limits.from_config(self.environment.config)
+        limits = replace(
+            Limits.from_config(self.environment.config),
+            decides_from_s=self.definition.decides_from_s,
+        )
         return StudySettings(self.order, self.by, self.block, self.tables, limits)
 
     @property

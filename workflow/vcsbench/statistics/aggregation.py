@@ -50,8 +50,10 @@ def read_published(
     Raise UserError if a file is damaged.
     """
     keys = [*axes, *by]
-    rows_by_path = read_published_rows(paths, axes, by, metadata)
-    records = [_published_record(row, keys) for rows in rows_by_path.values() for row in rows]
+    records = []
+    for rows in read_published_rows(paths, axes, by, metadata).values():
+        # Each number becomes two columns: "2.4" is `elapsed_s` 2.4 with `elapsed_s_rounding` 0.05.
+        records += [_published_record(row, keys) for row in rows]
     frame = pd.DataFrame(records)
     number_columns = [name for name in frame if name not in keys]
     # A study may publish the times of a cell in one file, and its counts in another. The two rows become one:
@@ -104,11 +106,11 @@ def rows_where(frame: pd.DataFrame, where: Mapping[str, object]) -> pd.DataFrame
 def add_key_columns(
     frame: pd.DataFrame, by: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """Turn the columns `by` into keys that identify rows; return the frame and the values of each, in order.
+    """Turn the columns `by` into text; return the frame, and the values of each column in order.
 
-    Axes identify rows and are text, so the columns `by` become text, too; a column that the frame lacks
-    becomes "". Example: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`. Numbers are
-    ordered by size. If a row of the column has no number, the values stay in the order of the rows.
+    These columns then identify rows like axes, which are text. A column that the frame lacks becomes "".
+    Example: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`. If all rows have a
+    number, the values are ordered by size. With NaN or a word in one row, they stay in the order of rows.
     """
     order: dict[str, list[str]] = {}
     for name in by:
@@ -184,13 +186,14 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    """Return the rows of by_round() or duplicates_by_round(): one per combination of the values of `keys`.
+    """Return a row per combination of the values of `keys`, which are those of cells, host and round.
 
-    The valid runs of `frame` are reduced by the statistic `reduce`. Rows are in the order in which the
-    combinations first appear.
+    `frame` has a row per run. The valid runs of a combination are reduced by the statistic `reduce`, such as
+    MEDIAN. Rows are in the order in which the combinations first appear.
     """
     runs = valid_runs(frame)
-    # A frame may lack these columns. Their values are unknown then.
+    # A frame may lack these columns: what the command did (JSON), the start of the run, and the share of
+    # start-up in the time. Their values are unknown then.
     unknown_values: dict[str, str | float] = {"work": "", "started_at": "", FIXED_SHARE: np.nan}
     for name, unknown in unknown_values.items():
         if name not in runs:
@@ -202,10 +205,10 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     keys = list(dict.fromkeys(keys))
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
     # A cell whose rounds did different work must not be compared. So each row of the cell gets the works of
-    # all its rounds: any single row then shows the difference to same_work.refusal().
+    # all its rounds, a line for each different one: a single row then shows that there is a difference.
     cell_keys = [key for key in keys if key not in ("host", "round")]
-    works = group_rows(rounds, cell_keys)["work"]
-    return rounds.assign(work=works.transform(same_work.join_works))
+    works_of_cells = group_rows(rounds, cell_keys)["work"].transform(same_work.join_works)
+    return rounds.assign(work=works_of_cells)
 
 
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
@@ -267,7 +270,9 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
             has_all = frame[[*metric.needs]].notna().all(axis=1)
             parts = {name: pd.Series(part).where(has_all) for name, part in parts.items()}
         for name, part in parts.items():
+            # The name of the column has both names: `client_cpu_pct/cpu_s`.
             added[_part_column(metric, name)] = part
+        # A function computes the metric from its parts: 100 * cpu_s / elapsed_s.
         added[metric.name] = metric.value(parts)
     # All columns are added at once, because pandas is slow with many columns that were added one by one.
     return pd.DataFrame(dict(frame.items()) | added, index=frame.index)
@@ -278,10 +283,11 @@ def _part_column(metric: Metric, part: str) -> str:
 
 
 def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
-    """Return a row per group, with the metrics and their parts reduced by a statistic (_reduce_metric).
+    """Return a row per group, with each metric, and the columns from which it is computed (its parts).
 
-    `groups` are groups of the rows of `frame`, which has the columns of add_metrics(). Flags and works of a
-    group are joined. Its `started_at` is that of its first row, its `fixed_share` the largest.
+    They are reduced by a statistic (_reduce_metric). `groups` are groups of the rows of `frame`, which has
+    the columns of add_metrics(). Flags and works of a group are joined. Its `started_at` is that of its first
+    row, its `fixed_share` the largest.
     """
     values: dict[str, Column] = {
         "flags": groups["flags"].agg(" ".join),
@@ -299,9 +305,10 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
 def _reduce_metric(
     metric: Metric, frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str
 ) -> dict[str, Column]:
-    """Return the columns of a metric and of its reduced parts, with a value per group.
+    """Return the column of a metric, and of its parts if it is computed from them, with a value per group.
 
-    Example: `client_cpu_pct/cpu_s`, `client_cpu_pct/elapsed_s` and `client_cpu_pct`. `reduce` is one of:
+    Example: the metric `client_cpu_pct` has the parts `cpu_s` and `elapsed_s`, whose columns are
+    `client_cpu_pct/cpu_s` and `client_cpu_pct/elapsed_s`. `reduce` is one of:
 
     - MEDIAN or MEAN: the parts of a metric are reduced, and the metric is computed from the results.
     - BEST or `worst`: the best or worst value of the metric. Parts are not reduced.
@@ -311,14 +318,17 @@ def _reduce_metric(
     if reduce not in (MEDIAN, MEAN):
         best, worst = ("min", "max") if metric.better == LOW else ("max", "min")
         return {metric.name: groups[metric.name].agg(best if reduce == BEST else worst)}
-    columns = {part: _part_column(metric, part) for part in metric.parts}
-    # A metric that was published itself lacks the parts from which it is computed, and their logarithms. So
-    # its median is taken, also for MEAN.
-    if not all(column in frame for column in columns.values()):
+    column_of_part = {part: _part_column(metric, part) for part in metric.parts}
+    # A percentage may be published without the times from which it is computed, its parts. Then its own
+    # median is taken, also for MEAN: only parts have the logarithms of a geometric mean.
+    if not all(column in frame for column in column_of_part.values()):
         return {metric.name: groups[metric.name].agg("median")}
-    parts = {part: _centre(frame, groups, column, reduce) for part, column in columns.items()}
-    reduced: dict[str, Column] = {columns[part]: centre for part, centre in parts.items()}
-    reduced[metric.name] = metric.value(parts)
+    reduced: dict[str, Column] = {}
+    reduced_parts: dict[str, Column] = {}
+    for part, column in column_of_part.items():
+        reduced_parts[part] = _centre(frame, groups, column, reduce)
+        reduced[column] = reduced_parts[part]
+    reduced[metric.name] = metric.value(reduced_parts)
     return reduced
 
 

@@ -141,6 +141,7 @@ def _describe_unsaved(name: str, study: str, results: Path) -> Description:
     Raise UserError if the study's name is not valid, if the baseline has the study already, if the study was
     not measured, or if its files are damaged (load_current).
     """
+    # The name of the study becomes a part of paths, like that of the baseline. So both have the same form.
     if not baselines.BASELINE_NAME.fullmatch(study):
         raise UserError(
             f"STUDY={one_line(study)}: no such study. Use a name in results/measurements."
@@ -167,14 +168,14 @@ def pair_cells(
     with the columns of tables.rows_frame(). The ratio 1.2 (saved / now) means that the cell became faster.
     `refused` has the codes why the cell is not compared (as text in `withheld`), `hosts` the hosts of both
     times. `duplicate_sd` is the noise between cells with equal settings: the same number in all rows, NaN if
-    unknown.
+    unknown. Cells with equal values of the axes `block` run next to each other.
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
     current_cells = _cells_by_key(now, now.frame, axes)
-    # Runs that the baseline contains would be compared with themselves.
+    # The cells by their runs since the baseline. Runs in the baseline would be compared with themselves.
     added_cells = _cells_by_key(now, runs_since(before.frame, now.frame), axes)
-    # The variance of each ratio is moderated by the variances of all others (_moderated). So all ratios are
-    # estimated before the first row is made.
+    # The error of each ratio depends on the errors of all others (_moderated). So all ratios are estimated
+    # before the first row is made.
     ratios = []
     for key in current_cells:
         ratio = estimates.NO_ESTIMATE
@@ -182,19 +183,20 @@ def pair_cells(
             # Rounds of two days did not run next to each other, so the ratio is of the means of both days.
             ratio = estimates.unpaired_ratio(saved_cells[key].logs, added_cells[key].logs)
         ratios.append(ratio)
+    # The error of a ratio also contains the noise of duplicates, of the day on which it is larger.
     noise = _noisier_day(before, now, axes, block)
     rows = []
     for (key, current), ratio in zip(current_cells.items(), _moderated(ratios), strict=True):
         point = dict(zip(axes, key, strict=True))
         saved, added = saved_cells.get(key), added_cells.get(key)
-        if saved and added:
+        if saved is None:
+            rows.append(_row_of_one(point, current, WithheldCode.NOT_SAVED))
+        elif added is None:
+            # The baseline has all its valid runs: Snakemake measures no cell again that is up to date.
+            rows.append(_row_of_one(point, current, WithheldCode.SAME_RUNS))
+        else:
             refusals = _refusals(saved.result, added.result, same_work.name_of(point, axes))
             rows.append(_row_of_both(point, saved, added, refusals, noise.with_error(ratio)))
-        else:
-            # Snakemake does not measure a cell again that is up to date. All of its valid current runs are
-            # in the baseline then (SAME_RUNS), and would be compared with themselves.
-            code = WithheldCode.SAME_RUNS if saved else WithheldCode.NOT_SAVED
-            rows.append(_row_of_one(point, current, code))
     pairs = tables.rows_frame(rows, axes, ["hosts", "refused"])
     return pairs.assign(duplicate_sd=math.sqrt(noise.duplicates.variance))
 
@@ -227,8 +229,11 @@ def _cells_by_key(
     cell without valid runs is missing.
     """
     rounds = by_round(frame, axes, MEAN)
-    logs = group_rows(rounds.assign(logs=np.log(rounds[DEFAULT_METRIC])), axes)["logs"].agg(list)
-    # Both group the same rows by the same axes, so `records` has the cells in the order of `logs`.
+    # A list for each cell: ln(seconds) of its rounds.
+    rounds_with_logs = rounds.assign(logs=np.log(rounds[DEFAULT_METRIC]))
+    logs = group_rows(rounds_with_logs, axes)["logs"].agg(list)
+    # by_cell() returns a row per cell, with the means of its rounds. It groups the same rows by the same
+    # axes, so `records` has the cells in the order of `logs`.
     records = by_cell(rounds, axes, MEAN).to_dict("records")
     cells = {}
     for columns, logs_of_cell in zip(records, logs, strict=True):
@@ -243,9 +248,9 @@ def _noisier_day(
 ) -> Noise:
     """Return the noise of duplicates on that one of two days on which duplicates differ more.
 
-    Duplicates are second copies of cells, with the same settings, so their difference is noise. Cells of two
-    days differ by chance at least as much as on the worse day. A day without duplicates does not count. If
-    neither day has duplicates, the variance is unknown (NaN).
+    Duplicates are second copies of cells, with the same settings, so their difference is noise. A comparison
+    of two days uses times of both, so it contains the noise of the worse day. A day without duplicates does
+    not count. If neither day has duplicates, the variance is unknown (NaN).
     """
     # The variance of duplicates on each day, with its degrees of freedom.
     known_variances = []
@@ -265,9 +270,10 @@ def _row_of_both(
 ) -> dict[str, Any]:
     """Return the table row of a cell that has saved runs, and runs that were added since then.
 
-    `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. The codes of `refusals`
-    become the columns `withheld` and `refused`, and flags. `value` is by how many per cent the saved time is
-    longer than the current one: 20 for 1.2 s and 1.0 s. With a code, `value` is NaN, and there is no ratio.
+    `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. The column `value` is by how
+    many per cent the saved time is longer than the current one: 20 for 1.2 s and 1.0 s. `refusals` has codes
+    if the two must not be compared. Then `value` and the ratio are NaN, and the codes are in the columns
+    `refused` (as a list), `withheld` (as text) and `flags`.
     """
     numbers: dict[str, Any] = {
         **tables.share_columns(saved.columns[FIXED_SHARE], added.columns[FIXED_SHARE]),
@@ -276,13 +282,15 @@ def _row_of_both(
         "hosts": _all_hosts(saved.result, added.result),
         "refused": refusals.codes,
     }
-    # A row that must not be compared has no rounds, and lacks the other columns of the ratio.
+    # A row that must not be compared has no rounds. It lacks the other columns of the ratio, which become NaN
+    # when the frame is made.
     if refusals.codes:
         numbers["n"] = 0
     else:
         numbers |= tables.ratio_columns(ratio)
     row_flags = tables.flags_of_sides([saved.columns["flags"], added.columns["flags"]])
     value = 100 * (saved.columns[DEFAULT_METRIC] / added.columns[DEFAULT_METRIC] - 1)
+    # table_row() makes the value NaN if `withheld` has a code.
     return tables.table_row(
         point,
         value,
@@ -306,8 +314,8 @@ def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) ->
 def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
     """Return the ratios in the same order, with moderated errors and degrees of freedom.
 
-    Moderated means averaged with the usual variance of all cells (moderation.py). A ratio without rounds
-    (NO_ESTIMATE) keeps its error NaN.
+    Moderated means averaged with the usual variance of all cells, whose degrees of freedom are added
+    (moderation.py). A ratio without rounds (NO_ESTIMATE) keeps its error NaN.
     """
     # A squared error shrinks with the number of rounds, which may differ between cells. So the variances of
     # one round are moderated: an error of 0.02 after 4 rounds is a variance of 0.0016.
@@ -336,6 +344,7 @@ def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
     codes = []
     if len(_all_hosts(saved, now)) > 1:
         codes.append(WithheldCode.HOSTS_DIFFER)
+    # The names are `command`, `repository` and `method`.
     for code, name in SETTING_BY_CODE.items():
         # A set that lacks the cell has no settings (None), which differ from any settings of the other set.
         saved_setting = saved.settings[name] if saved.settings else None
@@ -356,21 +365,24 @@ def make_baseline_table(
     order: Mapping[str, list[str]],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Return the table of the current cells against a baseline: a row for each row of pair_cells().
+    """Return the table of the current cells against a baseline, with a row for each row of `pairs`.
 
-    A row is `{"table": "old-vs-now", "command": "log", "baseline": "old", "candidate": "now", "ratio": 1.2,
-    "call": "faster", ...}`. The call is the outcome of the comparison. A ratio of few rounds gets the flag
-    `low-n`. `order` has the axes with their values in the order of the rows.
+    `pairs` is the frame of pair_cells(): a row per current cell, with its ratio saved / now (NaN if the cell
+    is not compared) of `n` rounds. `duplicate_sd` is the noise between cells with equal settings. A row of
+    the table is `{"table": "old-vs-now", "command": "log", "baseline": "old", "candidate": "now", "ratio":
+    1.2, "call": "faster", ...}`. The call is the outcome of the comparison. A ratio of few rounds gets the
+    flag `low-n`. `order` has the axes with their values in the order of the rows.
     """
     row_flags = []
     for own_flags, ratio, n in zip(pairs["flags"], pairs["ratio"], pairs["n"], strict=True):
         has_few_rounds = not math.isnan(ratio) and limits.has_few_rounds(n)
         row_flags.append(flags.add_flag(own_flags, Flag.LOW_N, has_few_rounds))
-    table = pairs.assign(flags=row_flags)
-    table = calls.call_table(table, pairs["duplicate_sd"], METRICS[DEFAULT_METRIC], limits)
-    table = table.assign(baseline=baseline, candidate=baselines.NOW)
-    table = in_order(table, order, by=list(order))
-    return tables.finish_table(table, baselines.table_name(baseline), list(order))
+    flagged = pairs.assign(flags=row_flags)
+    called = calls.call_table(flagged, pairs["duplicate_sd"], METRICS[DEFAULT_METRIC], limits)
+    named = called.assign(baseline=baseline, candidate=baselines.NOW)
+    axes = list(order)
+    ordered = in_order(named, order, by=axes)
+    return tables.finish_table(ordered, baselines.table_name(baseline), axes)
 
 
 def list_baseline_notes(
@@ -385,6 +397,7 @@ def list_baseline_notes(
     # 2026-11-21T07:00:00Z is shown as 2026-11-21 07:00.
     first = saved["first"][:16].replace("T", " ")
     last = saved["last"][:16].replace("T", " ")
+    # The noise between duplicates (second copies of cells) is taken from the day on which it is larger.
     notes = [
         f"{before.name} was measured from {first} to {last} "
         f"on {', '.join(saved['hosts'])} with vcsbench {saved['vcsbench']}.",
@@ -409,24 +422,26 @@ def make_history(
 ) -> dict[str, list[Any]]:
     """Return the history of a study: its saved baselines in the order of time, then the current results.
 
-    `times` has a record of each baseline, and of the current results (_time_record). `points` has a record
-    per time, cell and host (_history_points). `names` are the baselines that have the study. A baseline that
-    cannot be read is left out, and the error is printed.
+    `times` has a record of each baseline, and of the current results (_snapshot_record). `points` has a
+    record per time, cell and host (_history_points). `names` are the baselines that have the study. A
+    baseline that cannot be read is left out, and the error is printed.
     """
     snapshots = _load_snapshots(names, study, results)
     times = []
     for number, snapshot in enumerate(snapshots):
+        # The snapshot with which this one is compared; None without an earlier one of the same host.
         before = _latest_of_same_host(snapshots[:number], snapshot)
-        times.append(_time_record(snapshot, before, settings))
+        times.append(_snapshot_record(snapshot, before, settings))
     # A single time has no history.
     points = _history_points(snapshots, settings.axes) if len(times) > 1 else []
     return {"times": times, "points": points}
 
 
 def _load_snapshots(names: Sequence[str], study: str, results: Path) -> list[MeasurementSet]:
-    """Return the baselines of a study by the time of their first run, the oldest first.
+    """Return the snapshots of a study, the oldest first: its baselines `names`, then the current results.
 
-    The current results are the last, unless the newest baseline contains all of their runs. That is usual
+    Baselines are in the order of their first run. One that cannot be read is left out, and the error is
+    printed. The current results are left out if the newest baseline contains all of their runs. That is usual
     just after saving: the history would show the same numbers twice.
     """
     snapshots: list[MeasurementSet] = []
@@ -452,7 +467,7 @@ def _latest_of_same_host(
     return None
 
 
-def _time_record(
+def _snapshot_record(
     snapshot: MeasurementSet,
     before: MeasurementSet | None,
     settings: StudySettings,
@@ -500,7 +515,9 @@ def _history_points(
     for snapshot in snapshots:
         rounds = by_round(snapshot.frame, axes, MEAN)
         rounds = rounds.assign(log=np.log(rounds[DEFAULT_METRIC]))
-        for (*key, host), rounds_of_cell in group_rows(rounds, [*axes, "host"]):
+        # A group has the values of the axes and of the host: ("log", "cold", "host#1a2b").
+        for group, rounds_of_cell in group_rows(rounds, [*axes, "host"]):
+            *key, host = group
             cell = dict(zip(axes, key, strict=True))
             host_and_cell = (host, *key)
             # Each row has the works of all rounds of the cell, so one row is enough.
@@ -512,7 +529,7 @@ def _history_points(
             last_results[host_and_cell] = result
             number_of_changes = changes[host_and_cell]
             label = f"settings {number_of_changes + 1}" if number_of_changes else ""
-            # The values are logarithms, so the result is the geometric mean.
+            # With `is_ratio`, the values are logarithms, and the result is their geometric mean.
             seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
             point = {"time": snapshot.name, "host": host, "settings": label, **cell}
             points.append({**point, "value": seconds})

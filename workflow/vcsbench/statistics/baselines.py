@@ -67,7 +67,7 @@ def table_name(baseline: str) -> str:
 
 
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
-    """Return the definition of the table that compares the current times with a baseline's times.
+    """Return the definition of the baseline table, which compares current times with a baseline's times.
 
     Its rows and columns are those of the study's first table of elapsed times in `definitions`; [] without
     one. The compared "axis" is the time of measuring, with the name of the baseline and `now` as its values.
@@ -107,16 +107,16 @@ def saved_baselines(root: Path) -> dict[str, list[str]]:
 def describe_baseline(
     study: str, runs: Iterable[tuple[str, int, str]], results: Path
 ) -> Description:
-    """Return when, where and how measurements were made, by the contexts of their cell-rounds.
+    """Return when, where and how measurements were made.
 
     `runs` has the cell of each run, and the number and start of its round: ("log/f6/cold", 1,
-    "2026-11-21T07:00:00Z"). A round of a cell is a cell-round, and its context is a file in the folder
-    `results`. Raise UserError if a context is missing or damaged, is of an earlier version of vcsbench, or
-    has another start, because the cell-round was measured again.
+    "2026-11-21T07:00:00Z"). Each round of a cell has a context: a JSON file in the folder `results` with the
+    host, the programs and so on. Raise UserError if a context is missing or damaged, is of an earlier version
+    of vcsbench, or has another start, because the round of the cell was measured again.
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in runs:
-        # The runs of a cell-round share its context.
+        # The runs of a round share its context.
         if (cell, number) not in contexts:
             path = CellRound(study, cell, number, str(results)).context
             contexts[cell, number] = _read_context_of(Path(path), started_at)
@@ -188,9 +188,11 @@ def _storage_text(context: Context) -> str:
 def cell_settings(context: Context) -> CellSettings:
     """Return the settings of a cell that must be equal in a comparison, from the context of a round.
 
-    `command` is the command line with placeholders, `targets` the folder that it writes to. `cleared_by`
-    lists how the caches were emptied before runs, [] for hot runs. After `evict`, which empties the caches of
-    the repository's files only, a cold run is faster than after `drop-caches`.
+    `command` is the command line with placeholders. `identity` is a digest of the repository's source,
+    `scale` the share of the published history that it has. `hooks` are the steps before runs, `targets` is
+    the folder that the command writes to. `cleared_by` lists how the caches were emptied before runs, [] for
+    hot runs. `evict`, which empties the caches of the repository's files only, makes cold runs faster than
+    `drop-caches`.
     """
     repository: Mapping[str, object] = context["repository"]
     cleared_by = set()

@@ -87,14 +87,8 @@ def list_comparisons(
         definition = definitions[name]
         axis = definition["compare"]["axis"]
         compared = table[table["ratio"].notna() & (table["withheld"] == "")]
-        # A call is the outcome of a comparison, such as faster or equal. The table has calls already, but
-        # they hide some differences as `too small`, because start-up can explain them. So the ratios are
-        # tested again here, without start-up.
-        calls = add_calls(compared, metric_in(definition).calls, limits)["call"]
-        number_without_difference = sum(not is_difference(call) for call in calls)
-        # The level is the largest p-value of a difference. The more rows show no difference, the smaller it
-        # is.
-        level = holm_level(number_without_difference)
+        # The largest p-value of a difference.
+        level = _level_of_table(compared, definition, limits)
         for row in comparison_rows(compared.to_dict("records")):
             needed = rounds_to_decide(row, level, limits)
             comparison = Comparison(
@@ -106,6 +100,18 @@ def list_comparisons(
             )
             comparisons.append(comparison)
     return comparisons
+
+
+def _level_of_table(table: pd.DataFrame, definition: TableDefinition, limits: Limits) -> float:
+    """Return the p-value that another row of a table must not exceed to become a difference.
+
+    By Holm's procedure, it is 0.05 / (number of rows without a difference), and at most ALPHA (holm_level).
+    """
+    # The calls in the table hide some differences as `too small`, because start-up can explain them. So the
+    # ratios are tested again here, without start-up.
+    calls = add_calls(table, metric_in(definition).calls, limits)["call"]
+    number_without_difference = sum(not is_difference(call) for call in calls)
+    return holm_level(number_without_difference)
 
 
 def _blocks_of_row(row: ComparisonRow, axis: str, block: Sequence[str]) -> frozenset[str]:
@@ -133,15 +139,16 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     # Without duplicates (cells that are measured twice, for the noise), nothing is called.
     if math.isnan(row.duplicate_sd):
         return math.inf
-    # A row is precise enough under one of two conditions (top of this file). The half widths of both tests
-    # are together at most ln(margin), or that of the test of a difference is at most half of |ln ratio|. A
-    # half width is a number of errors, so each condition allows an error up to some size. One condition is
-    # enough, so the larger size counts.
+    # The half widths of the tests of a difference and of equality, as multiples of the error.
     t_difference = t_quantile(row.degrees, 1 - level)
     # The test of equality has one side, and t_quantile() is for two sides.
     t_equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
+    # If both half widths together are at most ln(margin), the interval cannot contain both 0 and the margin.
+    # So one of the two tests decides.
     error_for_margin = math.log(limits.margin) / (t_difference + t_equivalence)
+    # If the first half width is at most half of |ln ratio|, the difference is twice what its test needs.
     error_for_ratio = abs(math.log(row.ratio)) / 2 / t_difference
+    # One of these two conditions is enough, so the larger error is allowed.
     largest_error = max(error_for_margin, error_for_ratio)
     # The part of the error that comes from duplicates does not shrink with more rounds. But after few rounds,
     # that part is mostly chance, and would make most comparisons unreachable. So all of the error is taken to
@@ -195,6 +202,8 @@ def undecided_over_time(
     """
     open_comparisons = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(comparison.table for comparison in open_comparisons))]
+    # Rounds are assigned in steps. After each step: the seconds that all rounds so far take, and the further
+    # rounds of each block so far.
     for seconds, rounds in _assign_rounds(comparisons, round_s, FORECAST_S):
         still_open: Counter[str] = Counter()
         for comparison in open_comparisons:
@@ -229,16 +238,16 @@ def _assign_rounds(
     """Give rounds to blocks, in steps, until no further round fits into `seconds` or helps a comparison.
 
     After each step, yield the seconds that all rounds so far take, and the rounds of each block. A step gives
-    rounds to the group of blocks that makes most comparisons per second precise enough. The group gets as
-    many rounds as its next comparison needs, or as many as fit. With fewer it would be the best group again:
-    its next comparison comes nearer, and the other groups do not change. `round_s` has the seconds of a round
-    of each block.
+    rounds to the group of blocks that makes most comparisons per second precise enough: as many rounds as the
+    next comparison of the group needs, or as many as fit. Each block is in one group. `round_s` has the
+    seconds of a round of each block.
     """
     groups = _group_blocks(comparisons, round_s)
     rounds: Counter[str] = Counter()
     used_s = 0.0
     while True:
-        # `needed` has the further rounds of each comparison of a group, the fewest first.
+        # `needed` has the further rounds of each comparison of a group that is not precise enough, the fewest
+        # first.
         fitting = [group for group in groups if group.needed and used_s + group.round_s <= seconds]
         if not fitting:
             return
@@ -247,6 +256,7 @@ def _assign_rounds(
         fitting_rounds = max(1, int((seconds - used_s) / best.round_s))
         more = min(best.needed[0], fitting_rounds)
         used_s += more * best.round_s
+        # The properties `needed` and `precise_per_second` are computed from `rounds`, so they change, too.
         best.rounds += more
         for block in best.blocks:
             rounds[block] = best.rounds
@@ -269,7 +279,8 @@ def _group_blocks(
         blocks = comparison.blocks
         members = []
         for group in joined:
-            blocks |= group.blocks
+            # A new set: the comparison keeps its own blocks.
+            blocks = blocks | group.blocks
             members += group.comparisons
         members.append(comparison)
         seconds = sum(round_s.get(block, math.inf) for block in blocks)
@@ -306,12 +317,13 @@ def allocate_rounds(
     # A batch takes half of the time that is left, because the next decision has more data. But it takes at
     # least MIN_BATCH_S, a minute, as far as so much time is left.
     batch_s = min(seconds, max(seconds / 2, MIN_BATCH_S))
-    rounds = (
-        allocate_to_findings(findings, round_s, batch_s=batch_s, seconds=seconds)
-        or allocate(comparisons, round_s, batch_s)
+    # Only findings that can be decided in `seconds` get rounds, as many as fit into `batch_s`.
+    rounds = allocate_to_findings(findings, round_s, batch_s=batch_s, seconds=seconds)
+    if not rounds:
+        rounds = allocate(comparisons, round_s, batch_s)
+    if not rounds:
         # No round fits into the batch. So it may take all of the time.
-        or allocate(comparisons, round_s, seconds)
-    )
+        rounds = allocate(comparisons, round_s, seconds)
     if rounds:
         return Allocation(rounds)
     if any(comparison.is_reachable for comparison in comparisons):
@@ -343,6 +355,7 @@ def budget_report(
         results_by_table[table] = {result: counts[table, result] for result in Result}
     more_rounds = []
     for comparison in comparisons:
+        # A comparison is reachable if some number of rounds makes it precise enough.
         if comparison.is_open and comparison.is_reachable:
             more_rounds.append(int(comparison.further_rounds))
     blocks = []

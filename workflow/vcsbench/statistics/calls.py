@@ -61,14 +61,15 @@ def call_table(
 ) -> pd.DataFrame:
     """Return a table of comparisons with the decision on each of its rows.
 
-    A row of `table` compares two cells (columns of tables.rows_frame). The row with the ratio 1.30 (1.25 to
-    1.35) gets the call `faster`, its class `different` (column `result`), `duplicate_sd`, `detectable` and
-    `within` (add_calls). Withheld rows, whose cells may not be compared, and rows without a ratio get "" as
-    call and result, and NaN as `duplicate_sd`.
+    A row of `table` compares two cells (columns of tables.rows_frame), such as the ratio 1.30 (1.25 to 1.35).
+    It gets the columns `call` (the outcome, such as `faster`), `result` (its class, such as `different`),
+    `detectable` and `within` (add_calls). Call and result are "" without a ratio, and in a withheld row,
+    whose cells may not be compared.
 
-    The argument `duplicate_sd` is the standard deviation of ln(duplicate / original), one number or one per
-    row. NaN means that no duplicates were measured. Then a row with a ratio gets the flag NO_DUPLICATES, and
-    is undecided or too small, unless its counts are constant.
+    The argument `duplicate_sd` is the noise: the standard deviation of ln(duplicate / original), one number
+    or one per row. It becomes a column, NaN in rows that are not compared. The argument NaN means that no
+    duplicates were measured. A row with a ratio then gets the flag NO_DUPLICATES, and no test. It is
+    undecided, or too small by its start-up. Only constant counts get another call, because they need no test.
     """
     has_ratio = table["ratio"].notna()
     is_compared = has_ratio & (table["withheld"] == "")
@@ -79,32 +80,38 @@ def call_table(
     # Each test makes Holm's correction stricter for the others, so rows that are not compared must not be
     # tested. add_calls() tests no row whose duplicate_sd is NaN.
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
-    table = table.assign(duplicate_sd=tested_sd, flags=row_flags)
-    table = add_calls(table, metric.calls, limits)
+    flagged = table.assign(duplicate_sd=tested_sd, flags=row_flags)
+    tested = add_calls(flagged, metric.calls, limits)
     # add_calls() uses only ratios and their errors. Constant counts, start-up and disturbed runs can change a
     # call.
-    table = call_exact_rows(table, metric) if metric.exact else call_start_up(table)
-    table = withdraw_disturbed(table)
+    if metric.exact:
+        corrected = call_exact_rows(tested, metric)
+    else:
+        corrected = call_start_up(tested)
+        if metric.is_duration:
+            corrected = withhold_short(corrected, limits)
+    undisturbed = withdraw_disturbed(corrected)
     # A withheld row may have a ratio, and so a call.
-    table = table.assign(call=table["call"].where(is_compared, ""))
+    final_calls = undisturbed["call"].where(is_compared, "")
     results = []
-    for call, ratio in zip(table["call"], table["ratio"], strict=True):
+    for call, ratio in zip(final_calls, undisturbed["ratio"], strict=True):
         result = comparisons.classify_call(call, ratio, limits, is_count=metric.exact)
         results.append("" if result is None else result)
-    return table.assign(result=results)
+    return undisturbed.assign(call=final_calls, result=results)
 
 
 def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limits) -> pd.DataFrame:
     """Return a table with the columns call, detectable and within, from a test of each of its ratios.
 
     A row is `{"ratio": 1.05, "error": 0.02, "degrees": 60.0, "duplicate_sd": 0.01}`: `error` is the standard
-    error of ln(ratio). The row gets `{"call": "equal", "detectable": 1.09, "within": 1.087}`:
+    error of ln(ratio), which includes the noise `duplicate_sd` already. The row gets `{"call": "equal",
+    "detectable": 1.09, "within": 1.087}`:
 
     - `call`: "" without a ratio, otherwise a difference, equal, bounded or undecided. `differences` are the
       calls of a ratio above and below 1, such as (faster, slower).
-    - `detectable`: the smallest ratio that 9 of 10 repetitions would call different; NaN in a row that cannot
-      be tested, because its ratio, error or duplicate_sd is NaN.
-    - `within`: the largest ratio, in either direction, that the one-sided tests do not exclude.
+    - `detectable`: if the true ratio is this large, 9 of 10 repetitions call it different. NaN in a row that
+      cannot be tested, because its ratio, error or duplicate_sd is NaN.
+    - `within`: the true ratio is between 1 / `within` and `within`, by a test that errs in 4.5 % of cases.
     """
     # Logarithms of ratios are symmetric: ln(2) and ln(1/2) are equally far from 0, the logarithm of no
     # difference.
@@ -115,6 +122,7 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
     above, below = differences
     # A single round has no error, and without duplicates the systematic noise of a study is unknown.
     is_testable = np.isfinite(log_ratio + error) & ~np.isnan(duplicate_sd)
+    # `level` is the p-value that a row without a difference would have to reach to be a difference.
     is_significant, level = _reject_by_holm(p_values(log_ratio, error, degrees), is_testable)
     # Equality means that the ratio is certainly below the margin, and certainly above 1 / margin: two
     # one-sided tests. The larger one of their bounds decides both.
@@ -150,14 +158,14 @@ def call_ratios(
     differences: tuple[Call, Call],
     limits: Limits,
 ) -> list[Call | None]:
-    """Return the call of each ratio, with Holm's correction over all of them; None for a ratio of NaN.
+    """Return the call (outcome) of each ratio, with Holm's correction over all of them; None for NaN.
 
     `differences` are the calls of a ratio above and below 1. Example: 1.30 +- 0.02 and 1.01 +- 0.02 with the
     differences (faster, slower) give [faster, equal]. Without duplicates, each ratio is undecided.
     """
     table = pd.DataFrame(estimates).rename(columns={"value": "ratio"})
-    # The errors contain the variance of duplicates already (Noise.with_error). add_calls() only checks if
-    # duplicate_sd is NaN, so any number will do.
+    # The errors contain the variance of duplicates already (Noise.with_error). add_calls() needs the column
+    # `duplicate_sd` only to see if there are duplicates: NaN means that there are none.
     table = table.assign(duplicate_sd=0.0 if has_duplicates else math.nan)
     calls = add_calls(table, differences, limits)["call"]
     return [Call(call) if call else None for call in calls]
@@ -173,12 +181,12 @@ def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.nda
 
 
 def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return which p-values are significant by Holm's step-down procedure (1979), and the level of the rest.
+    """Return which p-values are significant by Holm's step-down procedure (1979), and the last level.
 
-    Rows that are not testable are never significant, and do not count. The level is the one that the first
-    p-value without significance missed, or ALPHA if all are significant. Example: the levels of 0.001, 0.02
-    and 0.4 would be 0.05 / 3, 0.05 / 2 and 0.05, but no level is above ALPHA = 0.0035 (holm_level). So the
-    result is ([True, False, False], 0.0035).
+    Rows that are not testable are never significant, and do not count. The last level is the one that the
+    first p-value without significance exceeds, or ALPHA if all are significant. Example: the levels of 0.001,
+    0.02 and 0.4 would be 0.05 / 3, 0.05 / 2 and 0.05, but holm_level() returns at most ALPHA = 0.0035. So
+    the result is ([True, False, False], 0.0035).
     """
     is_significant = np.zeros(len(p), dtype=bool)
     rows_by_p = [row for row in np.argsort(p, kind="stable") if is_testable[row]]
@@ -221,16 +229,19 @@ def _upper_quantile(degrees: float | np.ndarray, chance: float) -> np.ndarray:
 
 
 def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of times whose calls take start-up (process start and connection) into account.
+    """Correct the calls of a table of times for start-up, the time of process start and connection.
 
-    The columns `share_baseline` and `share_candidate` have the share of start-up in the time of a side (0 to
-    1, NaN if unknown). A row becomes TOO_SMALL if start-up alone can explain its difference. A difference
-    whose faster side is mostly start-up gets the flag `at-least`.
+    A call is the outcome of a comparison, such as `faster`. The columns `share_baseline` and
+    `share_candidate` have the share of start-up in the time of a side (0 to 1, NaN if unknown). The call
+    becomes TOO_SMALL if start-up alone can explain the difference of the row. Any other difference gets the
+    flag `at-least` if more than half of the faster side's time (DECIDING_SHARE) is start-up.
     """
     calls: list[str] = []
     row_flags: list[str] = []
     for row in table.to_dict("records"):
         call, own_flags = row["call"], row["flags"]
+        # The shares of the faster and slower side (`fast`, `slow`). By the interval of the ratio, the slower
+        # side takes at least `least_factor` times as long as the faster one: NaN without an interval.
         shares = comparisons.start_up_shares(
             row["ratio"],
             low=row["low"],
@@ -238,11 +249,11 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
             baseline=row["share_baseline"],
             candidate=row["share_candidate"],
         )
-        # `least_factor` is how many times slower the slow side is at least: NaN without an interval.
         has_interval = not math.isnan(shares.least_factor)
         is_difference = comparisons.is_difference(call)
+        is_explained = has_interval and comparisons.start_up_explains(shares, is_difference)
         # A row without a ratio has no call (""), and gets none.
-        if call and has_interval and comparisons.start_up_explains(shares, is_difference):
+        if call and is_explained:
             call = Call.TOO_SMALL
         elif is_difference and shares.fast > DECIDING_SHARE:
             # Start-up is part of both sides, so the work itself differs by more than the measured factor: of
@@ -252,6 +263,16 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
         calls.append(call)
         row_flags.append(own_flags)
     return table.assign(call=calls, flags=row_flags)
+
+
+def withhold_short(table: pd.DataFrame, limits: Limits) -> pd.DataFrame:
+    """Return a table of elapsed times in which comparisons of short runs are TOO_SMALL.
+
+    A comparison is short if the slower one of its sides takes less than `limits.decides_from_s` seconds.
+    """
+    slower_side = table[["baseline_mean", "candidate_mean"]].max(axis=1)
+    is_short = (slower_side < limits.decides_from_s) & (table["call"] != "")
+    return table.assign(call=table["call"].mask(is_short, Call.TOO_SMALL))
 
 
 def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:
@@ -295,7 +316,8 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     calls = table["call"]
     calls = calls.mask(is_constant & (ratios > 1), less)
     calls = calls.mask(is_constant & (ratios < 1), more)
-    # 401 reads instead of 400 are a certain difference, but one that is of no use to anybody.
+    # This comes last, because it replaces calls of a difference: 401 reads instead of 400 are a certain
+    # difference, but one that is of no use to anybody.
     is_near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
     is_difference = calls.map(comparisons.is_difference)
     calls = calls.mask(is_near & (is_constant | is_difference), Call.EQUAL)

@@ -78,11 +78,13 @@ class Limits:
     """Limits from which a conclusion is drawn, set before anything is measured.
 
     A difference below the margin `min_effect_pct` is not worth noting. `min_rounds` is the number of rounds
-    that a comparison should have; fewer have the flag `low-n`, and wide intervals.
+    that a comparison should have; fewer have the flag `low-n`, and wide intervals. A comparison of elapsed
+    times is too small if its slower side takes less than `decides_from_s` seconds (a key of the study).
     """
 
     min_effect_pct: float = 10.0
     min_rounds: int = 5
+    decides_from_s: float = 0.0
 
     @classmethod
     def from_config(cls, config: Config) -> Limits:
@@ -151,10 +153,9 @@ class ComparisonRow:
         numbers = {name: finite_number(record.get(name)) for name in NUMBER_COLUMNS if name != "n"}
         # The number of rounds: an int in the row, but a float in a CSV file, and NaN if it is missing.
         rounds = finite_number(record.get("n"))
-        # keys_of() has the axes and the candidate, which is a field of its own in the row.
-        where = {
-            axis: str(value or "") for axis, value in keys_of(record).items() if axis != "candidate"
-        }
+        where = {axis: str(value or "") for axis, value in keys_of(record).items()}
+        # keys_of() returns the axes and the candidate, which is a field of its own in the row.
+        where.pop("candidate", None)
         call, result = text("call"), text("result")
         return cls(
             baseline=text("baseline"),
@@ -217,7 +218,7 @@ def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = Fals
     if not is_difference(call):
         # Each of the other calls has a class of the same name, such as `undecided`.
         return Result(call)
-    # The factor between the two sides, whichever is larger.
+    # The larger side as a multiple of the smaller one: 2 for the ratios 2 and 0.5.
     factor = max(ratio, 1 / ratio)
     if is_count or factor >= limits.margin:
         return Result.DIFFERENT

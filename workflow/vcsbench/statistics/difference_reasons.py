@@ -73,21 +73,22 @@ def reasons_of_difference(
     if ours.verdict not in DIFFERENT or ours.values.empty:
         return []
     # A finding on values of cells ("the CPU is at least 90 % busy") may hold for some cells and not for
-    # others. The storage, which all cells share, cannot explain that. With None, possible_reasons() leaves
-    # out the storage and all other conditions that move values in one direction only.
+    # others. A condition that moves all cells in one direction, such as the storage, cannot explain that. So
+    # possible_reasons() gets no direction (None), and leaves out such conditions.
     compares_cells = bool(check.sides)
     holds_partly = not compares_cells and _holds_for_some_cells(check, ours, context.limits.margin)
     difference = None if holds_partly else ours.verdict
+    # How many times less time cold and warm runs take here than published.
     shrinkage = NO_SHRINKAGE
     if published is not None:
         shrinkage = _shrinkage_of_finding(check, published, rounds, context)
     rows = check.select_rows_with_values(ours.values, check.select_rows(rounds))
     subject = same_work.subject_axis(check.axes)
     reasons = list(possible_reasons(difference, rows, subject, context, shrinkage))
+    # With both numbers known, OTHER_STORAGE means that cold runs did not gain more than warm ones. A faster
+    # storage would show such a gain. So this reason is unlikely, and goes to the end of the list.
     if shrinkage.is_known:
-        # With another storage, only cold results change. If they had become faster by more than warm ones,
-        # the reason would be FASTER_STORAGE. So OTHER_STORAGE is unlikely here, and goes to the end of the
-        # list (False sorts before True).
+        # False sorts before True.
         reasons.sort(key=lambda reason: reason.code == ReasonCode.OTHER_STORAGE)
     return reasons
 
@@ -110,9 +111,9 @@ def possible_reasons(
     """Yield the conditions that differ from the published ones, and can explain how a finding differs.
 
     `difference` is weaker, stronger, gone or reversed. With None, only conditions that may change a value in
-    any direction are yielded. `rows` are the rounds of the finding's cells. `subject` is the axis of
-    repositories or trees, "" without one. `shrinkage` is published time / measured time, for cold and for
-    warm caches.
+    any direction are yielded. `rows` are the rounds of the finding's cells. `subject` is their column with
+    the name of the repository or tree, such as "repo"; "" without one. `shrinkage` has how many times less
+    time cold and warm runs take here than published.
     """
     published = context.published
     yield from _reasons_of_storage(difference, rows, context, shrinkage)
@@ -124,15 +125,14 @@ def possible_reasons(
     if newer:
         facts = {"measured": words.enumeration(newer), "published": published.subversion}
         yield Reason(ReasonCode.NEWER_VERSION, facts)
-    # In published studies, only servers ran on another system than Linux. With the access `file`, a client
-    # reads the repository without a server. So the system explains nothing if the finding has cells with
-    # `file`, or if the study has no axis of accesses.
+    # In published studies, only servers ran on another system than Linux. Cells without an access use no
+    # server, and neither do cells with the access `file`.
     accesses = set(rows[ACCESS_AXIS]) if ACCESS_AXIS in rows else set()
-    if published.system not in ("", "Linux") and accesses and "file" not in accesses:
+    all_use_servers = bool(accesses) and "file" not in accesses
+    if published.system not in ("", "Linux") and all_use_servers:
         yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
-    # `published.server` is another machine that served. Those numbers contain the time of the network.
-    # Measurements here do not contain it, so the server's part of the time is larger, and with it the effect
-    # of the server's settings.
+    # `published.server` is set if the server was on another machine. The published times contain the network,
+    # and those here do not. Without it, the effect of a server's setting is a larger share of the time.
     if published.server and difference == Verdict.STRONGER:
         yield Reason(ReasonCode.SAME_MACHINE)
 
@@ -146,8 +146,9 @@ def _reasons_of_storage(
     """Yield a reason if another kind of storage than published can explain the verdict `difference`.
 
     The reason is FASTER_STORAGE if the times of cold results shrank more than those of warm ones, otherwise
-    OTHER_STORAGE. No reason is yielded if all cells have warm caches, or if the published kind was measured,
-    too. `rows` are the rounds of the finding's cells.
+    OTHER_STORAGE. `shrinkage` has both: published time / measured time. No reason is yielded if all cells
+    have warm caches, or if the published kind was measured, too. `rows` are the rounds of the finding's
+    cells.
     """
     # In a study without the axis of caches, all cells have the state "", which does not promise warm caches.
     caches = set(rows[CACHE_AXIS]) if CACHE_AXIS in rows else {""}
@@ -157,6 +158,7 @@ def _reasons_of_storage(
     # Kinds of storage are such as "SSD", and "" if unknown.
     published = context.published.storage
     kinds = [kind for kind in context.storages if kind]
+    # A faster kind than the published one explains that a finding is weaker, for example.
     explained_verdicts: set[Verdict] = set()
     for kind in kinds:
         explained_verdicts |= _effects_of_storage(kind, published)
@@ -171,11 +173,12 @@ def _reasons_of_storage(
 
 
 def _effects_of_storage(kind: str, published: str) -> set[Verdict]:
-    """Return the verdicts on findings that storage of the kind `kind` can explain, in place of `published`.
+    """Return the verdicts on findings that storage of a kind can explain, in place of the published kind.
 
-    Most findings are about reading less. Faster storage makes that gain smaller: weaker, gone or reversed.
-    Slower storage makes it larger: stronger. A kind without a rank, such as a virtual disk, may be faster or
-    slower. If no storage was published (""), the result is empty.
+    Both kinds are such as "SSD" or "spinning disk". Most findings are about reading less. Faster storage
+    makes that gain smaller: weaker, gone or reversed. Slower storage makes it larger: stronger. A kind
+    without a rank, such as a virtual disk, may be faster or slower. If no storage was published (""), the
+    result is empty.
     """
     if not published:
         return set()
@@ -192,10 +195,10 @@ def _effects_of_storage(kind: str, published: str) -> set[Verdict]:
 def _reasons_of_scale(
     rows: pd.DataFrame, subject: str, context: EvaluationContext
 ) -> Iterator[Reason]:
-    """Yield a reason for each repository of the rows that is smaller than published.
+    """Yield a reason for each repository in the column `subject` of the rows that is smaller than published.
 
     A scale is the share of a repository's revisions. Example: 0.05 here and 1.0 published yields `ruby has
-    5 % of its published size`.
+    5 % of its published size`. `subject` is "" for cells without a repository.
     """
     published_scale = context.published.scale
     if not subject or not published_scale:
@@ -210,10 +213,10 @@ def _reasons_of_scale(
 def _shrinkage_of_finding(
     check: CellCheck, published: pd.DataFrame, measured: pd.DataFrame, context: EvaluationContext
 ) -> Shrinkage:
-    """Return published time / measured time of the finding's cells, for cold and for warm caches.
+    """Return how many times less time the finding's cells take here than published: (cold=33.0, warm=4.6).
 
-    The finding itself may be about one state of the caches, such as `cold`. The comparison of cold with warm
-    caches shows if the storage explains a difference, so the cells of all states are used.
+    Only a faster storage makes the number of cold caches larger than that of warm caches. The finding itself
+    may be about one state of the caches, such as `cold`, so the cells of all states are used.
     """
     axes = [axis for axis in check.axes if axis in published and axis in measured]
     # What selects the finding's cells, such as {"command": ["log"]}, in any state of the caches.
@@ -225,8 +228,10 @@ def _shrinkage_of_finding(
         rows_where(published, conditions),
         rows_where(measured, conditions),
         axes,
+        # The axis of repositories, such as "repo"; "" without one.
         same_work.subject_axis(check.axes),
-        # A function of a command and a repository.
+        # A run here may read fewer revisions than the published one. This is a function of a command and a
+        # repository, which returns their share, such as 0.23.
         partial(work_share, context=context),
     )
 
@@ -258,13 +263,14 @@ def shrinkage_of(
     subject_axis: str,
     share_of: Callable[[str, str], float],
 ) -> Shrinkage:
-    """Return published time / measured time for the same work, over the cells that both frames have.
+    """Return how many times less time cells take here than published, with cold and with warm caches.
 
-    A row of a frame is `{"command": "log", "repo": "ruby", "cache": "cold", "elapsed_s": 10.0}`. The values
-    of `axes` identify a cell, and its time is the mean of its rows. `share_of` returns the share of the
-    published work that a command does here, for a value of `subject_axis`, such as a repository. Example:
-    10 s were published and 0.4 s measured, with the share 0.12: 10 x 0.12 / 0.4 = 3. Without an axis of
-    caches, both numbers are NaN.
+    Only runs with cold caches read from the disk. So a faster disk makes the number of cold caches larger
+    than that of warm ones. A row of a frame is `{"command": "log", "repo": "ruby", "cache": "cold",
+    "elapsed_s": 10.0}`. The values of `axes` identify a cell, and its time is the mean of its rows. Cells
+    that only one frame has do not count. `share_of` returns the share of the published work that a command
+    does here, for a value of `subject_axis`, such as a repository. Example: 10 s were published and 0.4 s
+    measured, with the share 0.12: 10 x 0.12 / 0.4 = 3. Without an axis of caches, both numbers are NaN.
     """
     if CACHE_AXIS not in axes:
         return NO_SHRINKAGE

@@ -53,9 +53,11 @@ class DuplicatePairs:
 def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     """Return the excess variance: of ln(duplicate / original), beyond what the scatter of rounds explains.
 
-    `pairs` has one pair or more. Example: several pairs that differ by 2 %, where their rounds explain 1 %,
-    have about 0.02^2 - 0.01^2, that is (1.7 %)^2. A single such pair has (1.3 %)^2, because the prior (the
-    usual noise of duplicates) still counts.
+    A pair is a cell and its duplicate. For each of one or more pairs, `squares` has the squared mean of
+    ln(duplicate / original), and `by_rounds` the part of it that the scatter of rounds explains on average
+    (a variance, with `degrees` of freedom). Example: several pairs with the squares 0.02^2 and `by_rounds`
+    0.01^2 have about 0.02^2 - 0.01^2, that is (1.7 %)^2. A single such pair has (1.3 %)^2, because the prior
+    (the noise of duplicates in other studies) still counts.
     """
     # Rounds without any scatter have the variance 0, by which nothing can be divided. Infinite degrees of
     # freedom would give 0 x infinity.
@@ -64,7 +66,8 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
         by_rounds=np.maximum(pairs.by_rounds, EXACT),
         degrees=np.minimum(pairs.degrees, MAX_DEGREES),
     )
-    # The posterior estimate is good with few pairs, the moment estimate with many.
+    # The posterior estimate, from the prior and the pairs, is good with few pairs. The moment estimate, from
+    # the pairs alone, is good with many.
     posterior = _posterior_estimate(bounded)
     # The mean of the squares, each divided by its variance by rounds: 1 on average if rounds explain all.
     quotient = (bounded.squares * (1 / bounded.by_rounds)).mean()
@@ -77,8 +80,9 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     p = float(p_value_of_quotient(quotient, len(bounded.squares), mean_degrees))
     if p <= P_SIGNIFICANT:
         return moments
-    # From P_SIGNIFICANT to P_UNCERTAIN, the share of the moment estimate falls with ln(p) from 1 to 0, where
-    # it stays. A sudden fall could make the intervals of a whole study jump with one more round.
+    # Between the two limits of p, the result is a mixture: with ln(p), the share of the moment estimate falls
+    # evenly from 1 (P_SIGNIFICANT) to 0 (P_UNCERTAIN and above). A sudden fall could make the intervals of a
+    # whole study jump with one more round.
     log_distance = math.log(P_UNCERTAIN / min(p, P_UNCERTAIN))
     moment_share = log_distance / math.log(P_UNCERTAIN / P_SIGNIFICANT)
     return Variance(
@@ -90,45 +94,48 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
 def _moment_estimate(pairs: DuplicatePairs, quotient: float) -> Variance | None:
     """Return the excess variance by the method of moments; None if there is no excess.
 
-    `quotient` is the mean of squares / by_rounds. On average, a square is the excess + its by_rounds. So
-    `quotient` is 1 + excess x mean(1 / by_rounds), which is solved for the excess.
+    Each pair has a squared difference (`squares`), and the variance that its rounds explain (`by_rounds`).
+    `quotient` is the mean over the pairs of squares / by_rounds. On average, a square is the excess + its
+    by_rounds. So `quotient` is 1 + excess x mean(1 / by_rounds), which is solved for the excess.
     """
     weights = 1 / pairs.by_rounds
-    # No mean of the differences is subtracted from them, because duplicates differ by 0 on average.
     excess = float((quotient - 1) / weights.mean())
     if excess <= EXACT:
         return None
-    # Each pair adds two uncertainties to the estimate. One comes from its single squared difference, the
-    # other (1 / degrees) from its variance by rounds, which is only estimated.
-    uncertainties = (weights * (excess + pairs.by_rounds)) ** 2 + 1 / pairs.degrees
-    half_of_variance = uncertainties.sum() / weights.sum() ** 2
+    # The variance of square / by_rounds of each pair, divided by 2. The square of a difference with the
+    # variance v has the variance 2 v^2. A variance that was estimated with d degrees of freedom adds 2 / d.
+    half_variances = (weights * (excess + pairs.by_rounds)) ** 2 + 1 / pairs.degrees
+    half_of_variance = half_variances.sum() / weights.sum() ** 2
     # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance.
     degrees = float(excess**2 / half_of_variance)
     return Variance(excess, degrees + ADDED_DEGREES)
 
 
 def _posterior_estimate(pairs: DuplicatePairs) -> Variance:
-    """Return the Bayesian estimate of the excess variance, given the prior and the pairs.
+    """Return the Bayesian estimate of the excess variance: that of duplicates beyond the scatter of rounds.
 
-    The prior is how likely each standard deviation was in other studies. The posterior is how likely it is
-    after the pairs were measured: prior times likelihood. It is computed on a grid of standard deviations.
-    The result is the scale and the degrees of freedom of the scaled inverse chi square with the same mean and
+    Each pair has a squared difference (`squares`), and the variance that its rounds explain (`by_rounds`,
+    with `degrees` of freedom). The prior is how likely each standard deviation of duplicates was in other
+    studies. The posterior is how likely it is after the pairs were measured: prior times likelihood. The
+    result is the scale and the degrees of freedom of the scaled inverse chi square with the same mean and
     variance as the posterior. With these two, Student's t gives the right intervals.
     """
-    # The grid goes from a twentieth of the prior's scale to a standard deviation that is so large that
-    # neither the prior nor a pair gives it much weight. 0 is a possible value as well.
+    # The posterior is computed on a grid of standard deviations, from a twentieth of the prior's scale to one
+    # that is so large that neither the prior nor a pair gives it much weight. 0 is possible as well.
     widest = max(30 * PRIOR_SCALE, 5 * math.sqrt(pairs.squares.max()))
     deviations = np.concatenate([[0.0], np.geomspace(PRIOR_SCALE / 20, widest, _POINTS)])
     variances = deviations**2
-    # `total` and `degrees` have a row per grid point and a column per pair. The mean difference of a pair has
-    # Student's t distribution with this total variance. Only the part by rounds is estimated. The larger the
-    # other part is, the better the total is known, and the more degrees of freedom it has (Satterthwaite).
+    # The variance of the difference of each pair (column) if the excess is that of a grid point (row). Of its
+    # two parts, the excess is exact here, and by_rounds is estimated. So the sum has the more degrees of
+    # freedom, the smaller the part by_rounds is (Satterthwaite).
     total = variances[:, None] + pairs.by_rounds
     degrees = pairs.degrees * (total / pairs.by_rounds) ** 2
     # Minus the logarithms of the likelihood (Student's t) and of the prior (half Student's t). Constant
-    # factors are left out, because the weights are divided by their sum below.
+    # factors are left out, because the weights are divided by their sum below. The density of Student's t
+    # is (1 + t^2 / degrees)^(-(degrees + 1) / 2) / sqrt(total), with t^2 = square / total.
+    squared_t_by_degrees = pairs.squares / degrees / total
     half_logs = np.log(total) / 2
-    minus_log_data = (degrees + 1) / 2 * np.log1p(pairs.squares / degrees / total) + half_logs
+    minus_log_data = (degrees + 1) / 2 * np.log1p(squared_t_by_degrees) + half_logs
     ratios = (deviations / PRIOR_SCALE) ** 2
     minus_log_prior = (PRIOR_DEGREES + 1) / 2 * np.log1p(ratios / PRIOR_DEGREES)
     log_posterior = -minus_log_prior - minus_log_data.sum(axis=1)

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from scipy import special
 
 CONFIDENCE = 0.95
-# The largest half width of the interval of a logarithm. With one degree of freedom, a half width may be so
-# large that exp() overflows. exp(100) means "unknown" as well as any larger number.
+# The largest half width of the interval of a logarithm (interval).
 MAX_HALF_WIDTH = 100.0
 
 
@@ -57,17 +56,18 @@ def interval(
 ) -> Estimate:
     """Return the estimate of a mean (`centre`) or of a ratio, with its interval by Student's t.
 
-    With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error. `error` and
-    `degrees` are NaN after a single round: then the ends of the interval are NaN. `level` is the chance that
-    the interval contains the truth. The estimate also stores `n`, the number of rounds, and `averaged`, the
-    number of values that each round averages. Example: the centre 1.046 with the error 0.023 and 60 degrees
-    of freedom is the ratio 2.85 (2.72 to 2.98).
+    With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error, otherwise
+    both have the unit of the mean. `error` and `degrees` are NaN after a single round, and so are the ends of
+    the interval. `level` is the chance that the interval contains the truth. The estimate stores `n`, the
+    number of rounds, and `averaged`, the number of values that each round averages. Example: the centre 1.046
+    with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72 to 2.98).
     """
     half_width = t_quantile(degrees, level) * error
     if not is_ratio:
         low, high = centre - half_width, centre + half_width
         return Estimate(centre, low, high, n, error, degrees, averaged, is_ratio=False)
     # exp() turns logarithms into ratios. It would overflow for the half width of very few degrees of freedom.
+    # So the half width is at most 100: exp(100) already means "unknown".
     log_half_width = min(half_width, MAX_HALF_WIDTH)
     low, high = math.exp(centre - log_half_width), math.exp(centre + log_half_width)
     return Estimate(math.exp(centre), low, high, n, error, degrees, averaged, is_ratio=True)
@@ -152,4 +152,6 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
         # Without any scatter, the formula is 0 / 0, so the side with fewer rounds gives the degrees. With
         # less than two rounds on a side, `squared_error` is NaN, for which the comparison above is False.
         degrees = n - 1 if n > 1 else math.nan
-    return interval(baseline.mean - candidate.mean, math.sqrt(squared_error), degrees, n)
+    # interval() takes the logarithm of the ratio, and returns the ratio.
+    log_ratio = baseline.mean - candidate.mean
+    return interval(log_ratio, math.sqrt(squared_error), degrees, n, is_ratio=True)

@@ -73,8 +73,9 @@ def range_text(
 ) -> str:
     """Return the range in words: `1.5x to 3.5x`, `at least 84 %`, `slower`, or `equal within 10 %`.
 
-    `expect` and `margin` are those of expected_range(). `unit` follows each number, such as `x` or ` %`.
-    `words` are those of a ratio baseline / candidate above 1, and below 1, such as less and more for a count.
+    `expect` is `{"at_least": 1.5, "at_most": 3.5}` or `{"direction": "equal"}`. `margin` is the smallest
+    ratio worth noting, such as 1.1. `unit` follows each number, such as `x` or ` %`. `words` are those of a
+    ratio baseline / candidate above 1, and below 1, such as less and more for a count.
     """
     above, below = words
     expected = expected_range(expect, margin)

@@ -99,7 +99,7 @@ class Selection:
     """The values of a finding, and the reasons why others are left out.
 
     `values` has rows of CellCheck.compute_values of the cells or pairs that may be compared. `decisive` are
-    those among them whose difference start-up alone cannot explain: the verdict is on these. `refused` are
+    those among them that are not too small (_leave_out_too_small): the verdict is on these. `refused` are
     the reasons of cells that did other work, `start_up` counts the pairs that `decisive` lacks.
     """
 
@@ -134,9 +134,8 @@ class CellCheck:
     """A check of a finding on the values of cells, in frames of by_round, whose cells `axes` identify.
 
     `statistic` reduces the runs of a round to one value (default: mean). `where` selects the cells, such as
-    `{"command": ["log"]}`. `reduction` is how the values of cells become one: mean, min or max. `keys` are
-    the columns that identify what has a value: a cell, or in PairCheck a pair of cells. `sides` are the two
-    values of `compared_axis`, the baseline first, such as ["f6", "f7"]; "" and [] if cells are not compared.
+    `{"command": ["log"]}`. `sides` are the two values of `compared_axis`, the baseline first, such as ["f6",
+    "f7"]; "" and [] if cells are not compared.
     """
 
     noun = "cell"
@@ -145,12 +144,16 @@ class CellCheck:
     refused_work: tuple[str, ...] = (same_work.OTHER,)
 
     def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
-        # Such as `{"where": {"command": "log"}, "compare": {"axis": "format", "baseline": "f6", "candidate":
-        # "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}`; without `compare`, the values are of cells.
+        """Take a finding, whose cells the columns `axes` identify. Without `compare`, it has values of cells.
+
+        Example: `{"where": {"command": "log"}, "compare": {"axis": "format", "baseline": "f6", "candidate":
+        "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}`.
+        """
         self.finding = finding
         self.axes = list(axes)
         # The name of a metric, by default elapsed_s.
         self.metric = name_in(finding)
+        # How the values of cells or pairs become one: mean, min or max.
         self.reduction = finding["expect"]["over"]
         self.where: dict[str, object] = {**finding["where"]}
         # The key `where` of a finding may have `statistic`, as if it were an axis. But `statistic` selects no
@@ -162,6 +165,7 @@ class CellCheck:
         self.sides: list[str] = []
         if self.compared_axis:
             self.sides = [str(compare["baseline"]), str(compare["candidate"])]
+        # These identify a cell, or a pair: its two cells differ in the compared axis only.
         self.keys = [axis for axis in axes if axis != self.compared_axis]
 
     @property
@@ -204,24 +208,24 @@ class CellCheck:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
         rows = self.select_rows(rounds)
         # Times of two machines must neither be divided nor averaged. So both cells of a pair need the same
-        # host. Different pairs may come from several hosts. Without pairs, all cells need the same host: no
-        # columns make one group of all rows.
+        # host, but different pairs may come from several hosts. Without pairs, all cells need the same host:
+        # with [], group_rows() makes one group of all rows.
         keys_of_one_host = self.keys if self.sides else []
         number_of_hosts = group_rows(rows, keys_of_one_host)["host"].transform("nunique")
         mixed_hosts = rows["host"][number_of_hosts > 1]
         if len(mixed_hosts):
             return _evaluation_of_several_hosts(mixed_hosts)
         noise = context.noise(self.metric, self.statistic)
-        selection = self._select_values(rows, noise)
+        selection = self._select_values(rows, noise, context.limits)
         if selection.values.empty:
             reasons = selection.refused or [self._why_nothing(rows, context.grid)]
             return Evaluation(reasons=reasons)
         return self._judge(selection, rounds, noise, context)
 
-    def _select_values(self, rows: pd.DataFrame, noise: Noise) -> Selection:
-        """Return the values without other work, those that start-up cannot explain, and the reasons."""
-        values, refused = self._leave_out_other_work(self.compute_values(rows))
-        decisive = self._leave_out_start_up(values, noise)
+    def _select_values(self, rows: pd.DataFrame, noise: Noise, limits: Limits) -> Selection:
+        """Return the values without other work, those that are not too small, and the reasons."""
+        values, refused = self._leave_out_refused(self.compute_values(rows))
+        decisive = self._leave_out_too_small(values, noise, limits)
         total, count = self.count(values), self.count(decisive)
         start_up = []
         if count < total:
@@ -234,19 +238,24 @@ class CellCheck:
     ) -> Evaluation:
         """Return the value of selected cells or pairs, with the verdict and all reasons of the selection.
 
-        The verdict is too small if start-up can explain each pair. It is undecided if no round has all cells
-        of a mean, or if cells with other work are left out. Otherwise the value decides (_judge_value).
-        `rounds` are those of evaluate(), also of cells that are not selected.
+        `rounds` are those of evaluate(), also of cells that are not selected. The first case that applies
+        decides:
+
+        1. Each pair is too small to compare (`decisive` is empty): TOO_SMALL, with the value of all pairs.
+        2. A mean has no round with all cells or pairs: UNDECIDED, without a value.
+        3. Cells with other work are left out (`refused`): UNDECIDED, with the value of the others.
+        4. Otherwise the value decides (_judge_value).
         """
-        # The cells, or the pairs whose difference start-up alone cannot explain.
+        # The cells, or the pairs that are not too small to compare.
         decisive = selection.decisive
         if decisive.empty:
             value = self.estimate_with_noise(selection.values, noise)
             reasons = [*selection.refused, *selection.start_up]
+            # `over` would be the number of decisive pairs, and there are none.
             return Evaluation(value, Verdict.TOO_SMALL, reasons, values=selection.values)
         count = self.count(decisive)
         value = self.estimate_with_noise(decisive, noise)
-        # A mean needs at least one complete round, which has all cells, and there is none.
+        # `n` counts the complete rounds only.
         if not value.n:
             incomplete = Reason(ReasonCode.INCOMPLETE, {"total": words.count_of(count, self.noun)})
             reasons = [*selection.refused, incomplete, *selection.start_up]
@@ -305,15 +314,18 @@ class CellCheck:
         is_mean = self.reduction == MEAN_OVER
         is_ratio = bool(self.sides)
         values_by_round = values.groupby("round")["value"]
-        # pandas has functions of the names mean, min and max, but none for the mean of ratios.
-        function_or_name = geometric_mean_of if is_mean and is_ratio else self.reduction
-        value_of_round = values_by_round.agg(function_or_name)
+        if is_mean and is_ratio:
+            value_of_round = values_by_round.agg(geometric_mean_of)
+        else:
+            # The reductions mean, min and max are names of functions of pandas.
+            value_of_round = values_by_round.agg(self.reduction)
         # A round that lacks a slow cell would make the mean smaller. So only rounds with as many values as
         # there are cells or pairs count.
         count = self.count(values)
         complete = value_of_round[values_by_round.count() == count]
         numbers = np.log(complete) if is_ratio else complete
-        # A mean averages all cells or pairs, which makes their noise smaller. The least of them is one value.
+        # The number of values that a round averages: the estimate stores it, and Noise.with_error() divides
+        # the noise of duplicates by it. The least or the greatest of a round is a single value.
         averaged = float(count) if is_mean else 1.0
         estimate = mean_interval(numbers, averaged, is_ratio=is_ratio)
         if estimate.n == 1:
@@ -347,7 +359,8 @@ class CellCheck:
 
         The value, and both ends of the interval, are reduced separately: the least of 1.2 (1.1 to 1.3) and
         1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), apart from the correction below. `n` is the smallest number of
-        rounds, `error` the largest error. A mean is taken here only of ratios with a saved baseline.
+        rounds, `error` the largest error. The mean is geometric, because means come here from BaselineCheck
+        only, whose values are ratios. All other means are taken within rounds (estimate_with_noise).
         """
         is_mean = self.reduction == MEAN_OVER
         # The least of 10 intervals of 95 % is wrong with a chance of up to 10 x 5 %. By Bonferroni's
@@ -375,11 +388,14 @@ class CellCheck:
             error=float(pd.Series([each.error for each in wide]).max(skipna=False)),
         )
 
-    def _leave_out_start_up(self, values: pd.DataFrame, noise: Noise) -> pd.DataFrame:
-        """Return the values without the pairs whose difference start-up alone can explain.
+    def _leave_out_too_small(
+        self, values: pd.DataFrame, noise: Noise, limits: Limits
+    ) -> pd.DataFrame:
+        """Return the values without the pairs that are too small to compare.
 
-        Start-up is the time of process start and connection. Its share in the time of each side is in the
-        columns `fixed_share_baseline` and `fixed_share_candidate`.
+        Start-up alone can explain the difference of such a pair, or both sides take too little time
+        (`limits.decides_from_s`). Start-up is the time of process start and connection. Its share in the time
+        of each side is in the columns `fixed_share_baseline` and `fixed_share_candidate`.
         """
         # A finding such as "takes at most 2 s" is about the time with its start-up. Counts have no start-up.
         if not self.sides or METRICS[self.metric].exact:
@@ -395,7 +411,13 @@ class CellCheck:
                 baseline=values.loc[rows, f"{FIXED_SHARE}_baseline"].max(),
                 candidate=values.loc[rows, f"{FIXED_SHARE}_candidate"].max(),
             )
-            if comparisons.start_up_explains(shares, is_difference=True):
+            times = values.loc[rows, [f"{self.metric}_baseline", f"{self.metric}_candidate"]]
+            # The mean of each side over the rounds. CPU times are counted exactly, so short ones count.
+            is_short = METRICS[self.metric].is_duration and (
+                times.mean().max() < limits.decides_from_s
+            )
+            # Each pair counts as a difference, so a longer start-up of the slow side may explain it, too.
+            if is_short or comparisons.start_up_explains(shares, is_difference=True):
                 decisive = decisive.drop(rows)
         return decisive
 
@@ -413,11 +435,8 @@ class CellCheck:
         is_slower = any(ratio.high < 1 and ratio.value <= 1 / limits.margin for ratio in ratios)
         return is_faster and is_slower
 
-    def _leave_out_other_work(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
-        """Return the values of cells or pairs that may be compared, and why others are left out.
-
-        Each reason is there once.
-        """
+    def _leave_out_refused(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
+        """Return the values of cells or pairs that count; and the reasons why others do not, each once."""
         refused: list[Reason] = []
         for _, values_of_key in group_rows(values, self.keys):
             reason = self._why_refused(values_of_key)
@@ -438,7 +457,7 @@ class CellCheck:
         # the works of all rounds.
         first = values.iloc[0].to_dict()
         refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
-        # The flags in `refused_work` are other work and, of pairs only, unknown work.
+        # `refused_work` has the flag of other work. PairCheck adds that of unknown work.
         if refusal and refusal.flag in self.refused_work:
             return Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
         # compute_values() makes a ratio with a 0 infinite.
@@ -449,9 +468,12 @@ class CellCheck:
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
         """Return the reason why no cell or pair has a value, the first one that applies.
 
-        The cells ran, but the metric was not counted. A side of the comparison has no cell in the grid. All
-        cells of a side are skipped. Or the cells have no result. `rows` has the rounds of the finding's
-        cells. `grid` has the axis values of each cell, and `skip`: why it is not measured, or "".
+        - NOT_COUNTED: the cells ran, but the metric was not counted.
+        - NOT_IN_GRID, SKIPPED: a side of the comparison has no cell in the grid, or only skipped ones.
+        - NO_RESULT: the cells have no valid round.
+
+        `rows` has the rounds of the finding's cells. `grid` has the axis values of each cell, and `skip`: why
+        it is not measured, or "".
         """
         # The code why a cell may have no value of this metric; None if each measured cell has one.
         why_missing = METRICS[self.metric].why_missing
@@ -471,10 +493,10 @@ class CellCheck:
     def _remark_on_missing_cells(
         self, rounds: pd.DataFrame, count: int, grid: Sequence[Mapping[str, str]]
     ) -> list[Reason]:
-        """Return a remark, such as `measured: 10 of 12 cells`, if cells of the finding lack a value; or [].
+        """Return a remark if some of the finding's cells lack a value, otherwise [].
 
-        The 12 cells are those of `grid`, and the 10 cells have a value in `rounds`. `count` is a part of the
-        remark: the number of cells or pairs of which the finding's value is the mean, least or greatest.
+        Its text is `measured: 10 of 12 cells, reduced over 5 pairs`. `grid` has the 12 cells, and `rounds`
+        have a value for 10 of them. `count` is the 5: the cells or pairs in the value of the finding.
         """
         if not grid:
             return []
@@ -486,14 +508,15 @@ class CellCheck:
         if not axes_of_grid or is_outside:
             return []
         cells = self.select_rows(pd.DataFrame(grid)[axes_of_grid].drop_duplicates())
+        # select_rows() would leave out a measured cell whose counterpart is not measured. Here it counts.
         with_value = rows_where(rounds[rounds[self.metric].notna()], self.where)
         # merge() joins by the common columns, so the cells remain that have a value.
         measured = cells.merge(with_value[axes_of_grid].drop_duplicates())
         if len(measured) == len(cells):
             return []
-        reduced = words.count_of(count, self.noun)
-        numbers = {"measured": len(measured), "total": len(cells), "reduced": reduced}
-        return [Reason(ReasonCode.PARTIAL, numbers)]
+        count_text = words.count_of(count, self.noun)
+        facts = {"measured": len(measured), "total": len(cells), "reduced": count_text}
+        return [Reason(ReasonCode.PARTIAL, facts)]
 
 
 class PairCheck(CellCheck):
@@ -531,11 +554,12 @@ class PairCheck(CellCheck):
             works.append({first_side: first, second_side: second})
         baseline = pairs[f"{self.metric}_baseline"]
         candidate = pairs[f"{self.metric}_candidate"]
-        # A pair with a 0 has no ratio. dropna() would leave out NaN without a reason. Infinity stays, and
-        # _leave_out_other_work() leaves the pair out with its reason.
+        # A pair with a 0 has no ratio. Infinity marks it, so that _leave_out_refused() leaves the pair out
+        # later and gives the reason. NaN would not do: dropna() removes it below, without a reason.
         has_zero = (baseline <= 0) | (candidate <= 0)
         value = (baseline / candidate).mask(has_zero, math.inf)
         pairs = pairs.assign(value=value, works=pd.Series(works, dtype=object))
+        # The ratio is NaN if one side did not count the metric in this round.
         return pairs.dropna(subset="value")
 
     def list_pairs(self, values: pd.DataFrame) -> list[CellPair]:
@@ -582,7 +606,7 @@ class BaselineCheck(CellCheck):
             hosts = chain.from_iterable(pairs["hosts"][is_of_two_hosts])
             return _evaluation_of_several_hosts(hosts)
         not_compared = self._count_refused(pairs)
-        # `withheld` has the same codes as text, "" if the cell can be compared.
+        # `withheld` is the text of the codes in `refused`, so it is "" for a cell that can be compared.
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=not_compared)

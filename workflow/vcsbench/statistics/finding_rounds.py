@@ -60,10 +60,11 @@ def list_open_findings(
     """Return the findings that are undecided, and that some number of rounds should decide.
 
     `measured` has a row per run. `context` has the noise and the limits of its study (findings.make_context).
+    The blocks of a finding are the groups of cells that run next to each other, such as `log/ruby/cold`.
     """
     # The columns that identify a cell: the axes, and the further columns that tables group by.
     keys = [*settings.axes, *settings.by]
-    # A function from a statistic to the rows of cell-rounds. Findings with the same statistic share the rows.
+    # A function from a statistic, such as the mean of the runs of a round, to a row per cell and round.
     aggregate_measured = rounds_by_statistic(measured, keys, settings.by)
     open_findings = []
     for finding in findings:
@@ -121,6 +122,7 @@ def allocate_to_findings(
     """
     rounds: Counter[str] = Counter()
     taken_s = 0.0
+    # seconds() is the time of all further rounds of a finding, round_seconds() that of one of them.
     for finding in sorted(findings, key=lambda finding: finding.seconds(round_s)):
         if finding.seconds(round_s) > seconds - taken_s:
             break

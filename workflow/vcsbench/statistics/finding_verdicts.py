@@ -88,8 +88,8 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
         return Verdict.STRONGER
     if not is_on_other_side:
         return Verdict.WEAKER
-    # As in tables, a difference below the margin counts as equal. A range of numbers with such slight
-    # differences, as 0.93 to 1.0, states no effect that could be gone.
+    # The value is on the other side of 1. As in tables, a difference below the margin counts as equal. So the
+    # stated effect is gone, unless the range itself states no effect: 0.93 to 1.0 is below the margin, too.
     is_slight = 1 / margin < measured.value < margin
     if is_slight and expected.states_effect(margin):
         return Verdict.GONE
@@ -114,11 +114,12 @@ def _why_undecided(
     # are measured as logarithms.
     scale = math.log if measured.is_ratio else float
     value = scale(measured.value)
-    # How many times narrower the interval must become. If it crosses both ends of the range, the nearer end
-    # decides.
+    # How many times narrower the interval must become. If it crosses both ends, the nearer one decides.
     shrink = 0.0
     for bound in (expected.low, expected.high):
         if measured.low <= bound <= measured.high:
+            # The half of the interval that contains the bound, above or below the value, must become shorter
+            # than the distance to the bound.
             end = measured.high if bound > measured.value else measured.low
             half_width = abs(scale(end) - value)
             distance = abs(scale(bound) - value)

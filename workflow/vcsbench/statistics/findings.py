@@ -56,17 +56,19 @@ def make_context(
     keys = [*settings.axes, *settings.by]
 
     # Most findings reduce runs by the same statistic, such as the mean. The cache computes the rounds of each
-    # statistic once. The returned function takes the name of a metric.
+    # statistic once, for all metrics. So the result is a function of the metric's name.
     @cache
     def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
         frame, _ = add_key_columns(measured, settings.by)
         return noise_by_metric(frame, keys, settings.block, statistic=statistic)
 
     def noise(metric: str, statistic: str) -> Noise:
-        return noise_of_statistic(statistic)(metric)
+        noise_of_metric = noise_of_statistic(statistic)
+        return noise_of_metric(metric)
 
     return EvaluationContext(
         noise=noise,
+        # The measured share of each repository's revisions: {"ruby": 0.12}.
         scales=_least_scales(measured, settings.axes),
         versions=_different_values(measured, ["client_version", "server_version"]),
         storages=_different_values(measured, ["storage_kind"]),
@@ -115,7 +117,8 @@ def evaluate_findings(
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
-    # Published numbers are one round. The runs of a measured round are reduced by the finding's statistic, so
+    # `keys` identify cells. Those in `by` are no axes, so they must be turned into text first. Published
+    # numbers are one round. The runs of a measured round are reduced by the finding's statistic, so
     # `aggregate_measured` is a function of the statistic.
     published_rounds = None if published is None else aggregate_rounds(published, keys, by)
     aggregate_measured = None if measured is None else rounds_by_statistic(measured, keys, by)
@@ -186,27 +189,37 @@ def _published_value(
     `published` has a row per published cell. `ours.values` has the cells of the measured value.
 
     A finding was published over all cells: "1.8 times over six repositories". If only two of them are
-    measured here, the result is the published value of these two, such as 1.3, and a remark has the value
-    over all. The result is the value over all cells if nothing is measured, or if no measured cell was
-    published.
+    measured here, the result is the published value of these two, such as 1.3. If all of them are measured,
+    or none, it is the value over all. The interval is what the last digits of the numbers leave open.
     """
     rows = check.select_rows(published)
     values = check.compute_values(rows)
-    over_all = check.estimate(values)
-    number_of_all = check.count(values)
-    # The published values of the cells or pairs that are also measured here.
-    shared = values
+    # `n` is 0 without a measured value.
     if ours.estimate.n:
+        # The published values of the cells or pairs that are also measured here.
         shared = check.select_rows_with_values(ours.values, values)
-    over_shared = check.estimate(shared)
-    number_of_shared = check.count(shared)
-    # `n` is 0 if no published value is of a measured cell.
-    if number_of_shared == number_of_all or not over_shared.n:
-        return _PublishedValue(_with_rounding(check, rows, values, over_all))
+        over_shared = check.estimate(shared)
+        is_part = check.count(shared) < check.count(values)
+        # Here `n` is 0 if no measured cell was published.
+        if is_part and over_shared.n:
+            remarks = _remark_on_published_cells(check, values, shared, ours, margin)
+            return _PublishedValue(_with_rounding(check, rows, shared, over_shared), remarks)
+    return _PublishedValue(_with_rounding(check, rows, values, check.estimate(values)))
+
+
+def _remark_on_published_cells(
+    check: CellCheck, values: pd.DataFrame, shared: pd.DataFrame, ours: Evaluation, margin: float
+) -> list[Reason]:
+    """Return remarks on a finding that was published over more cells or pairs than are measured here.
+
+    `values` has the published values of all of them, `shared` those of the measured ones. The first remark
+    has the value over all. The second one is that the missing cells may explain why the finding differs.
+    """
+    over_all, over_shared = check.estimate(values), check.estimate(shared)
     # The text of a value with its unit, such as `1.8x` or `92 %`.
     unit = "x" if over_all.is_ratio else f" {check.unit}".rstrip()
     value_text = f"{words.significant(over_all.value)}{unit}"
-    published_text = words.count_of(number_of_all, check.noun)
+    published_text = words.count_of(check.count(values), check.noun)
     facts_of_all = {"published": published_text, "value": over_all.value, "shown": value_text}
     remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts_of_all)]
     # If the measured value and the published value of the same cells are on the same side of the expected
@@ -215,12 +228,12 @@ def _published_value(
     is_same_side = expected.side_of(over_shared.value) == expected.side_of(ours.estimate.value)
     if ours.verdict in DIFFERENT and is_same_side:
         facts_of_shared = {
-            "measured": number_of_shared,
+            "measured": check.count(shared),
             "published": published_text,
             "value": over_shared.value,
         }
         remarks.append(Reason(ReasonCode.FEWER_CELLS, facts_of_shared))
-    return _PublishedValue(_with_rounding(check, rows, shared, over_shared), remarks)
+    return remarks
 
 
 def _with_rounding(
@@ -231,9 +244,10 @@ def _with_rounding(
     2.4 s / 0.2 s is 12 times, or 9.4 to 16, because a printed 0.2 s was between 0.15 s and 0.25 s.
     `published` has the rows of the numbers, with half of the last digit in a column such as
     elapsed_s_rounding. Without this column, which a computed metric lacks, the estimate is returned as it is.
-    `estimate` is over the cells or pairs of `values`. `published` may have more of them.
+    `estimate` is over the cells or pairs of `values` (compute_values). `published` may have more of them.
     """
     rounding = f"{check.metric}{ROUNDING}"
+    # `n` is 0 without a published value.
     if not estimate.n or rounding not in published:
         return estimate
     ends = []
@@ -262,9 +276,9 @@ def evaluate_expectations(
 ) -> pd.DataFrame:
     """Return a row per expectation of the user with its verdict, and the other EXPECTATION_COLUMNS.
 
-    An expectation holds or fails: to fail in the opposite direction (reversed) is no different from failing
-    by a little (weaker). So the verdicts in DIFFERENT become `fails`, and `reproduced` becomes `holds`. The
-    other verdicts stay, such as `undecided`.
+    `measured` has a row per run. An expectation holds or fails: to fail in the opposite direction (reversed)
+    is no different from failing by a little (weaker). So the verdicts in DIFFERENT become `fails`, and
+    `reproduced` becomes `holds`. The other verdicts stay, such as `undecided`.
     """
     context = replace(context, are_expectations=True)
     # An expectation has no published numbers: None.

@@ -52,6 +52,7 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
     fit = fit_prior(variances, degrees)
     if fit.prior is None:
         return variances, degrees
+    # `is_member` is True for the variances that are moderated.
     prior, is_member = fit.prior, fit.is_member
     own_degrees = degrees[is_member]
     total_degrees = prior.degrees + own_degrees
@@ -66,11 +67,13 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
 
 
 def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
-    """Return the prior (the usual variance of all cells), and the variances to which it is fitted.
+    """Return the prior, which is the usual variance of all cells, and which variances it describes.
 
-    The more degrees of freedom the prior has, the less the true variances of cells scatter around it. The
-    members are the variances above 0 that have degrees of freedom and are no outliers. The prior is None with
-    fewer than MIN_VARIANCES members, or with degrees below MIN_PRIOR_DEGREES.
+    The arguments have an entry per cell; an unknown variance is NaN. `is_member` of the result is True for a
+    variance that is above 0 (EXACT), has degrees of freedom, and is no outlier: the prior is fitted to these
+    members. Its degrees of freedom are its weight in the moderated variances. The more the true variances of
+    cells differ, the fewer they are. The prior is None with fewer than MIN_VARIANCES members. It is also None
+    with degrees below MIN_PRIOR_DEGREES: the other cells then show nearly nothing about a single one.
     """
     is_member = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
     if is_member.sum() < MIN_VARIANCES:
@@ -90,16 +93,18 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
 
 
 def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
-    """Return the prior variance, with the smallest degrees of freedom d0 that the variances allow.
+    """Return the likeliest prior variance, with the smallest degrees of freedom d0 that the variances allow.
 
     The arguments have an entry per cell. The more the true variances of cells differ, the smaller is d0, and
-    the less the prior counts.
+    the less the prior counts. The smallest d0 is the cautious one: with too large a d0, the intervals of
+    noisy cells are too narrow. The method is that of Smyth (2004, section 6.2).
     """
-    # The logarithm of an estimated variance with d degrees is the logarithm of the true variance, plus a
-    # known shift, plus chance with the variance trigamma(d / 2). So the scatter (variance) of the
-    # logarithms beyond chance is trigamma(d0 / 2), that of the true variances (Smyth 2004, section 6.2).
+    # An estimated variance with d degrees is the true variance x chi square(d) / d. So its logarithm is that
+    # of the true variance, plus digamma(d / 2) - ln(d / 2) on average, plus chance. `logs` are without this
+    # average, and the variance of the chance is trigamma(d / 2): polygamma(1, d / 2). The scatter of `logs`
+    # beyond this chance is trigamma(d0 / 2), that of the true variances (_prior_degrees).
     logs = np.log(variances) - special.digamma(degrees / 2) + np.log(degrees / 2)
-    by_chance = special.polygamma(1, degrees / 2).mean()
+    chance_variance = special.polygamma(1, degrees / 2).mean()
     scatter = logs.var(ddof=1)
     # The scatter is itself estimated from few cells, so the true scatter may be larger. Its upper limit by
     # chi square (exceeded with the chance SCATTER_LIMIT) gives the smallest d0.
@@ -107,20 +112,21 @@ def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     # 2 x gammaincinv(d / 2, chance) is the quantile of chi square with d degrees of freedom.
     quantile = 2 * special.gammaincinv(scatter_degrees / 2, SCATTER_LIMIT)
     largest_scatter = scatter * scatter_degrees / quantile
-    likeliest_degrees = _prior_degrees(scatter, by_chance)
-    least_degrees = _prior_degrees(largest_scatter, by_chance)
+    likeliest_degrees = _prior_degrees(scatter, chance_variance)
+    least_degrees = _prior_degrees(largest_scatter, chance_variance)
     # If all cells seem to have the same true variance, its best estimate is the weighted average.
     if math.isinf(likeliest_degrees):
         return Variance(float(np.average(variances, weights=degrees)), least_degrees)
+    # A true variance is the prior x d0 / chi square(d0), so the average of its logarithm has the other sign.
     half = likeliest_degrees / 2
     log_variance = logs.mean() + special.digamma(half) - math.log(half)
     return Variance(math.exp(log_variance), least_degrees)
 
 
-def _prior_degrees(scatter: float, by_chance: float) -> float:
+def _prior_degrees(scatter: float, chance_variance: float) -> float:
     """Return d0 by the scatter of log variances; infinite if chance explains all of it."""
-    if scatter > by_chance:
-        return 2 * trigamma_inverse(scatter - by_chance)
+    if scatter > chance_variance:
+        return 2 * trigamma_inverse(scatter - chance_variance)
     return math.inf
 
 
@@ -136,6 +142,7 @@ def trigamma_inverse(value: float) -> float:
     # 1 / trigamma(x) is nearly the line x - 0.5, so this is a good start, and a few steps are exact.
     x = 0.5 + 1 / value
     for _ in range(50):
+        # The step is -f / f' for f(x) = 1 / trigamma - 1 / value, with f' = -polygamma(2, x) / trigamma^2.
         trigamma = special.polygamma(1, x)
         step = float(trigamma * (1 - trigamma / value) / special.polygamma(2, x))
         x += step

@@ -85,9 +85,9 @@ class Noise:
             rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
             rounds = Variance(estimate.error**2, estimate.degrees)
-            # The variance of duplicates is of ln(duplicate / original). One cell alone has half of it. This
-            # replaces it by the variance of the value itself. The error of a value is the value times the
-            # error of its logarithm: 1 % of 20 s is 0.2 s.
+            # The variance of duplicates is of ln(duplicate / original), of which each of the two cells has
+            # half. The error of a value is the value times the error of its logarithm (1 % of 20 s is 0.2 s),
+            # and its variance is the square.
             duplicates = duplicates.scaled(estimate.value**2 / 2)
             # Without duplicates, the estimate's own error is all that is known.
             if not duplicates.variance:
@@ -100,22 +100,22 @@ class Noise:
     def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         """Return the variance of one round of a ratio that is averaged over pairs of cells.
 
-        The first case that applies decides:
+        Drift is what makes all cells slower in the same round. The first case that applies decides:
 
         1. Some pair was not measured in turns (f6, f7, f6, f7): the variances of the cells with their drift.
         2. No variance follows from the cells (_expected_by_cells), or the ratio is equal in all rounds: the
            ratio's own scatter.
-        3. One pair: the variances of its two cells. They are known better than the ratio's own scatter over
-           its few rounds, because all cells of the study share in their estimate.
+        3. One pair: the variances of its two cells, without drift. They are known better than the ratio's own
+           scatter over its few rounds, because all cells of the study share in their estimate.
         4. Several pairs: the variances of their cells times a factor, because cells may move together. If
            this factor is unknown: the ratio's own scatter.
         """
         # The squared error of the mean of n rounds is the variance of one round divided by n.
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
         if not all(self.are_in_turns(pair) for pair in pairs):
-            # The machine may be slower in one of two sessions. That moves all pairs in the same direction, so
-            # an average over pairs does not reduce their drift: the sum is divided by the number of pairs,
-            # and not by its square.
+            # The variance of a pair's ratio is the sum over its two cells. An average of k independent ratios
+            # would have 1 / k of the mean variance. But a session in which the machine was slower moves all
+            # ratios together, so the average has the whole mean: the sum over all cells, divided by k.
             drifting = [self.cells[key].drifting for pair in pairs for key in pair]
             return sum_variances(drifting).scaled(1 / len(pairs))
         expected = self._expected_by_cells(pairs)
@@ -131,9 +131,9 @@ class Noise:
         return _variance_of_average(expected, observed, self.averages)
 
     def _expected_by_cells(self, pairs: Sequence[CellPair]) -> Variance | None:
-        """Return the variance of one round of an average over pairs, if all cells scatter independently.
+        """Return the variance of a ratio in one round, a mean over pairs, if cells scatter independently.
 
-        Example: two pairs of cells that scatter by 3 % have 4 x 0.03^2 / 2^2 = 0.0009, which is (3 %)^2.
+        Example: two pairs, whose four cells scatter by 3 %, have 4 x 0.03^2 / 2^2 = 0.0009, which is (3 %)^2.
         Return None without pairs, if the variance of a cell is unknown, if the cells of a pair are in two
         blocks, or if no cell scatters.
         """
@@ -158,18 +158,24 @@ def _variance_of_average(
 ) -> Variance:
     """Return the variance of one round of an average over pairs, whose cells may move together.
 
-    It is `expected`, the variance by independent cells, times a factor. The factor is the mean of the study's
-    factor and of the average's own (`observed` / `expected`), weighted by their degrees of freedom. Example:
-    1.8 with 12 degrees for the study, and 1.0 with 4 degrees for this average, give the factor 1.6.
+    If f7 is slow with svn in a round, it may be slow with http as well. So the result is `expected`, the
+    variance by independent cells, times a factor. A factor is a quotient of variances, with degrees of
+    freedom: `study_factor` has it in its field `variance`. It is averaged with the factor of this average
+    itself (`observed` / `expected`), weighted by degrees. Example: 1.8 with 12 degrees for the study, and 1.0
+    with 4 degrees for this average, give 1.6.
     """
-    degrees = study_factor.degrees + observed.degrees
-    # A study's factor with infinite degrees is known exactly, and counts alone.
-    study_share = 1.0 if math.isinf(degrees) else study_factor.degrees / degrees
+    degrees_of_factor = study_factor.degrees + observed.degrees
+    if math.isinf(degrees_of_factor):
+        # The factor of the study is known exactly, and counts alone.
+        study_share = 1.0
+    else:
+        study_share = study_factor.degrees / degrees_of_factor
     own_part = (1 - study_share) * observed.variance / expected.variance
     factor = study_share * study_factor.variance + own_part
-    # The result is a product of two estimates. Their relative uncertainties add up, and each is 1 / degrees
-    # (Satterthwaite).
-    return Variance(expected.variance * factor, 1 / (1 / degrees + 1 / expected.degrees))
+    # The result is a product of two estimates, whose squared relative errors add up. Such an error of a
+    # variance is 2 / degrees (Satterthwaite).
+    degrees = 1 / (1 / degrees_of_factor + 1 / expected.degrees)
+    return Variance(expected.variance * factor, degrees)
 
 
 NO_NOISE = Noise(duplicates=Variance(0.0))
@@ -214,20 +220,24 @@ def noise_by_metric(
     """
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
+    # A duplicate is a second copy of a cell, which shows how much equal cells differ. It has the same values
+    # of axes. So only the column `cell` distinguishes the two: it has the path of the duplicate, and "" for
+    # all other cells.
     duplicates = duplicates_by_round(frame, axes, statistic)
-    # A duplicate has the values of axes of its original. So only the column `cell` distinguishes the two: it
-    # has the path of the duplicate, and "" for all other cells.
     all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
+    # The indexes of the block's axes in the key of a cell: [0, 2] for ("log", "f6", "cold").
     block_positions = [list(axes).index(axis) for axis in block if axis in axes]
-    turns = _Turns(rounds, axes)
+    # Two cells are in turns if their rounds alternate: f6, f7, f6, f7.
+    are_in_turns = _Turns(rounds, axes).are_in_turns
 
+    # The parts above are the same for all metrics.
     @cache
-    def noise(name: str) -> Noise:
-        if METRICS[name].exact:
+    def noise(metric: str) -> Noise:
+        if METRICS[metric].exact:
             return NO_NOISE
-        table = _log_table(all_rounds, name, axes, block_positions)
-        # The table has no times of starts, so estimate_noise() cannot find out which cells were in turns.
-        return replace(estimate_noise(table), are_in_turns=turns.are_in_turns)
+        noise_of_table = estimate_noise(_log_table(all_rounds, metric, axes, block_positions))
+        # The table has no times of starts, so estimate_noise() cannot find out which cells are in turns.
+        return replace(noise_of_table, are_in_turns=are_in_turns)
 
     return noise
 
@@ -239,19 +249,19 @@ def _log_table(
 
     A logarithm is NaN if its value is missing or 0. A row of `rounds` is `{"format": "f7", "cell": "",
     "host": "host#1a2b", "round": 1, "elapsed_s": 2.4}`. The column `cell` is the path of a duplicate, and ""
-    for all other cells.
+    for all other cells. The table stores `block_positions`, the indexes in `axes` of the block's axes.
     """
     # A study that does not measure the metric lacks its column. reindex() adds it, with NaN in all rows.
     values = rounds.reindex(columns=[metric])[metric].astype(float)
     # A rounded time of 0 has no logarithm.
     with np.errstate(divide="ignore", invalid="ignore"):
         log = pd.Series(np.log(values))
-    # An axis may be the round itself. But unstack() moves a column of the index to the columns of the result,
-    # so the axis would be lost. So `number` is a copy of the round.
-    columns = rounds.assign(log=log.where(np.isfinite(log)), number=rounds["round"])
-    # An axis may also be the host, and an index must not have a column twice.
-    index_columns = list(dict.fromkeys([*axes, "cell", "host", "number"]))
-    logs = columns.set_index(index_columns)["log"].unstack("number")
+    # unstack() below makes a column of the result from each round, and removes the round from the keys of the
+    # rows. But the round may itself be an axis, which must stay. So a copy, `number`, is unstacked.
+    rounds_with_logs = rounds.assign(log=log.where(np.isfinite(log)), number=rounds["round"])
+    # The host may be an axis, too. An index must not have a column twice, so fromkeys() removes the second.
+    row_keys = list(dict.fromkeys([*axes, "cell", "host"]))
+    logs = rounds_with_logs.set_index([*row_keys, "number"])["log"].unstack("number")
     axis_values = logs.index.to_frame()[[*axes]].to_numpy()
     keys = [tuple(map(str, values_of_cell)) for values_of_cell in axis_values]
     hosts = list(logs.index.get_level_values("host"))
@@ -311,22 +321,23 @@ def estimate_noise(table: LogTable) -> Noise:
     real function in.
     """
     cell_variances = _cell_variances(table)
-    drifting = _drifting_variances(table)
+    drifting = _variances_with_drift(table)
     cells = {}
     for row in table.originals:
         key = table.keys[row]
         cells[key] = CellNoise(table.block(row), cell_variances[row], drifting[key])
-    duplicates = _estimate_duplicates(table, cell_variances)
+    duplicates = _variance_of_duplicates(table, cell_variances)
     return Noise(cells, duplicates, _averages_factor(table, cell_variances))
 
 
-def _drifting_variances(table: LogTable) -> dict[CellKey, Variance]:
-    """Return the plain variance of the rounds of each cell, which contains the drift of the machine.
+def _variances_with_drift(table: LogTable) -> dict[CellKey, Variance]:
+    """Return the variance of the rounds of each cell, from which the drift of the machine is not subtracted.
 
     Drift makes all cells of a block slower in the same round. It cancels in the ratio of two cells that ran
     next to each other, but not between cells that were measured at different times. Example: the logarithms
     [1.0, 1.2] on one host and [3.0, 3.2] on another give the squares 0.02 + 0.02 with 1 + 1 degrees of
-    freedom, so the variance is 0.02. A cell with one round on each host is UNKNOWN. Duplicates are left out.
+    freedom, so the variance is 0.02. A cell with one round on each host is UNKNOWN. Duplicates are left out:
+    only `table.originals` count, the rows of all other cells.
     """
     # By cell, over all hosts: the sum of squared differences to the mean of the host, and the degrees of
     # freedom. A difference between hosts is no scatter of rounds.
@@ -351,18 +362,22 @@ def _drifting_variances(table: LogTable) -> dict[CellKey, Variance]:
 def _cell_variances(table: LogTable) -> list[Variance]:
     """Return the variance of a round without drift, for each row of the table, moderated over all cells.
 
-    Moderated means averaged with the usual variance of the study's cells (moderation.py), because a few
+    Drift makes all cells of a block slower in the same round. It cancels in their ratios, so it is subtracted
+    here. Moderated means averaged with the usual variance of the study's cells (moderation.py), because a few
     rounds of one cell say little. All rows of a cell, one for each host, get the same variance.
     """
-    # Two hosts drift independently, so each has its own blocks.
-    blocks = [(table.block(row), host) for row, host in enumerate(table.hosts)]
+    # Two hosts drift independently, so each has its own blocks: (("log", "cold"), "host#1a2b").
+    blocks_of_rows = [(table.block(row), host) for row, host in enumerate(table.hosts)]
+    block_numbers = _number_by_value(blocks_of_rows)
     # For each row: the sum of squared residuals without the drift of its block, and their degrees of freedom.
-    row_squares, row_degrees = variances.residual_squares(table.logs, _number_by_value(blocks))
-    # The rows of a cell, one for each host, have the same number, and bincount() adds them up. A duplicate is
-    # a cell of its own.
-    cell_numbers = _number_by_value(list(zip(table.keys, table.is_duplicate, strict=True)))
-    squares = np.bincount(cell_numbers, row_squares)
-    degrees = np.bincount(cell_numbers, row_degrees)
+    squares_of_rows, degrees_of_rows = variances.residual_squares(table.logs, block_numbers)
+    # A duplicate is a cell of its own.
+    cells_of_rows = list(zip(table.keys, table.is_duplicate, strict=True))
+    # The rows of a cell, one for each host, have the same number, such as [0, 1, 0]. bincount() returns the
+    # sums by number: the rows 0 and 2 are added up.
+    cell_numbers = _number_by_value(cells_of_rows)
+    squares = np.bincount(cell_numbers, squares_of_rows)
+    degrees = np.bincount(cell_numbers, degrees_of_rows)
     # A cell with one round, or alone in its block, has 0 / 0: unknown.
     with np.errstate(invalid="ignore", divide="ignore"):
         moderated, moderated_degrees = moderation.moderate(squares / degrees, degrees)
@@ -375,13 +390,14 @@ def _number_by_value(values: Sequence[Hashable]) -> np.ndarray:
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=int)
 
 
-def _estimate_duplicates(table: LogTable, cell_variances: Sequence[Variance]) -> Variance:
+def _variance_of_duplicates(table: LogTable, cell_variances: Sequence[Variance]) -> Variance:
     """Return the variance of ln(duplicate / original) that the scatter of rounds does not explain.
 
     A duplicate is a second copy of a cell with the same settings, the original. Only a pair with two or more
     common rounds on one host counts. Without such a pair, the variance is UNKNOWN. `cell_variances` has an
     entry per row of the table.
     """
+    # `originals` are all rows of cells that are no duplicates, also of cells without a duplicate.
     original_rows = {(table.keys[row], table.hosts[row]): row for row in table.originals}
     squares, by_rounds, degrees = [], [], []
     for row, is_duplicate in enumerate(table.is_duplicate):
@@ -417,13 +433,15 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
     2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. It has the type Variance, because it has degrees of freedom.
     `cell_variances` has an entry per row of the table.
     """
-    # By block and host: the row of each cell in the table.
+    # By block and host: the row of each cell in the table. Duplicates are left out (`originals`).
     rows_by_block: dict[tuple[CellKey, str], dict[CellKey, int]] = defaultdict(dict)
     for row in table.originals:
         block_on_host = (table.block(row), table.hosts[row])
         rows_by_block[block_on_host][table.keys[row]] = row
     factors, degrees = [], []
     for rows in rows_by_block.values():
+        # There is an average for each two values of an axis. `pairs` has the rows of its pairs of cells, such
+        # as (svn f6, svn f7) and (http f6, http f7).
         for pairs in _contrasts(rows, table.block_positions):
             log_ratios = [table.logs[first] - table.logs[second] for first, second in pairs]
             # The average of each round. A round that one of the cells lacks has none (NaN).
@@ -436,9 +454,10 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
             if len(averages) > 1 and expected > EXACT:
                 factors.append(averages.var(ddof=1) / expected)
                 degrees.append(len(averages) - 1)
-    # A factor is a quotient of variances, and scatters as variances do. So the common factor of all averages
-    # is fitted like the usual variance of cells.
-    return moderation.fit_prior(np.array(factors), np.array(degrees, float)).prior
+    # A factor is a quotient of variances, and scatters by chance as variances do. The prior of variances is
+    # their usual value without outliers. So fit_prior() finds the usual factor of all averages, too.
+    fit = moderation.fit_prior(np.array(factors), np.array(degrees, float))
+    return fit.prior
 
 
 def _contrasts(
@@ -457,7 +476,8 @@ def _contrasts(
         # All cells of a block have the same value of the block's axes, so these have no values to compare.
         if position in block_positions:
             continue
-        # By the other axes of the key, such as ("svn",): the row of each value, {"f6": 0, "f7": 1}.
+        # By the other axes of the key: the row of each value of this axis. Example for the second axis:
+        # {("svn",): {"f6": 0, "f7": 1}, ("http",): {"f6": 2, "f7": 3}}.
         rows_by_others: dict[CellKey, dict[str, int]] = defaultdict(dict)
         for key, row in rows.items():
             others = key[:position] + key[position + 1 :]
@@ -486,10 +506,12 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     # Of the runs of each round of a cell: the mean of ln(time), its variance, and their number.
     rounds = runs.groupby([*cell_keys, "round"])["log"].agg(["mean", "var", "count"])
     variance_of_rounds = _variances_of_blocks(rounds["mean"].unstack("round"), [*block, "host"])
-    # `cells` and `variance_of_rounds` are both sorted by the keys of cells, so their entries match.
+    # groupby() and unstack() both sort by the keys of cells, so the entries of `cells` and
+    # `variance_of_rounds` match.
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
-    # A round is the mean of n runs, so `variance_of_rounds` includes 1 / n of the variance of the runs. Only
-    # the remaining part is added. It is 0 with one run per round, whose variance pandas gives as NaN.
+    # A round is the mean of n runs, so `variance_of_rounds` includes 1 / n of the variance of the runs. A
+    # single run has all of it, so the other 1 - 1 / n is added. With one run per round, that is 0, and the
+    # variance of the runs is NaN.
     rest_of_runs = cells["var"].fillna(0) * (1 - 1 / cells["count"])
     variance_of_cells = (rest_of_runs + variance_of_rounds).dropna()
     if variance_of_cells.empty:

@@ -53,7 +53,8 @@ class Aggregation:
         self.keys = list(order)
         self.is_measured = aggregation.is_measured(frame)
         self._whole = whole
-        # Functions of a statistic, such as `median` or `mean`. cache() computes each result once.
+        # Each is a function of the statistic that reduces the runs, such as `median` or `mean`. Several
+        # tables use the same results, so cache() computes each result once.
         self.rounds = cache(self._aggregate_rounds)
         self.undisturbed_rounds = cache(self._aggregate_undisturbed_rounds)
         self.cells = cache(self._aggregate_cells)
@@ -100,29 +101,31 @@ class Aggregation:
     def select(self, definition: TableDefinition) -> Aggregation:
         """Return the aggregation of the cells that a table selects, with the table's additional keys.
 
-        Keys of the definition: `where` selects cells. `by` lists columns of the measurements, such as `run`,
-        that identify rows like axes do. `each` lists counts that the table shows next to each other. `reduce`
-        is the statistic of published rows to take (default: median).
+        Keys of the definition: `where` selects cells. `by: [run]` names columns of the measurements that
+        identify rows like axes do: a row per cell and run. `each: [reads, renames]` gives each cell a row for
+        each of these counts. `reduce` is the statistic of published rows to take (default: median).
         """
+        by = definition.get("by", [])
+        each = definition.get("each", [])
+        where = definition.get("where")
         frame = self.frame
         # Published numbers have a row for each statistic, and a table shows one of them. A table with the key
         # `by: [statistic]` shows all of them next to each other.
-        if STATISTIC not in definition.get("by", ()):
+        takes_statistic = STATISTIC in frame and STATISTIC not in by
+        if takes_statistic:
             frame = aggregation.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
-        frame, order_of_by = aggregation.add_key_columns(frame, definition.get("by", []))
+        frame, order_of_by = aggregation.add_key_columns(frame, by)
         order = {**self.order, **order_of_by}
-        each = definition.get("each")
         if each:
             frame = aggregation.pivot_metrics(frame, each)
             order[COUNT] = list(each)
-        # With additional keys, a row of a table is about less than a cell, such as about one run of it. The
-        # noise of such a part must be estimated from the new rows.
         all_cells = self
-        if frame is not self.frame:
+        if takes_statistic or by or each:
+            # The rows are other ones than in `self`, such as one per run. So is their noise.
             all_cells = Aggregation(frame, order, self.block)
-        where = definition.get("where")
         if not where:
             return all_cells
+        # All cells show how noisy the machine is, also those that the table leaves out (`whole`).
         selected = aggregation.rows_where(frame, where)
         return Aggregation(selected, order, self.block, whole=all_cells)
 
@@ -159,23 +162,25 @@ def make_tables(
     if it has neither a value nor a code why (column `withheld`).
     """
     everything = Aggregation(frame, order, block)
-    # Aggregating takes most of the time. So tables with the same values of these keys share one Aggregation.
-    # The key `reduce` selects rows only among published numbers, which have a row for each statistic.
-    selecting = ["where", "by", "each"]
+    # Aggregating takes most of the time. So tables that select the same rows, by the values of these keys,
+    # share one Aggregation.
+    selecting_keys = ["where", "by", "each"]
+    # Only published numbers have a row for each statistic, from which the key `reduce` selects.
     if STATISTIC in frame:
-        selecting.append("reduce")
+        selecting_keys.append("reduce")
+    # By the values of these keys as text: `[{"cache": "cold"}, null, null]`.
     selections: dict[str, Aggregation] = {}
     tables = {}
     for name, definition in definitions.items():
-        selection = json.dumps([definition.get(key) for key in selecting])
-        if selection not in selections:
-            selections[selection] = everything.select(definition)
-        tables[name] = _table(name, definition, selections[selection], limits)
+        values_of_keys = json.dumps([definition.get(key) for key in selecting_keys])
+        if values_of_keys not in selections:
+            selections[values_of_keys] = everything.select(definition)
+        tables[name] = _table(name, definition, selections[values_of_keys], limits)
     return tables
 
 
 def _table(
-    name: str, definition: TableDefinition, rows: Aggregation, limits: Limits
+    name: str, definition: TableDefinition, selection: Aggregation, limits: Limits
 ) -> pd.DataFrame:
     """Return a table of comparisons (with the key `compare`) or of levels, a number per cell.
 
@@ -185,14 +190,16 @@ def _table(
     metric = metric_in(definition)
     compare = definition.get("compare")
     if compare:
-        keys = [key for key in rows.keys if key != compare["axis"]]
-        table = _compare(rows, definition, compare, metric, limits)
+        keys = [key for key in selection.keys if key != compare["axis"]]
+        table = _compare(selection, definition, compare, metric, limits)
     else:
-        keys = rows.keys
-        table = in_order(_levels(rows, definition, metric, limits), rows.order, keys)
+        keys = selection.keys
+        levels = _levels(selection, definition, metric, limits)
+        table = in_order(levels, selection.order, keys)
     empty_columns: list[str] = []
-    if not rows.is_measured:
+    if not selection.is_measured:
         empty_columns += comparisons.ROUND_COLUMNS
+    # Only measured comparisons have calls.
     if "call" not in table:
         empty_columns += comparisons.CALL_COLUMNS
     table = table.assign(**dict.fromkeys(empty_columns, ""))
@@ -202,7 +209,7 @@ def _table(
 
 
 def _compare(
-    rows: Aggregation,
+    selection: Aggregation,
     definition: TableDefinition,
     compare: ComparisonDefinition,
     metric: Metric,
@@ -210,39 +217,45 @@ def _compare(
 ) -> pd.DataFrame:
     """Return the rows of a table of comparisons in their order, with calls if the numbers were measured.
 
-    A call is the outcome of a comparison, such as `faster` (calls.py). The noise of published numbers is not
-    known, so they have no calls. `compare` is the definition's key of that name: the compared axis, its
-    baseline, and its candidates.
+    `selection` has the rows that the table selects. `compare` is the definition's key of that name: the
+    compared axis, its baseline, and its candidates. A call is the outcome of a comparison, such as `faster`
+    (calls.py). The noise of published numbers is not known, so they have no calls.
     """
+    # Ratios come from the rounds, whose runs are reduced by this statistic. The numbers of cells are medians
+    # by default, because counts may be 0.
     statistic = _statistic_of_rounds(definition)
-    noise = rows.noise(metric.name, statistic)
+    cells = selection.cells(definition.get("reduce", MEDIAN))
+    # Other programs make a run slower, but do not change its counts.
+    undisturbed_rounds = selection.undisturbed_rounds(statistic) if metric.is_duration else None
+    noise = selection.noise(metric.name, statistic)
     comparer = _Comparer(
         axis=compare["axis"],
-        keys=rows.keys,
+        keys=selection.keys,
         metric=metric,
         limits=limits,
         noise=noise,
-        why_missing=rows.why_missing(metric),
-        # Ratios come from the rounds. The numbers of cells are medians by default, because counts may be 0.
-        cells=_with_metric(rows.cells(definition.get("reduce", MEDIAN)), metric),
-        rounds=rows.rounds(statistic),
-        undisturbed_rounds=rows.undisturbed_rounds(statistic) if metric.is_duration else None,
+        # The code of a cell that lacks the metric.
+        why_missing=selection.why_missing(metric),
+        cells=_with_metric(cells, metric),
+        rounds=selection.rounds(statistic),
+        undisturbed_rounds=undisturbed_rounds,
     )
     records = []
     for candidate in compare["candidates"]:
         records += comparer.rows_of((compare["baseline"], candidate))
+    # The keys without the compared axis.
     keys = comparer.shared
     table = _without_empty(rows_frame(records, keys))
     # Two builds of Subversion may turn out to be the same program. Then any difference in the row is noise,
     # and the row gets the flag `same-binaries`.
     if compare["axis"] == BUILD_AXIS:
-        table = table.assign(flags=run_columns.same_binaries(table, rows.frame, keys))
-    if rows.is_measured and not table.empty:
+        table = table.assign(flags=run_columns.same_binaries(table, selection.frame, keys))
+    if selection.is_measured and not table.empty:
         # Duplicates are second measurements of the same cells: their difference is noise.
         duplicate_sd = math.sqrt(noise.duplicates.variance)
         table = calls.call_table(table, duplicate_sd, metric, limits)
     # Rows that differ only in the candidate stand together, with the candidates as the study lists them.
-    order = {**rows.order, "candidate": list(compare["candidates"])}
+    order = {**selection.order, "candidate": list(compare["candidates"])}
     return in_order(table, order, [*keys, "candidate"])
 
 
@@ -300,7 +313,7 @@ def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 
 
 def _levels(
-    rows: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
+    selection: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
     """Return a row per cell with the cell's own value, or with a code why the value is withheld.
 
@@ -308,31 +321,34 @@ def _levels(
     other metric may be 0, so it is the median of the rounds' medians. `n` is the number of rounds with a
     value, 1 for a traced count. A cell with neither a value nor a code has no row.
     """
-    keys = rows.keys
-    if metric.takes_mean and rows.is_measured:
+    keys = selection.keys
+    # `takes_mean` is True for times.
+    if metric.takes_mean and selection.is_measured:
         statistic = _statistic_of_rounds(definition)
     else:
         statistic = definition.get("reduce", MEDIAN)
-    cells = _with_metric(rows.cells(statistic), metric)
-    rounds = _with_metric(rows.rounds(statistic), metric)
+    cells = _with_metric(selection.cells(statistic), metric)
+    rounds = _with_metric(selection.rounds(statistic), metric)
     # count() leaves out rounds without the value (NaN). Both frames have the cells in the same order, so
     # that zip() below joins a cell with its own number.
     round_counts = group_rows(rounds, keys)[metric.name].count()
-    why_missing = rows.why_missing(metric)
+    why_missing = selection.why_missing(metric)
     records = []
-    for cell, n in zip(cells.to_dict("records"), round_counts, strict=True):
+    for cell, round_count in zip(cells.to_dict("records"), round_counts, strict=True):
+        # A traced count (`once`) has 1, because one run counts it for all rounds.
+        n = _measuring_rounds(round_count, metric)
         row_flags = cell["flags"].split()
         if _has_several_hosts(cell):
             row_flags.append(Flag.HOSTS_DIFFER)
-        # A traced count (`once`) needs no more than its one round.
+        # One round is enough for a traced count, which has no scatter.
         if not metric.once and limits.has_few_rounds(n):
             row_flags.append(Flag.LOW_N)
         point = {key: cell[key] for key in keys}
         # A level compares nothing, so its columns `baseline` and `candidate` are empty.
         point |= dict.fromkeys(SIDES, "")
-        # `fixed_share` is the share of start-up in the time. A count is no time, and has no such share.
+        # `fixed_share` is the share of start-up in the time. A count (`exact`) has no such share.
         fixed_share = math.nan if metric.exact else cell[FIXED_SHARE]
-        numbers = {"n": _measuring_rounds(n, metric), FIXED_SHARE: fixed_share}
+        numbers = {"n": n, FIXED_SHARE: fixed_share}
         value = cell[metric.name]
         withheld = _why_level_withheld(cell, keys, value, why_missing)
         records.append(table_row(point, value, row_flags, numbers, withheld=withheld))
@@ -346,12 +362,12 @@ def _has_several_hosts(cell: Row) -> bool:
 def _why_level_withheld(
     cell: Row, keys: Sequence[str], value: float, why_missing: WithheldCode | None
 ) -> WithheldCode | None:
-    """Return the code why a cell's own value must not be shown, None if it may.
+    """Return the code why a level (a cell's own value) must not be shown, None if it may.
 
     Rounds that did different work, or ran on several hosts, must not be averaged. `why_missing` is the code
     of a cell without a value. `keys` are the axes and columns that identify the cell.
     """
-    # refusal() needs the works of each side of a comparison by name. A level has one side without a name.
+    # refusal() needs the works of each side of a comparison by name. The cell is one side without a name.
     refusal = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
     # Unknown work (same_work.UNKNOWN) is no obstacle, because nothing is compared.
     if refusal and refusal.flag == same_work.OTHER:
@@ -414,22 +430,25 @@ class _Comparer:
         paired. `value` is the difference in per cent: 50 for the ratio 1.5. The difference of counts comes
         from the cells' own numbers (_row_of_pair).
         """
+        # A row per pair of cells: their own numbers, which are reduced over all rounds of each cell.
         cell_pairs = pair_rows(self.cells, self.axis, sides, self.shared)
         cell_pairs = cell_pairs.assign(quotient=_quotients(cell_pairs, self.metric.name))
+        # A row per pair and round. The ratios and the means over these rounds are looked up by case: the
+        # values that both cells share, such as ("log", "cold").
         round_pairs = self._pair_rounds(self.rounds, sides)
         ratios = _ratios_by_case(round_pairs, self.shared, self.metric)
         means = _means_by_case(round_pairs, self.shared, self.metric)
+        # The same ratios without disturbed runs. They are for a flag only: is the other side faster then?
         undisturbed_ratios: dict[CellKey, Estimate] = {}
         if self.undisturbed_rounds is not None:
             undisturbed = self._pair_rounds(self.undisturbed_rounds, sides)
             undisturbed_ratios = _ratios_by_case(undisturbed, self.shared, self.metric)
         records = []
         for pair in cell_pairs.to_dict("records"):
-            # The values that both cells share. `case` has them as a tuple, such as ("log", "cold"), by which
-            # the ratios and means are looked up.
             where = {key: pair[key] for key in self.shared}
             case = tuple(where.values())
             cell_pair = (self._cell_key(where, sides[0]), self._cell_key(where, sides[1]))
+            # The scatter of a few rounds is replaced by the noise that the study shows for these two cells.
             ratio = self.noise.with_error(ratios.get(case, NO_ESTIMATE), [cell_pair])
             undisturbed_ratio = undisturbed_ratios.get(case, NO_ESTIMATE)
             round_flags = self._flags_of_rounds(cell_pair, ratio, undisturbed_ratio)
@@ -480,6 +499,7 @@ class _Comparer:
         ratio = paired_rounds.ratio
         hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
         works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
+        # Different or unknown work is one of the reasons of `withheld`, and has further effects below.
         refusal = _refuse_work(where, works)
         withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=len(hosts) > 1)
         row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
@@ -494,17 +514,18 @@ class _Comparer:
             numbers |= ratio_columns(ratio)
             if not self.metric.exact:
                 numbers |= share_columns(*(pair[f"{FIXED_SHARE}_{side}"] for side in SIDES))
-        # This replaces the `n` of ratio_columns(): a traced count was measured in one round only.
-        numbers["n"] = _measuring_rounds(ratio.n, self.metric)
         if withheld is None:
             numbers |= paired_rounds.means
-        # Other metrics than durations, and durations without a ratio, take the quotient of the cells' own
-        # numbers.
-        takes_ratio = self.metric.is_duration and math.isfinite(ratio.value)
-        quotient = ratio.value if takes_ratio else pair["quotient"]
+        # ratio_columns() counts all common rounds, but a traced count was measured in one of them.
+        numbers["n"] = _measuring_rounds(ratio.n, self.metric)
+        # The column `value` has the difference of the cells' own numbers. For durations, it is that of the
+        # ratio over the rounds, if there is one.
+        compared_ratio = pair["quotient"]
+        if self.metric.is_duration and math.isfinite(ratio.value):
+            compared_ratio = ratio.value
         return table_row(
             {**where, "baseline": sides[0], "candidate": sides[1]},
-            100 * (quotient - 1),
+            100 * (compared_ratio - 1),
             row_flags,
             numbers,
             withheld=withheld,
@@ -519,11 +540,12 @@ class _Comparer:
         *,
         has_several_hosts: bool,
     ) -> WithheldCode | None:
-        """Return the code why a pair must not be compared; None if it may.
+        """Return the code that the row of a pair has in its column `withheld`; None for an empty column.
 
-        A missing value has the code `why_missing`, which is None if the row is to be left out. Of several
-        reasons, the row has only the reason that the user can act on first. A missing value, for example, is
-        of no interest before all cells are measured on one host.
+        The column is empty if the pair may be compared. It is also empty if a value is missing without a code
+        (`why_missing` is None): then the row has neither a value nor a code, and _without_empty() leaves it
+        out. Of several reasons, the row has the one that the user can act on first. A missing value, for
+        example, is of no interest before all cells are measured on one host.
         """
         if refusal:
             return WithheldCode(refusal.flag)
@@ -571,9 +593,10 @@ def _ratios_by_case(
     """
     quotients = _quotients(round_pairs, metric.name)
     groups = group_rows(round_pairs.assign(quotient=quotients, log=np.log(quotients)), shared)
+    # All comparisons get a ratio by Student's t here. Two kinds of them get another one below.
     ratios = {}
     # Each group has the logarithms of one comparison. Groups of one column take a tenth of the time of groups
-    # of all columns.
+    # of all columns. The name that pandas gives to a group becomes the case: ("log", "cold").
     for name, logs in groups["log"]:
         ratios[_case_of_group(name, shared)] = ratio_interval(logs)
     # Student's t has no interval for counts that are equal in every round, because they have no scatter.
@@ -617,11 +640,12 @@ def _means_by_case(
     # A round without a value of one side (NaN), or with a 0, counts for neither side.
     is_common = values.notna().all(axis=1) & (values > 0).all(axis=1)
     logs = np.log(values[is_common].to_numpy(float))
-    # The first column of `logs` is of the baseline, the second of the candidate, as in MEANS.
+    # MEANS are the names baseline_mean and candidate_mean. The columns of `logs` have the same order.
     columns = {name: logs[:, column] for column, name in enumerate(comparisons.MEANS)}
     groups = group_rows(round_pairs[is_common].assign(**columns), shared)
     means = np.exp(groups[[*comparisons.MEANS]].mean())
     by_case = {}
+    # The name that pandas gives to a group becomes the case.
     for name, record in zip(means.index, means.to_dict("records"), strict=True):
         by_case[_case_of_group(name, shared)] = record
     return by_case

@@ -77,7 +77,7 @@ REASON_TEXTS = {
     ReasonCode.OLD_VERSION: "older version: the statement is about {since} or later, measured {measured}",
     ReasonCode.NO_METRIC: "no metric: {metric} was not measured",
     ReasonCode.HOSTS_DIFFER: "hosts differ: measured on {hosts}, and their numbers are never divided",
-    ReasonCode.FIXED_COST: "mostly fixed cost: {excluded} of {total} excluded",
+    ReasonCode.FIXED_COST: "mostly fixed cost, or too short: {excluded} of {total} excluded",
     ReasonCode.NOT_COUNTED: "no count: {withheld}",
     ReasonCode.NOT_IN_GRID: "not in the grid: cells with {cells}",
     ReasonCode.SKIPPED: "skipped: {reason}",

@@ -53,6 +53,7 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
     squares, degrees = np.zeros(len(logs)), np.zeros(len(logs))
     for block in np.unique(blocks):
         rows = np.flatnonzero(blocks == block)
+        # The residual of a missing logarithm is 0, and adds nothing to the sum.
         residuals = _two_way_residuals(logs[rows])
         squares[rows] = (residuals**2).sum(axis=1)
         degrees[rows] = _two_way_degrees(np.isfinite(logs[rows]))
@@ -78,6 +79,7 @@ def _two_way_residuals(logs: np.ndarray) -> np.ndarray:
         residuals = np.where(is_measured, residuals - drift, 0.0)
         levels = residuals.sum(axis=1, keepdims=True) / rounds_of_cell
         residuals = np.where(is_measured, residuals - levels, 0.0)
+        # The drift was 0 before the levels were subtracted. If these are small, it still is nearly 0.
         if np.abs(levels).max(initial=0.0) < SMALL_STEP:
             break
     return residuals
