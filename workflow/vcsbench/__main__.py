@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
     exit_on_signals(lambda number: 128 + number, LONG_GRACE_S)
     # The script vcsbench blocks Ctrl-C (SIGINT), so that none is lost while Python starts.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    # `others` are the arguments that the parser does not know. Some actions forward them to Snakemake.
+    # `others` are the arguments that the parser does not know. `options.forwards` is True for an action that
+    # forwards them to Snakemake.
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
         unknown = shlex.join(others)
@@ -57,6 +58,7 @@ def main(arguments: list[str]) -> int:
     os.environ[TYPED] = shlex.join(["vcsbench", *arguments])
     try:
         code = _act(options, others)
+        # Output that cannot be written, for example to a full disk, is an error like that of an action.
         _flush_output()
         return code
     except BrokenPipeError:
@@ -66,6 +68,7 @@ def main(arguments: list[str]) -> int:
         print(printable(describe_fault(error)), file=sys.stderr)
         # `doctor` returns EXIT_FAILED if cells cannot be measured here. So its errors have another code.
         code = EXIT_MISCONFIGURED if options.action == "doctor" else EXIT_FAILED
+    # After an error, the output of the action may still be in the buffer.
     try:
         _flush_output()
     except OSError:
@@ -89,8 +92,8 @@ def _act(options: argparse.Namespace, others: list[str]) -> int:
     `options.others`.
     """
     options.others = _with_targets_first(others)
-    # The user's paths are relative to the current folder, and this process changes to the checkout below.
-    # Only the action `import` has the option `bundle`.
+    # The user's paths are relative to the current folder, and this process changes to the checkout below. All
+    # actions have the option for a log of the user's server, and only `import` has `bundle`.
     for name in ("server_log", "bundle"):
         path = getattr(options, name, None)
         if path:
@@ -101,6 +104,8 @@ def _act(options: argparse.Namespace, others: list[str]) -> int:
     # Without a named study, the actions `baseline` and `bundle` take all studies.
     options.studies = [name for name in _study_names(options) if name != "all"]
     _check_options(options)
+    # An option such as --minutes sets keys of its own, and `--config KEY=VALUE` sets any key. The value of
+    # --config has precedence.
     keys = {**_option_keys(options), **_config_keys(options.config)}
     os.chdir(ROOT)
     act: Callable[[argparse.Namespace, Overrides], int] = options.act
@@ -123,9 +128,9 @@ def _with_targets_first(others: Sequence[str]) -> list[str]:
 
 def _check_options(options: argparse.Namespace) -> None:
     """Raise UserError, which names the option, for a value that cannot be used."""
+    # These options have no default. With an empty value, such an option would count as missing: `make report
+    # REPO=` would measure the default repositories, and not the repository that the user meant.
     for name in ("repository", "tree", "server_log", "study", "minutes"):
-        # An option with an empty value would count as missing. For example, `make report REPO=` would measure
-        # the default repositories, and not the repository that the user meant.
         if getattr(options, name) == "":
             option = name.replace("_", "-")
             raise UserError(f"--{option}: is empty. Give a value, or leave it out.")
@@ -195,8 +200,8 @@ def run(options: argparse.Namespace, keys: Overrides) -> int:
     from vcsbench.sources import detect
 
     if is_url(keys.get("repository", "")):
-        # detect() raises UserError for the URL of a server. The URL may contain a password, which must not
-        # reach a file.
+        # detect() is called only for its UserError about the URL of a server. The URL may contain a password,
+        # which must not reach a file. So it is refused before Snakemake writes its files.
         detect(keys["repository"])
     arguments = ["--cores", options.cores, *options.others]
     # Options for the first call of Snakemake only. A second call, for a report after failures, must not make
@@ -246,8 +251,9 @@ def plan(options: argparse.Namespace, keys: Overrides) -> int:
     from vcsbench.forecast.plan_report import describe_plan
 
     project = _open_project(options, keys)
-    # These calls raise the UserErrors that a run would raise, perhaps after minutes.
-    _ = project.expectations  # reading the property checks the files of expectations
+    # These checks raise the UserErrors that a run would raise, perhaps after minutes. The first use of this
+    # property reads and checks the files of expectations. Its value is not needed here.
+    _ = project.expectations
     project.check_server_log()
     project.check_machine()
     for source in project.used_sources():
@@ -285,6 +291,8 @@ def show(options: argparse.Namespace, keys: Overrides) -> int:
     recipe = _prepared_recipe(project, options)
     # From what vcsbench computes the work of the command, such as the output of an untimed run.
     work = WORK_KINDS[recipe["work_kind"]].description
+    # The file of the round's results, which hyperfine writes.
+    result_file = CellRound(recipe["study"], recipe["cell"], options.round).export
     # Pairs of a name and a text, which are printed as two columns.
     facts = [
         *_facts_of_processes(recipe, options.round),
@@ -292,7 +300,7 @@ def show(options: argparse.Namespace, keys: Overrides) -> int:
         ("runs", f"{recipe['runs']} timed by hyperfine"),
         ("work", f"{recipe['work_kind']}: {work}"),
         ("clear caches", recipe["clearing"] or "never"),
-        ("result", CellRound(recipe["study"], recipe["cell"], options.round).export),
+        ("result", result_file),
     ]
     width = max(len(name) for name, _ in facts)
     for name, text in facts:
@@ -305,6 +313,7 @@ def _facts_of_state(state: State) -> list[tuple[str, str]]:
 
     For example: [("once", "start-server: Start the server, ..."), ..., ("warm-up", "1 run")].
     """
+    # This import is here, because it takes time, and actions such as `clean` do not need it.
     from vcsbench.measure.prepared_cell import STEPS
 
     steps = {
@@ -318,8 +327,8 @@ def _facts_of_state(state: State) -> list[tuple[str, str]]:
         for name in names:
             facts.append((moment, f"{name}: {STEPS[name].description}"))
     if state.get("discard") and not state["warmup"]:
-        # If no cold run has read the copy lately, the first one is not timed. It fills caches below this
-        # system, such as those of a hypervisor, so later cold runs are faster.
+        # `discard`: if no cold run has read the copy lately, the first one is not timed. It fills caches
+        # below this system, such as those of a hypervisor, so later cold runs are faster.
         warmup = "the first run of a copy"
     else:
         warmup = words.count_of(state["warmup"], "run")
@@ -346,8 +355,10 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
         cell.fill_in()
         place = f"{recipe['study']}/{recipe['cell']}, round {number}"
         if cell.input:
-            # Only copies of repositories have numbers of their own.
-            place += f" (copy {cell.input.facts().get('copy', number)})"
+            # All rounds share the copies of a repository, which have numbers of their own: with 3 copies,
+            # round 4 uses copy 1. Any other input has the number of the round.
+            copy = cell.input.facts().get("copy", number)
+            place += f" (copy {copy})"
         command = shlex.join(cell.timed.argv)
         if cell.timed.stdin:
             command += f" < {cell.timed.stdin}"
@@ -372,9 +383,8 @@ def measure(options: argparse.Namespace, keys: Overrides) -> int:
     # As in a workflow run, client and server are in a network of their own, if the recipe requires that.
     isolate_network(recipe)
     measured = measure_round(ROOT, recipe, options.round, project.config.thresholds)
-    # hyperfine's export has the times of the runs. The context has the evidence and the flags of the same
-    # runs, and flags of the whole round.
-    # The export is in no file, so errors name the cell.
+    # hyperfine's export has the times of the runs. It is in no file, so errors name the cell. The context has
+    # the evidence and the flags of the same runs, and flags of the whole round.
     timed_runs = read_export(options.cell, measured.export)
     for timed, run in zip(timed_runs, measured.context["runs"], strict=True):
         flags = " ".join([*run["flags"], *measured.context["flags"]]) or "none"
@@ -532,10 +542,12 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     if status and not is_new:
         print(f"The report was not written. That of an earlier workflow run: {report.resolve()}")
         return
+    # These imports are here, because they take time, and only answers need them.
     from vcsbench.report.make_command import parse_command
     from vcsbench.report.terminal import format_summaries, read_summaries
 
     try:
+        # main() has stored the command line that the user typed. Answers print variants of it.
         command = parse_command(os.environ[TYPED])
         print("\n".join(format_summaries(read_summaries(Path("results"), studies), command)))
     except (UserError, OSError) as error:
@@ -578,8 +590,8 @@ def _parser() -> argparse.ArgumentParser:
         subcommand = subcommands.add_parser(
             name, help=summary, description=description, parents=[shared], allow_abbrev=False
         )
-        # An action has only some of the options minutes, cores, round and report_only. The parsed options
-        # of each action have all of them.
+        # An action has only some of the options minutes, cores, round and report_only. With these defaults,
+        # code for all actions, such as _check_options(), can read all of them.
         subcommand.set_defaults(
             act=act, forwards=forwards, minutes=None, cores="all", round=1, report_only=False
         )
@@ -605,7 +617,10 @@ def _shared_options() -> argparse.ArgumentParser:
 
 
 def _add_options_of(action: str, forwards: bool, parser: argparse.ArgumentParser) -> None:
-    """Add the options that only some actions have. `forwards` is True if the action calls Snakemake."""
+    """Add the options that only some actions have. `action` is the name of the parser's action in ACTIONS.
+
+    `forwards` is from ACTIONS, too: True if the action calls Snakemake, with all unknown arguments.
+    """
     add = parser.add_argument
     if forwards:
         add("--cores", default="all", help="cores for the preparation (default: all)")

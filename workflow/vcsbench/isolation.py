@@ -39,7 +39,7 @@ def isolate_network(recipe: Recipe) -> None:
     network = recipe.get("network")
     try:
         if network == "user":
-            # This enters a user namespace first, which gives the right to make a network.
+            # This enters a user namespace, which gives the right to make a network, and then a new network.
             unshare_user()
         elif network == "own":
             unshare_network()

@@ -110,7 +110,8 @@ class Memory(NamedTuple):
 def memory() -> Memory:
     """Return the memory that this process can use: the machine's memory, or less by its control groups.
 
-    In a container that may use 2 GiB and uses 0.5 GiB, `total` is 2 GiB, and `available` at most 1.5 GiB.
+    In a container that may use 2 GiB and uses 0.5 GiB, `total` and `limit` are 2 GiB, and `available` is at
+    most 1.5 GiB. If no group has a limit below the machine's memory, `limit` is None.
     """
     limits: list[MemoryLimit] = []
     for group in groups("memory"):
@@ -120,13 +121,16 @@ def memory() -> Memory:
     smallest = min((limit.limit_bytes for limit in limits), default=None)
     # A limit that is not below the memory of the machine limits nothing.
     is_limited = smallest is not None and (machine_total is None or smallest < machine_total)
-    total = smallest if is_limited else machine_total
     # The memory that each limit and the machine leave to this process.
-    rests = [max(0, limit.limit_bytes - limit.used_bytes) for limit in limits]
+    available_bytes = [max(0, limit.limit_bytes - limit.used_bytes) for limit in limits]
     machine_available = machine_memory_bytes("MemAvailable")
     if machine_available is not None:
-        rests.append(machine_available)
-    return Memory(total, min(rests, default=None), limit=smallest if is_limited else None)
+        available_bytes.append(machine_available)
+    return Memory(
+        total=smallest if is_limited else machine_total,
+        available=min(available_bytes, default=None),
+        limit=smallest if is_limited else None,
+    )
 
 
 def machine_memory_bytes(name: str = "MemTotal") -> int | None:
@@ -197,7 +201,8 @@ def groups(controller: str) -> tuple[Group, ...]:
             else:
                 is_shown = controller in mount.controllers and controller in controllers.split(",")
             if is_shown:
-                # The group at `path` and its ancestors, as far as the mount shows them.
+                # These are the group at `path` and its ancestors. The mount at the folder `point` shows only
+                # the part of the hierarchy below the group `root`.
                 members += _list_upwards(mount.root, mount.point, path, mount.version)
     return tuple(members)
 
@@ -269,7 +274,8 @@ def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
     prefix = "total_" if group.version == 1 else ""
     if group.version == 1:
         # These two are the least limits of the group and all its ancestors, also of ancestors that a
-        # container cannot see. The usage of the ancestors is unknown here, so it counts as 0.
+        # container cannot see. The usage of the ancestors is unknown here, so it counts as 0. The group's own
+        # limits follow below, with its usage.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
             limit = number_in(statistics, name)
             if limit is not None and limit < UNLIMITED:

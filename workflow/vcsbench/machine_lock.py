@@ -140,8 +140,8 @@ def _open_lock() -> int:
     Any user may have created something with its name: a link is not followed, and a pipe does not block.
     Raise UserError if it is not a plain file, or cannot be opened after OPEN_TRIES attempts.
     """
-    # Why the last attempt failed: at first the reason for FileNotFoundError below.
-    reason = "another program creates and removes it all the time"
+    # The last error about permissions; "" without any.
+    refusal = ""
     for _ in range(OPEN_TRIES):
         try:
             # The file is created with O_EXCL, and opened without O_CREAT. In a folder such as /tmp, the
@@ -154,7 +154,7 @@ def _open_lock() -> int:
             continue
         except PermissionError as error:
             # Another user may have just created the file, and will give the right to read it (_share_lock).
-            reason = os.strerror(error.errno or 0)
+            refusal = os.strerror(error.errno or 0)
             time.sleep(RETRY_S)
             continue
         except UserError:
@@ -165,7 +165,8 @@ def _open_lock() -> int:
             raise _lock_error(fault) from None
         _share_lock(fd)
         return fd
-    raise _lock_error(reason)
+    # Without a refusal, the file was missing in each attempt.
+    raise _lock_error(refusal or "another program creates and removes it all the time")
 
 
 def _share_lock(fd: int) -> None:

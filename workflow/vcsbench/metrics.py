@@ -156,7 +156,8 @@ def _in_mib(
 ) -> Metric:
     """Return a metric that shows a column of bytes in MiB: the column `device_bytes`, the name `device_mib`.
 
-    The other arguments are fields of Metric. A lower value is better, unless `words` is MORE.
+    The other arguments are fields of Metric. `quantity` names the values in a sentence, such as `bytes read`,
+    and `reading` explains a table of them. A lower value is better, unless `words` is MORE.
     """
     return Metric(
         name,

@@ -56,6 +56,7 @@ def cell_code(recipe: Recipe) -> str:
         unused += ["measure.git_servers", "measure.git_trace", "subjects.git_subjects"]
     if recipe.get("repository", {}).get("system") != "git":
         unused += GIT_MODULES
+    # Only cells that commit use these. The hooks of a repository run at a commit.
     if "committed_repository" not in kinds:
         unused += ["subjects.committed_repository", "subjects.changed_working_copy"]
         unused += ["subjects.folder_backup", "deployment.hooks"]
@@ -150,8 +151,8 @@ def imported_files(files: Iterable[str]) -> list[str]:
         candidates.update([f"{stem}.py", f"{stem}.sh", f"{stem}.conf"])
     # Most modules have no file in another language. A script is no file of the package, only its imports are.
     existing = candidates & _package_files()
-    # code_digest() depends on the order of files, and a set has another order in each process. Another sort
-    # key would change all digests, and measure all cells again.
+    # code_digest() depends on the order of files, and a set has another order in each process. The key is the
+    # list of the names in a path. Another key would change all digests, and measure all cells again.
     return sorted(existing, key=lambda file: file.split("/"))
 
 

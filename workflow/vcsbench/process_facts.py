@@ -70,10 +70,12 @@ def read_of(pid: int, name: str, errors: str = "replace") -> str:
 def listening_files(pid: int, port: int) -> set[str]:
     """Return the links of /proc/PID/fd to the IPv4 sockets that listen on a port in the network of a process.
 
-    For example {"socket:[4711]"}. The sockets may be those of any process in this network namespace.
+    For example {"socket:[4711]"}: a socket counts as a file, and 4711 is its inode. The sockets may be those
+    of any process in this network namespace.
     """
     sockets = set()
-    # A line is `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 ...`.
+    # The first line is a heading. Each other line is
+    # `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 ...`.
     for line in read_of(pid, "net/tcp").splitlines()[1:]:
         fields = line.split()
         local_address = fields[1]

@@ -81,7 +81,8 @@ def run_program(
         if may_fail:
             return Completed(CANNOT_RUN, "", str(error))
         raise
-    # After a timeout, leaving the block closes the pipes. So a process that holds them open is not awaited.
+    # After a timeout, the program and its group are killed. A descendant in another group may hold the pipes
+    # open. Leaving the block closes the pipes in this process, which so does not wait for the descendant.
     with process:
         try:
             done = _read_to_end(process, limit_s)
@@ -173,8 +174,9 @@ class Program:
             # This replaces the plain pipe: reading raises UserError if no byte comes within the limit.
             self.stdout = io.BufferedReader(_Output(self._pipe, limit_s, failure))
         if stdin == subprocess.PIPE and self.process.stdin:
-            # With the default pipe of 64 KiB, two loads at a time take 62 s. With this larger one, they take
-            # 48 s. The kernel may refuse the size, and the pipe then stays as it is.
+            # With the default pipe of 64 KiB, two programs that load a repository at the same time take 62 s.
+            # With this larger one, they take 48 s. The kernel may refuse the size. The pipe then stays as it
+            # is.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self.process.stdin.fileno(), fcntl.F_SETPIPE_SZ, INPUT_BYTES)
 
@@ -264,12 +266,14 @@ def start_process(
       kernel's counts for the program include them.
     - stdin, options: as in subprocess.Popen. By default, the input is empty.
     """
+    # The command setpriv sets the signal and the user, and then runs the program.
+    command = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
     if adopts_orphans:
         # No command can set this, so Python sets it in the new process. setpriv and then the program take the
         # place of Python in that process, and the setting stays.
         options["preexec_fn"] = _adopt_orphans
     return subprocess.Popen(
-        with_pdeathsig([str(word) for word in argv], signal, unprivileged),
+        command,
         # A new session has a new group, too. For a program without one, 0 makes a group.
         process_group=None if has_session else 0,
         start_new_session=has_session,

@@ -409,7 +409,8 @@ def _list_loaded_libraries(programs: Programs, name: str, path: str) -> set[str]
         # httpd loads the module mod_dav_svn only after its start, so the loader would not list the libraries
         # of the module. It lists them if the module is preloaded.
         variables["LD_PRELOAD"] = programs.mod_dav_svn
-    # If this is a wrapper (a script), it names the program that it runs, by its path.
+    # A wrapper names the program that it runs by its path. _find_named_files() returns all absolute paths in
+    # a script, and [] for another file.
     wrapped = [file for file in _find_named_files(path) if os.path.basename(file) == name]
     libraries: set[str] = set()
     for file in (path, *wrapped):

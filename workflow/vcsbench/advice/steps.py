@@ -419,8 +419,10 @@ def _changes_of(
     if recommended is not None and recommended != card.start:
         values = [recommended]
     else:
-        # The value that the reader has. Most readers of an unknown value have the one to start from.
+        # The value that the reader has. Most readers of an unknown value have the one to start from, so each
+        # other value is compared with that.
         unchanged = current or card.start
+        states = [{**state, card.question.axis: unchanged} for state in states]
         # The sides of all comparisons, each once. A noise check compares equal binaries (an A/A test).
         pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
         sides = dict.fromkeys(side for pair in pairs for side in pair.sides)

@@ -90,12 +90,21 @@ def findings_of(study: Study, env: Environment) -> list[str]:
 def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis that a study is to measure: `{"cache": ["cold", "hot"]}`.
 
-    Raise UserError for an axis `build` without builds, a value that no machine can measure, such as `cache:
+    Raise UserError for a study that cannot be measured with this configuration (values_of, _check_axes).
+    """
+    values = values_of(study, env)
+    _check_axes(study, env, values)
+    return values
+
+
+def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[str]]) -> None:
+    """Raise UserError for a fault of a study's axes. `values` has the values of each axis.
+
+    The faults are an axis `build` without builds, a value that no machine can measure, such as `cache:
     tepid`, a wrong default, and a table that compares the first value of an axis that has no other. A value
-    that only this machine cannot measure is no error: its cells are skipped later.
+    that only this machine cannot measure is no fault: its cells are skipped later.
     """
     file = f"config/studies/{study.name}.yaml"
-    values = values_of(study, env)
     if BUILD_AXIS in values and not env.builds:
         raise UserError(
             f"{env.config.source_of(['builds'])}: `builds` is missing, but {study.name} has the axis "
@@ -112,7 +121,6 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
         key = f"commands.{name}.defaults"
         _check_defaults(study, env, key, command.defaults or {}, [command])
     _check_comparisons(study, env, values)
-    return values
 
 
 def _check_comparisons(study: Study, env: Environment, values: Mapping[str, Sequence[str]]) -> None:
@@ -125,8 +133,9 @@ def _check_comparisons(study: Study, env: Environment, values: Mapping[str, Sequ
         comparison = definition.get("compare")
         if comparison and not comparison["candidates"]:
             axis = comparison["axis"]
-            # `rest` has become an empty list, and this happens on an axis with a word only (resolved_tables).
-            # The word, such as `builds`, is the key of the configuration that lacks a value.
+            # A study gives an axis a list of values, or a word for values of the configuration, as in `build:
+            # builds`. Only on an axis with a word, `candidates: rest` has become a list, which is empty here.
+            # So `study.axes[axis]` is this word, the key of the configuration that lacks a value.
             word = str(study.axes[axis])
             content = f"has {values[axis][0]} only" if values[axis] else "is empty"
             raise UserError(
@@ -151,8 +160,8 @@ def _check_defaults(
     value.
     """
     file = f"config/studies/{study.name}.yaml"
-    # A default acts only through the keys of the recipe that its axis sets. An axis such as `strategy` has
-    # the function Axis.recipe_keys, which sets none. So a default for such an axis is an error.
+    # A default acts only through the keys of the recipe that the function `recipe_keys` of its axis returns.
+    # An axis such as `strategy` has the function that is the default of this field, and returns no keys.
     with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
     # The first axis that is not in the list, with a remedy; "" if all are.
     unknown = unknown_name(defaults, with_effect)

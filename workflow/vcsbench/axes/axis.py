@@ -82,13 +82,14 @@ class Environment:
 
     @cache  # noqa: B019 - there is one of it
     def odd_paths(self, repo: str, behind: int = 0) -> OddPaths:
-        """Return how many paths of a repository's tree a disk, or a working copy, cannot hold.
+        """Return how many paths of a repository's tree no disk can hold, and how many no working copy can.
 
-        `behind` is the number of revisions between the tree and the youngest one. For the youngest tree (0),
-        the numbers come from the record of an earlier load, if there is one. Otherwise the source is read.
+        Examples are a name of 300 bytes, and a path named .svn. `behind` is the number of revisions between
+        the tree and the youngest one (0: the youngest itself).
         """
         source = self.sources[repo]
-        # An earlier load has counted the youngest tree already. Counting in the source takes minutes.
+        # Counting in the source takes minutes. The record of an earlier load has the numbers of the youngest
+        # tree already.
         if behind == 0:
             for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
                 record = read_json(path)
@@ -163,10 +164,15 @@ def choice_axis(
     why_not: Callable[[str, Recipe, Environment], str] = Axis.why_not,
     limits: Callable[..., list[str]] = Axis.limits,
 ) -> Axis:
-    """Return an axis with a fixed set of values. The keyword arguments are fields of Axis, with its defaults.
+    """Return an axis with a fixed set of values.
 
     `keys_by_value` has the keys of the recipe that each value sets: `{"4": {"clients": 4}}`. `expected` lists
-    the values for the error about a wrong one: `off or on`.
+    the values for the error about a wrong one: `off or on`. The keyword arguments are fields of Axis:
+
+    - `needs_server`: the values are settings of a server.
+    - `applies`: returns True if the axis applies to a cell with these values of other axes.
+    - `why_not`: returns why this machine cannot measure a cell, "" if it can.
+    - `limits`: returns sentences for the report on the limits of measured values.
     """
 
     def why_invalid(value: str) -> str:

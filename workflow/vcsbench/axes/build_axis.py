@@ -79,9 +79,9 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     """Return why a cell cannot be measured with the programs of a build, in a clause; "" if it can.
 
-    `argv` has the templates of the cell's commands, such as `{svn} export {url}`. `server` is the kind of the
-    cell's server: a key of SERVER_PROGRAMS, or "" without one. Example of a result: `/opt/svn has no svn in
-    bin or sbin`.
+    `argv` is a text with the templates of the cell's commands, such as `{svn} export {url}`. `server` is the
+    kind of the cell's server: a key of SERVER_PROGRAMS, or "" without one. Example of a result: `/opt/svn has
+    no svn in bin or sbin`.
     """
     # A build may be a conda environment that Snakemake makes before the run.
     reason = _why_no_conda(build)
@@ -96,8 +96,8 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
         if reason:
             return reason
     if server and build.server.prefix:
-        # If root measures, the servers run as the user nobody, who cannot start a program in /root, for
-        # example. The result is None if nobody can enter all folders, or if another user measures.
+        # If root measures, the servers run as the user "nobody", who cannot start a program in /root, for
+        # example. The result is the folder that keeps this user out; None if no folder does.
         folder = closed_folder(Path(build.server.prefix))
         if folder:
             return (
@@ -146,10 +146,10 @@ def _is_to_be_made(programs: Programs) -> bool:
 
 
 def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
-    """Return why the client or server side of a build has no usable program `name`, in a clause.
+    """Return why a side of a build (client, server) has no usable program `name`, in a clause; "" if it has.
 
-    Return "" if the program exists (one of Subversion in a build must also run), or if Snakemake will make
-    it. `programs.prefix` is the folder of the build, such as /opt/svn, and "" for the programs on the PATH.
+    `programs.prefix` is the folder of the build, such as /opt/svn, and "" for the programs on the PATH. In
+    such a folder, a program of Subversion must also run. Of all other programs, it is enough that they exist.
     """
     # Snakemake makes this conda environment before the run, with the programs in its file.
     if _is_to_be_made(programs):
@@ -172,26 +172,25 @@ def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
 def _why_no_httpd(build: Build, machine: Machine) -> str:
     """Return why a build has no httpd with Subversion's module (mod_dav_svn), in a clause; "" if it has one.
 
-    The server of a build has its programs below a prefix, such as /opt/svn, or on the PATH (no prefix).
+    A build is below a prefix, such as /opt/svn, or on the PATH (no prefix). A build below a prefix needs the
+    module, but no httpd: that of this machine can load the module.
     """
     programs = build.server
-    lack_of_conda = "conda has no httpd with mod_dav_svn"
+    # Snakemake makes a conda environment at the prefix from a file of the build, or deploys one on the PATH.
+    is_of_conda = build.has_made(programs) if programs.prefix else machine.deployed
+    if is_of_conda:
+        return "conda has no httpd with mod_dav_svn"
     if not programs.prefix:
-        # The programs on the PATH are conda's if Snakemake deploys a conda environment.
-        if machine.deployed:
-            return lack_of_conda
-        # On the PATH, `httpd` is "" also for an httpd without mod_dav_svn.
+        # The path of this machine's httpd, if it has mod_dav_svn, otherwise "".
         if programs.httpd:
             return ""
         return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
-    # The prefix is that of a conda environment, which Snakemake makes from a file of the build.
-    if build.has_made(programs):
-        return lack_of_conda
     if not programs.mod_dav_svn:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
-    # `httpd` is that of the build. If the build has none, it is the machine's, which can load the module of
-    # the build. Both need the folder of their own modules.
-    if not programs.httpd or not programs.httpd_modules:
+    # Here, `httpd` is the path of the build's own httpd, or of this machine's, and "" without both. To load
+    # mod_dav_svn, it needs modules of its own, such as mod_dav. Without their folder, it cannot be used.
+    has_usable_httpd = bool(programs.httpd and programs.httpd_modules)
+    if not has_usable_httpd:
         return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
     return ""
 
@@ -244,12 +243,13 @@ def why_no_sshd() -> str:
         pwd.getpwuid(os.geteuid())
     except KeyError:
         return f"ssh starts only for a user with a name, and user {os.geteuid()} has none"
-    # If root measures, sshd runs as the user nobody, who must be able to enter the temporary folder: a run
+    # If root measures, sshd runs as the user "nobody", who must be able to enter the temporary folder: a run
     # has its keys there, and a copy of the sshd that set-up has unpacked. An installed sshd is not copied.
     temporary = tempfile.gettempdir()
     used_paths = [temporary] if is_unpacked_sshd() else [sshd, temporary]
     for path in used_paths:
-        # None: the user "nobody" can enter each folder of the path, or another user than root measures.
+        # The folder that keeps the user "nobody" out. It is None if no folder does, and if another user than
+        # root measures: sshd then runs as that user.
         folder = closed_folder(Path(path))
         if folder:
             return (
@@ -271,6 +271,7 @@ def binaries_of(axes: Mapping[str, str], recipe: Recipe, env: Environment) -> di
     client_programs = _digested_clients(build, recipe, env)
     # The kind of the server, such as "httpd"; "" without a server, or with one that gets no digests.
     server = _digested_server(build, recipe, env)
+    # binaries() returns a mapping as in the example, and caches it. So a copy is changed below.
     digests = dict(binaries(build.client, client_programs, build.server, server))
     if server == "httpd":
         # The modules for passwords, encryption and access rules. A module that is a part of httpd has no

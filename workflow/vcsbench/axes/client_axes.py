@@ -113,9 +113,9 @@ def reflink_library(root: Path) -> Path:
 def _reflink_keys(reflink: str, env: Environment) -> Recipe:
     """Return the keys of a recipe for `reflink: on`, {} for `off` and without the axis.
 
-    The key `environment` has variables: svn then preloads the library that clones files, which writes the
-    number of cloned files to the folder of the run (`{run}`). The key `reflink` has the digest of the
-    library's source.
+    With the variables in the key `environment`, svn preloads the library that clones files. It writes the
+    number of cloned files to a file. PreparedCell replaces `{run}` in its path by the folder of the run. The
+    key `reflink` has the digest of the library's source.
     """
     if reflink != "on":
         return {}

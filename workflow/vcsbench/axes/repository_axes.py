@@ -43,8 +43,9 @@ def _repository_keys(repo: str, env: Environment) -> Recipe:
     """Return the source of a cell's repository (key `repository` of the recipe), {} for a cell without one.
 
     `identity` changes with the content of the source, and `source` is its kind, such as svn. `scale` is the
-    share of the published size that a generated history has (0.1), and `head` the place of the youngest tree.
-    The axes `format` and `packing` add further keys. Raise UserError for a name that the configuration lacks.
+    share of the published size that a generated history has (0.1). `head` leads to the youngest tree, such as
+    a path with a commit, or a URL with a revision. The axes `format` and `packing` add further keys. Raise
+    UserError for a name that the configuration lacks.
     """
     if not repo:
         return {}
@@ -184,11 +185,14 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
             return reason
     elif format_number(parsed.format) > format_number(newest):
         return f"the svnadmin here makes formats up to {newest}"
+    if not parsed.is_upgraded:
+        return ""
     # `svnadmin upgrade` has no option for a format. It always makes the newest one.
-    if parsed.is_upgraded and parsed.format != newest:
+    if parsed.format != newest:
         return f"`svnadmin upgrade` goes to {newest} here, not to {parsed.format}"
     # `f8-to-f8` is no value of the axis, so only the user's repository can have the newest format already.
-    if parsed.is_upgraded and parsed.is_as_is and env.own_shape and env.own_shape.format == newest:
+    own_format = env.own_shape.format if env.own_shape else ""
+    if parsed.is_as_is and own_format == newest:
         return f"{env.only_repository} is of {newest} already"
     return ""
 
@@ -216,11 +220,12 @@ def _format_findings(env: Environment) -> list[str]:
     baseline.`, and `Exports read ...`. If its files cannot be read, there is only `The baseline is f8, ...`,
     with the reason.
     """
+    # "as-is" if the files of the user's repository can be read, otherwise the newest format, such as "f8".
     baseline = current_format(env)
     shape = env.own_shape
     if shape is None:
-        made_by = "the format of `svnadmin create` here"
-        return [f"The baseline is {baseline}, {made_by}: {env.shape_or_reason}."]
+        meaning = "the format of `svnadmin create` here"
+        return [f"The baseline is {baseline}, {meaning}: {env.shape_or_reason}."]
     format_text = f"{env.only_repository} is of format {shape.number}"
     # A repository that was made in f7 or later has the logical layout. An upgrade in place changes the
     # number, and not the layout.
@@ -262,8 +267,8 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
 def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
     """Return why a repository cannot have a packing, in a clause; "" if it can.
 
-    The packing is `nopack`, `partly` or `pack`, or "" for a cell without the axis. `svnadmin pack` joins the
-    revisions of each full shard (1,000 revisions by default) into one file. Old formats have no shards.
+    `packing` is the cell's own value, `nopack`, `partly` or `pack`, and "" without one. `svnadmin pack` joins
+    the revisions of each full shard (1,000 revisions by default) into one file. Old formats have no shards.
     Example: `Subversion packs no repository of f3`.
     """
     # The recipe lacks the format if neither the study nor its defaults have one.
@@ -271,16 +276,19 @@ def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
     fmt = repository.get("format")
     parsed = parse_format(fmt) if fmt else None
     if parsed and parsed.is_as_is:
-        # In a cell without the axis, the packing is the default of the study, or "" without a default.
-        return _why_not_packing_of_copy(packing or repository.get("packing", ""), parsed, env)
+        # Without a value of its own, the cell has the default of the study in its recipe, if there is one. A
+        # copy keeps the packing of the user's repository, which may differ. So the default is checked, too.
+        # In all other cases, only the cell's own value is checked.
+        packing_of_cell = packing or repository.get("packing", "")
+        return _why_not_packing_of_copy(packing_of_cell, parsed, env)
     if packing == PARTLY_PACKED:
         return "only a repository of your own as it is can be partly packed"
     name = repository.get("name")
     # Any repository can stay unpacked, and a cell without a repository packs nothing.
     if packing != PACKED or not name:
         return ""
-    # An upgrade in place adds no shards, so the format in which the repository was made counts here. But the
-    # upgrade makes packing possible, so the present format counts below.
+    # For `f2-to-f8`, `created` is f2, and `format` is f8. An upgrade in place adds no shards, so `created`
+    # decides whether the repository has shards. But it makes packing possible, so `format` decides on that.
     if parsed and not parsed.is_sharded:
         return f"a repository that was made in {parsed.created} has no shards: there is nothing to pack"
     if parsed and format_number(parsed.format) < PACKABLE:
@@ -311,6 +319,7 @@ def _why_not_packing_of_copy(packing: str, copy_format: FormatValue, env: Enviro
         if shape.packing == NOT_PACKED:
             return f"{name} is {shape.packing}, and a copy keeps that"
         return f"{name} is {shape.packing}, and a copy keeps that: svnadmin cannot unpack"
+    # `shard` is the number of revisions per shard, 0 without shards. `full` is the number of full shards.
     if not shape.shard:
         return f"{name} has no shards: there is nothing to pack"
     # An upgrade in place makes an old repository packable, if it has shards.

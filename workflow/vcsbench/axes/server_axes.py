@@ -95,6 +95,7 @@ def cache_bytes(server: str, settings: str) -> list[int]:
     return [int(number) * unit for number in pattern.findall(settings)]
 
 
+# Many cells have the same server configuration. With the cache, it is checked once.
 @cache
 def _check_files(folder: Path) -> None:
     """Raise UserError if the server configuration in a folder, such as config/servers/fast, cannot be used.
@@ -114,10 +115,13 @@ def _check_files(folder: Path) -> None:
         for path in searched.iterdir():
             # Notes, hidden files and backups of editors are allowed next to the files that programs read.
             is_note = path.name.lower().startswith((".", "readme")) or path.name.endswith("~")
-            # Such as "'htpd.conf'. Use one of httpd.conf, ..."; "" for a known name.
-            unknown = unknown_name([path.name], names)
-            if unknown and not is_note:
-                raise UserError(f"{path}: no program reads the file {unknown}")
+            if is_note:
+                continue
+            # unknown_name() returns the end of the error: "'htpd.conf'. Use one of httpd.conf, ...". It
+            # returns "" for a known name.
+            name_and_remedy = unknown_name([path.name], names)
+            if name_and_remedy:
+                raise UserError(f"{path}: no program reads the file {name_and_remedy}")
     # This raises UserError for a file that cannot be read. The digest itself is not needed here.
     server_files_digest(folder, names)
     # By the path in its folder, such as "httpd.conf", or "client/config" for a file in the folder `client`.
@@ -198,6 +202,7 @@ def _why_no_access(access_name: str, recipe: Recipe, env: Environment) -> str:
     system = repository_system(recipe.get("repository", {}))
     if access_name and access_name not in system.accesses:
         return f"a repository of {system.title} is not reached over {access_name}"
+    # The scheme of the URL, such as "svn" or "file"; "" for a cell without an access.
     scheme = recipe["access"]["scheme"]
     # The user's own server on another machine: {"host": "svn.example.org", "url": "svn://svn.example.org/x"}.
     remote = recipe.get("remote")
@@ -219,8 +224,9 @@ def _limits(
 ) -> list[str]:
     """Return a sentence on what the cells of a study with a server leave out; [] without a server.
 
-    `accesses` are the measured ones, and `measured` has the measured values of all axes. `guests` is unused.
-    Example: `Client and server run on one machine, over loopback. Not measured: https, blame.`
+    `accesses` are the measured ones, and `measured` has the measured values of all axes. `guests` is unused:
+    the functions `limits` of all axes have the same arguments. Example: `Client and server run on one
+    machine, over loopback. Not measured: https, blame.`
     """
     # `file` is the access without a server.
     if set(accesses) <= {"file"}:

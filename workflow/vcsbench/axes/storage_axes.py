@@ -50,42 +50,53 @@ def _storage_keys(storage: str, env: Environment) -> Recipe:
 
 
 def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
-    """Return the file system of a cell; {} for a cell without one.
+    """Return the file system of a cell by its name on the axis; {} for a cell without one.
 
     Example: `{"filesystem": {"make": "", "root": "/srv/files", "mounted": ["xfs", "/srv"]}}`. `make` is the
     kind of a file system that vcsbench makes, "" for any other. `root` is the folder below which the cell
     works, and `mounted` the kind and mount point of an existing file system. Raise UserError for a name that
-    the configuration lacks, or a folder of another kind than its name.
+    the configuration lacks, or that its folder contradicts: a folder named `xfs` must be on xfs.
     """
     if not filesystem:
         return {}
     settings = env.config.settings
     storage = str(resolve(settings.storages[settings.storage], env.root))
+    # The word `storage` in place of a configured name.
     if filesystem == OF_STORAGE:
-        # ext4 without a journal does not reuse the inodes of removed files for minutes. After a run has
-        # removed its tree, the next tree takes several times as long. So vcsbench makes another ext4.
-        if lacks_journal(storage) and not why_cannot_make(INSTEAD):
-            return {"filesystem": {"make": INSTEAD, "root": storage, "mounted": []}}
-        return {"filesystem": {"make": "", "root": storage, "mounted": _mounted(storage)}}
+        return {"filesystem": _filesystem_of_storage(storage)}
     file = env.config.source_of(["filesystems"])
     unknown = unknown_name([filesystem], [OF_STORAGE, *settings.filesystems])
     if unknown:
         raise UserError(f"{file}: `filesystems` has no {unknown}")
     # The configuration has a folder for the name, such as `xfs: /srv/files`, or the word `make` or `guest`.
     folder_or_word = settings.filesystems[filesystem]
+    # `xfs: make`: vcsbench makes an xfs in an image on the storage.
     if folder_or_word == TO_MAKE:
         return {"filesystem": {"make": filesystem, "root": storage, "mounted": []}}
     key = f"{file}: `filesystems.{filesystem}`"
+    # `nfs: guest`: a virtual machine has the file system.
     if folder_or_word == IN_GUEST:
         return {"filesystem": _guest_filesystem(filesystem, key, env)}
     return {"filesystem": _existing_filesystem(filesystem, folder_or_word, key, env)}
 
 
+def _filesystem_of_storage(storage: str) -> RecipeFilesystem:
+    """Return the file system of the storage's folder, or a new ext4 on it if it is an ext4 without a journal.
+
+    Such an ext4 does not reuse the inodes of removed files for minutes. After a run has removed its tree, the
+    next tree takes several times as long.
+    """
+    # INSTEAD is "ext4". If vcsbench cannot make one here, the slow file system is used.
+    if lacks_journal(storage) and not why_cannot_make(INSTEAD):
+        return {"make": INSTEAD, "root": storage, "mounted": []}
+    return {"make": "", "root": storage, "mounted": _mounted(storage)}
+
+
 def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> RecipeFilesystem:
     """Return the file system at a configured folder. `name` is its name there, such as `xfs` or `backup`.
 
-    Raise UserError if `name` is a kind of file system, and the folder is on another kind. The error begins
-    with `key`: "config/config.yaml: `filesystems.xfs`".
+    `make` is "", because vcsbench does not make it. Raise UserError if `name` is a kind of file system, and
+    the folder is on another kind. The error begins with `key`: "config/config.yaml: `filesystems.xfs`".
     """
     root = str(resolve(folder, env.root))
     mounted = _mounted(root)
@@ -93,7 +104,8 @@ def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> 
     # A folder that cannot be used is no error, because _why_not_filesystem() then skips its cells. A missing
     # folder has the kind of the disk on which its path would be, so that kind is not compared.
     is_usable = os.path.isdir(root) and not why_unmounted(root)
-    # A folder named `xfs` must be on xfs. A name that is no kind, such as `backup`, may be on any kind.
+    # A folder named `xfs` must be on xfs, and one named `nfs` on nfs or nfs4 (FILESYSTEM_NAMES). A folder
+    # whose name is no kind, such as `backup`, may be on any kind.
     allowed_kinds = FILESYSTEM_NAMES.get(name, (kind,))
     if is_usable and kind not in allowed_kinds:
         raise UserError(
@@ -105,9 +117,10 @@ def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> 
 def _guest_filesystem(name: str, key: str, env: Environment) -> RecipeFilesystem:
     """Return a file system that guests (virtual machines) have, by its name: `nfs` or `guest-local`.
 
-    `root` is its folder inside the guest, `guest` the kind of file system, and `scratch` the folder of the
-    host for the image of the file system. `make` is "", because the guest mounts it. Raise UserError for
-    another name. The error begins with `key`: "config/config.yaml: `filesystems.nfs`".
+    `root` is its folder inside the guest, and `scratch` the folder of the host for the image of the file
+    system. `guest` is the kind in this image (ext4), which NFS exports. `make` is "": it is for file systems
+    that vcsbench makes on the host. Raise UserError for another name. The error begins with `key`:
+    "config/config.yaml: `filesystems.nfs`".
     """
     if name not in guest.FOLDERS:
         raise UserError(
@@ -124,9 +137,9 @@ def _guest_filesystem(name: str, key: str, env: Environment) -> RecipeFilesystem
 def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its file system here, in a clause; "" if it can.
 
-    `name` is the value of the axis. It is not used, because the recipe may have its file system from a
-    default. A command that clones files (`clones`) also needs reflinks. Examples: `ext4 has no reflinks`, and
-    `/mnt/raid is no folder`.
+    `name` is the value of the axis, an argument of this function on all axes. It is not used, because the
+    recipe may have its file system from a default. A command that clones files (`clones`) also needs
+    reflinks. Examples: `ext4 has no reflinks`, and `/mnt/raid is no folder`.
     """
     filesystem = recipe.get("filesystem")
     # Neither the axis nor a default gives the cell a file system of its own.
@@ -138,13 +151,17 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
         if not unavailable and recipe.get("clones"):
             return f"{guest.FILESYSTEM_KIND} has no reflinks"
         return unavailable
-    # `make` is the kind of a file system that vcsbench makes, "" for an existing folder. The kind of a folder
-    # is the kind of its mount: `mounted` is ["xfs", "/srv"].
-    kind = filesystem["make"] or filesystem["mounted"][0]
+    # The kind of a file system that vcsbench makes, "" for an existing folder.
+    kind_to_make = filesystem["make"]
+    if kind_to_make:
+        kind = kind_to_make
+    else:
+        # The kind and the mount point of the folder, such as ["xfs", "/srv"].
+        kind, _ = filesystem["mounted"]
     if recipe.get("clones") and kind not in REFLINK_KINDS:
         return f"{kind} has no reflinks"
-    if filesystem["make"]:
-        return why_cannot_make(kind)
+    if kind_to_make:
+        return why_cannot_make(kind_to_make)
     root = filesystem["root"]
     # If a mount of /etc/fstab is missing at `root`, files would go to the disk below the mount point, under a
     # wrong label.

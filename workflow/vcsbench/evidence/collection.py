@@ -111,6 +111,8 @@ def collect(
             for run in runs:
                 run_rows.append({**cell_columns, "round": number, **run, **trace_columns})
 
+    # Cells with a median below `min_run_s` are flagged. `fixed_cost` has the runs on the empty repository, on
+    # which a command only starts and connects.
     measurements, fixed_cost = _make_frames(run_rows, axes, thresholds["min_run_s"])
     failure_columns = ["cell", "round", "reason"]
     return Collected(measurements, fixed_cost, pd.DataFrame(failures, columns=failure_columns))
@@ -133,7 +135,8 @@ def _make_frames(
     # Runs on the empty repository are not compared with each other. So they get no further flags, and only
     # their lists become text.
     fixed_cost = fixed_cost.assign(flags=fixed_cost["flags"].map(flags.join_flags))
-    # The two columns are only for comparisons. A frame without runs lacks them.
+    # These columns have the state of the caches and the conditions of the machine. They are only needed to
+    # find the runs that are comparable. A frame without runs lacks them.
     return (
         measurements.drop(columns=[STATE_COLUMN, CONDITIONS], errors="ignore"),
         fixed_cost[["cell", *axes, "run", *TIMES, "host", "flags"]],
@@ -203,41 +206,39 @@ def _columns_of_run(
 ) -> RunColumns:
     """Return the columns of a run: its times, its evidence and figures, its work, state and flags.
 
-    `timed` is hyperfine's report on the run, `record` is vcsbench's. `flags` is a list of words here, for
-    example ["cache-not-cold"]. `state` has the promises about the run as text, such as '{"os": "cold"}': only
-    runs with the same promises are compared. `limits` are the thresholds of the configuration.
+    `timed` is hyperfine's report on the run, `record` is vcsbench's. `flags` is a list here, for example
+    ["cache-not-cold"]. `state` has as text what the label of the cell promises about the caches of the run,
+    such as '{"os": "cold"}': only runs with the same promises are compared. `limits` are the thresholds of
+    the configuration.
     """
     evidence = record["evidence"]
-    evidence_columns: RunColumns = {}
-    for name, value in evidence.items():
-        # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
-        evidence_columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
-    # The disk space of a working copy; other cells have None in these columns.
-    space = context["working_copy"].get("space", {})
-    space_columns = {name: space.get(name) for name in run_columns.SPACE_COLUMNS}
     work = record["work"]
-    return {
+    columns: RunColumns = {
         # The study sets the duration of traffic, so it is no result.
         "elapsed_s": None if "traffic" in record else timed.elapsed_s,
         "user_s": timed.user_s,
         "system_s": timed.system_s,
-        # The start of the cell-round. The evidence of a run usually has the start of this run, and replaces
-        # it.
+        # The start of the cell-round. The evidence usually has the start of this run, and replaces it.
         "started_at": context["started_at"],
-        **evidence_columns,
-        # The evidence has the peak memory of an untimed run. This replaces it by that of the timed run, if
-        # hyperfine measured one.
-        **_peak_memory(timed, evidence),
-        **run_columns.count_columns(evidence, context),
-        **run_columns.client_columns(timed, record, context),
-        **run_columns.traffic_columns(record),
-        **space_columns,
-        **run_columns.git_columns(record, context),
-        **run_columns.size_columns(context),
-        "work": _COMPACT.encode(work) if work else "",
-        STATE_COLUMN: _SORTED.encode(record["promises"]),
-        "flags": _flags_of_run(timed, record, context, limits),
     }
+    for name, value in evidence.items():
+        # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
+        columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
+    # The evidence has the peak memory of an untimed run. This replaces it by that of the timed run, if
+    # hyperfine measured one.
+    columns |= _peak_memory(timed, evidence)
+    columns |= run_columns.count_columns(evidence, context)
+    columns |= run_columns.client_columns(timed, record, context)
+    columns |= run_columns.traffic_columns(record)
+    # The disk space of a working copy; other cells have None in these columns.
+    space = context["working_copy"].get("space", {})
+    columns |= {name: space.get(name) for name in run_columns.SPACE_COLUMNS}
+    columns |= run_columns.git_columns(record, context)
+    columns |= run_columns.size_columns(context)
+    columns["work"] = _COMPACT.encode(work) if work else ""
+    columns[STATE_COLUMN] = _SORTED.encode(record["promises"])
+    columns["flags"] = _flags_of_run(timed, record, context, limits)
+    return columns
 
 
 def _peak_memory(timed: Run, evidence: Evidence) -> RunColumns:
@@ -263,8 +264,9 @@ def _flags_of_run(
     configuration. For example, a run that kept 95 % of all cores busy gets `saturated`, if `max_cpu_share` is
     0.9.
     """
-    words: list[str] = [
+    run_flags: list[str] = [
         *judgement.judge(record, timed.elapsed_s, limits),
+        # Flags of what the command reads and writes, such as `nothing-packed`, stored with the measurement.
         *context["flags"],
         *run_columns.build_flags(context),
         *run_columns.traffic_flags(record),
@@ -272,19 +274,19 @@ def _flags_of_run(
     ]
     # hyperfine before version 2 reports only the mean of the processor times of all runs.
     if timed.mean_cpu:
-        words.append(Flag.MEAN_CPU)
+        run_flags.append(Flag.MEAN_CPU)
     cpu_s = (timed.user_s or 0.0) + (timed.system_s or 0.0)
     cpu_s += record["evidence"].get("server_cpu_s") or 0.0
     busy_cores = cpu_s / timed.elapsed_s
     if busy_cores > limits["max_cpu_share"] * context["host"]["cores"]:
-        words.append(Flag.SATURATED)
+        run_flags.append(Flag.SATURATED)
     if same_work.has_other_output(record, context):
-        words.append(Flag.OTHER_OUTPUT)
+        run_flags.append(Flag.OTHER_OUTPUT)
     if same_work.lacks_counts(context):
-        words.append(Flag.IO_UNKNOWN)
+        run_flags.append(Flag.IO_UNKNOWN)
     if same_work.has_idle_server(record, context):
-        words.append(Flag.SERVER_IDLE)
-    return words
+        run_flags.append(Flag.SERVER_IDLE)
+    return run_flags
 
 
 def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
@@ -294,17 +296,19 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     or a commit gets `too-few-flushes` if it flushed the disk less often than its revisions need. It gets
     `flushes-unknown` if the kernel does not count the flushes, or sends none to this disk.
     """
-    words: list[Flag] = []
-    if record["promises"].get("os") == "cold" and _is_cached_below(context):
-        words.append(Flag.CACHED_BELOW)
+    storage_flags: list[Flag] = []
+    # The label of a cell promises a state of the caches before its runs.
+    is_cold = record["promises"].get("os") == "cold"
+    if is_cold and _is_cached_below(context):
+        storage_flags.append(Flag.CACHED_BELOW)
     # Only new revisions need flushes, so the number is 0 for most commands.
     needed_flushes = same_work.count_needed_flushes(record, context)
     counted_flushes = same_work.count_flushes(record, context)
     if counted_flushes is None and needed_flushes:
-        words.append(Flag.FLUSHES_UNKNOWN)
+        storage_flags.append(Flag.FLUSHES_UNKNOWN)
     elif counted_flushes is not None and counted_flushes < needed_flushes:
-        words.append(Flag.TOO_FEW_FLUSHES)
-    return words
+        storage_flags.append(Flag.TOO_FEW_FLUSHES)
+    return storage_flags
 
 
 def _is_cached_below(context: Context) -> bool:
@@ -325,13 +329,13 @@ def _columns_of_cell_round(context: Context) -> RunColumns:
 
     For example {"copy": 2, "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
     """
-    # A round whose caches were not warm is measured again. Its invalid runs stay in the context as an
-    # attempt that was set aside. Two attempts give "cache-not-warm, cache-not-warm".
+    # If the caches were not warm in an attempt to measure a round, the round is measured again. The context
+    # also has the attempts before the last one. Two of them give "cache-not-warm, cache-not-warm".
     texts_of_attempts = []
     for attempt in context["set_aside"]:
-        words = {flag for run in attempt["runs"] for flag in run["flags"]}
+        flags_of_attempt = {flag for run in attempt["runs"] for flag in run["flags"]}
         # Only the flags that made runs invalid.
-        texts_of_attempts.append(flags.join_flags(words & flags.INVALID))
+        texts_of_attempts.append(flags.join_flags(flags_of_attempt & flags.INVALID))
     conditions = context.get("conditions")
     return {
         **run_columns.build_columns(context),
@@ -383,19 +387,20 @@ def separate_fixed_cost(
     # with one value of this axis, and its runs count for the cells with any other value, too.
     keys = [axis for axis in axes if axis not in SAME_FIXED_COST]
     keys.append("host")
-    # This adds the column `fixed_cost_s`, still without the waits of the cell.
+    # This adds the column `fixed_cost_s`: the median time on the empty repository, less the waits there. The
+    # waits of the cell itself are added below.
     runs = runs.merge(_median_starts(fixed, keys), on=keys, how="left")
 
     # where() makes the values of invalid runs NaN, which a median leaves out.
     is_valid = comparison_flags.are_valid(runs)
     valid_elapsed_s = runs["elapsed_s"].where(is_valid)
-    valid_waits_s = _acknowledgement_s(runs).where(is_valid)
+    valid_waits_s = _acknowledgement_waits_s(runs).where(is_valid)
     # The columns cell, host and state. Each run gets the median of its group.
     group_columns = comparison_flags.group_by_state(runs)
     median_elapsed_s = valid_elapsed_s.groupby(group_columns).transform("median")
     median_waits_s = valid_waits_s.groupby(group_columns).transform("median")
     # TCP may acknowledge a packet 40 ms late. How often a command waits for that depends on all its work, not
-    # only on its start. So _median_starts() has no waits, and the median wait of the cell is added here.
+    # only on its start. So the median wait of the cell counts, and not that on the empty repository.
     cost_s = (runs["fixed_cost_s"] + median_waits_s).astype(float)
     # By noise, a very short cell can take less time than the runs on the empty repository.
     share = (cost_s / median_elapsed_s).clip(upper=1.0)
@@ -411,12 +416,12 @@ def _median_starts(fixed: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     Example of a row: command "log", access "svn", host "localhost#0123abcd", fixed_cost_s 0.012.
     """
     valid = fixed[comparison_flags.are_valid(fixed)]
-    start_s = valid["elapsed_s"] - _acknowledgement_s(valid)
+    start_s = valid["elapsed_s"] - _acknowledgement_waits_s(valid)
     groups = valid.assign(fixed_cost_s=start_s).groupby(list(keys), as_index=False)
     return groups[["fixed_cost_s"]].median()
 
 
-def _acknowledgement_s(frame: pd.DataFrame) -> pd.Series:
+def _acknowledgement_waits_s(frame: pd.DataFrame) -> pd.Series:
     """Return the seconds in which delayed acknowledgements held up each run."""
     columns = frame.columns.intersection(list(judgement.WAIT_COLUMNS))
     waits_s = [judgement.acknowledgement_s(row) for row in frame[columns].to_dict("records")]

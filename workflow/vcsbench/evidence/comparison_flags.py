@@ -44,6 +44,7 @@ def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
     """
     # The labels of these runs in the index of the frame.
     runs_to_flag: set[object] = set()
+    # Each machine may have other libraries, and runs on different machines are never compared.
     for _, rows in frame.groupby(["cell", "host"], sort=False):
         for column in ("client_mapped", "server_mapped"):
             # A process whose memory could not be read has the digest "", which is no difference.
@@ -52,10 +53,13 @@ def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
                 # The runs with the most frequent digest; an empty set if two digests are equally frequent.
                 usual_runs = same_work.majority(digests.to_dict())
                 runs_to_flag |= set(digests.index) - usual_runs
-    flags_by_run = []
-    for run, words in frame["flags"].items():
-        flags_by_run.append([*words, Flag.LIBRARIES_DIFFER] if run in runs_to_flag else words)
-    return frame.assign(flags=pd.Series(flags_by_run, index=frame.index, dtype=object))
+    all_flags = []
+    for run, run_flags in frame["flags"].items():
+        if run in runs_to_flag:
+            all_flags.append([*run_flags, Flag.LIBRARIES_DIFFER])
+        else:
+            all_flags.append(run_flags)
+    return frame.assign(flags=pd.Series(all_flags, index=frame.index, dtype=object))
 
 
 def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
@@ -73,6 +77,8 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
     median_s = valid_elapsed_s.groupby(group_by_state(frame)).transform("median")
     deviation = (valid_elapsed_s / median_s - 1).abs()
 
+    # The column `work` has figures and a digest of what a run did, as JSON text; "" if that is unknown. Most
+    # runs of a command on a repository did the same, and the others have unusual work.
     has_unusual_work = _have_unusual_work(frame, axes)
     is_work_known = frame["work"] != ""
     # By flag: a column that is True for the runs which get the flag.
@@ -120,9 +126,10 @@ def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
     if CONDITIONS not in frame:
         return is_different
     for _, rows in frame[frame[CONDITIONS] != ""].groupby(["cell", "host"]):
+        # The runs of a round have the same conditions: {1: '{"nice": 0}', 2: '{"nice": 10}'}.
         conditions_by_round = dict(zip(rows["round"], rows[CONDITIONS], strict=True))
         if rows[CONDITIONS].nunique() > 1:
-            # The rounds with the most frequent conditions; an empty set if two are equally frequent.
+            # The numbers of the rounds with the most frequent text; an empty set if two are equally frequent.
             usual_rounds = same_work.majority(conditions_by_round)
             is_different[rows.index] = ~rows["round"].isin(usual_rounds)
     return is_different

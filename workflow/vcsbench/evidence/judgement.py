@@ -51,13 +51,15 @@ def acknowledgement_s(run: Mapping[Any, Any]) -> float:
         return 0.0 if math.isnan(value) else value
 
     delays_s = number("delayed_acks") * DELAYED_ACK_S
-    # A busy client acknowledges late, too, but nobody waits for that. Only an idle run waits.
+    # While client or server computes, the run goes on, also if an acknowledgement is late.
     own_cpu_s = number("user_s") + number("system_s") + number("server_cpu_s")
     # While other programs keep the processors busy, the run waits for a processor. `busy_s` is the sum of all
-    # processors.
+    # processors, and includes the time of client and server.
     busy_s_per_core = number("busy_s") / max(number("cores"), 1.0)
-    idle_s = number("elapsed_s") - max(own_cpu_s, busy_s_per_core)
-    return min(delays_s, max(idle_s, 0.0))
+    # So the run was not idle for at least the longer of these two times.
+    not_idle_s = max(own_cpu_s, busy_s_per_core)
+    idle_s = max(number("elapsed_s") - not_idle_s, 0.0)
+    return min(delays_s, idle_s)
 
 
 def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
@@ -68,12 +70,12 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
     has served no run. If this run began with its repository in memory, its flag is CACHE_NOT_COLD.
     """
     evidence, promises = run["evidence"], run["promises"]
-    # The hook after the run stores `window_s`, and reads all counters again. Without `window_s`, this hook
-    # has failed, and the evidence has no counts that could be judged.
+    # The hook after the run stores `window_s`, the time since the hook before the run, and reads all counters
+    # again. Without `window_s`, this hook has failed, and the evidence has no counts that could be judged.
     if evidence.get("window_s") is None:
         return [Flag.UNCERTIFIED]
     flags: list[Flag] = []
-    if _has_other_time(evidence, elapsed_s, limits):
+    if _has_clock_mismatch(evidence, elapsed_s, limits):
         flags.append(Flag.CLOCK)
     if _lacks_counts(evidence):
         flags.append(Flag.IO_UNKNOWN)
@@ -87,13 +89,13 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
         fault = _find_server_fault(evidence, promises.get("server", ""), limits)
         if fault:
             flags.append(fault)
-    if _has_other_line(evidence):
+    if _has_other_network_line(evidence):
         flags.append(Flag.NETWORK_NOT_AS_SET)
     flags += _judge_machine(evidence, is_hot, limits)
     return flags
 
 
-def _has_other_line(evidence: Evidence) -> bool:
+def _has_other_network_line(evidence: Evidence) -> bool:
     """Return True if the line between client and server was measured, and is another one than was set."""
     if "line_round_trip_ms" not in evidence:
         return False
@@ -105,26 +107,25 @@ def _has_other_line(evidence: Evidence) -> bool:
     return not measured.is_as_set(evidence["line_delay_ms"], evidence["line_rate_mbit"])
 
 
-def _has_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
-    """Return True if hyperfine's time does not fit the time between the hooks before and after the run.
+def _has_clock_mismatch(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
+    """Return True if hyperfine's time of a run does not fit the time between the hooks before and after it.
 
-    hyperfine's time fits if it is shorter by at most `max_clock_gap_share` of the time between the hooks,
-    plus SHELLS_S: 2.00 s by hyperfine fit 2.03 s between the hooks, if the share is 0.05. Larger gaps fit on
-    a busy machine, and up to `min_clock_gap_s` in a run below SHORT_WINDOW_S.
+    The time between the hooks is slightly longer: the shell of the first hook ends in it, and the shell of
+    the second one starts. If `max_clock_gap_share` is 0.05, the gap may be 5 % of that time plus SHELLS_S. So
+    2.03 s between the hooks fit 2.00 s by hyperfine. A busy machine and a short run may have a larger gap.
     """
-    # Between the hooks, the shell of the first one ends, the command runs, and the shell of the second one
-    # starts. So the time between the hooks is longer than the command by a few milliseconds.
     window_s = evidence["window_s"]
-    share = limits["max_clock_gap_share"]
-    # On a busy machine, the two shells wait for a processor, or for the hypervisor. So the share of time in
-    # which processes waited is added to the user's share, but not beyond BUSY_CLOCK_GAP_SHARE.
-    waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
-    raised_share = min(share + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
-    # A share of the user that is above BUSY_CLOCK_GAP_SHARE is not lowered to it.
-    relative_limit_s = max(share, raised_share) * window_s + SHELLS_S
-    absolute_limit_s = limits["min_clock_gap_s"] if window_s < SHORT_WINDOW_S else 0.0
     gap_s = window_s - elapsed_s
-    fits = 0 <= gap_s <= max(relative_limit_s, absolute_limit_s)
+    allowed_share = limits["max_clock_gap_share"]
+    # On a busy machine, the two shells wait for a processor, or for the hypervisor. So the share of time in
+    # which processes waited is added, up to BUSY_CLOCK_GAP_SHARE. A user's share above that stays.
+    if allowed_share < BUSY_CLOCK_GAP_SHARE:
+        waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
+        allowed_share = min(allowed_share + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
+    allowed_gap_s = allowed_share * window_s + SHELLS_S
+    if window_s < SHORT_WINDOW_S:
+        allowed_gap_s = max(allowed_gap_s, limits["min_clock_gap_s"])
+    fits = 0 <= gap_s <= allowed_gap_s
     return not fits
 
 
@@ -147,7 +148,7 @@ def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     """Return the flags of a run that should have begun with empty caches.
 
     - `residency-unknown`: the kernel did not report which share of the input was in memory.
-    - `cache-not-cold`: before the run, too much of the input was in memory, or of the output of an update.
+    - `cache-not-cold`: before the run, too much of the input or of an existing output was in memory.
     - The flags of _judge_cold_reads(): the bytes that were read from devices are not those of a cold run.
     """
     flags: list[Flag] = []
@@ -159,8 +160,10 @@ def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     if before is None or after is None or is_report_wrong:
         flags.append(Flag.RESIDENCY_UNKNOWN)
     else:
-        # An update also reads the working copy that it writes.
-        resident_share = max(before, evidence.get("written_resident_before") or 0.0)
+        # An update changes a working copy, its output, and also reads it. Most outputs do not exist before
+        # the run, so their share is None.
+        output_share = evidence.get("written_resident_before") or 0.0
+        resident_share = max(before, output_share)
         if resident_share > limits["max_resident_share_cold"]:
             flags.append(Flag.CACHE_NOT_COLD)
     # If the reads are unknown, judge() has already added IO_UNKNOWN.
@@ -172,7 +175,8 @@ def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
 def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -> list[Flag]:
     """Return the flags of a cold run by the bytes that its client and server read from devices.
 
-    Say the discarded cold run read 100 MiB of an input of 200 MiB. Then 0 bytes give `no-disk-reads`, 30 MiB
+    The first cold run of a command is not timed but discarded, and later ones should read about as much. Say
+    the discarded run read 100 MiB of an input of 200 MiB. Then 0 bytes give `no-disk-reads`, 30 MiB
     `too-few-disk-reads` (below `min_read_share_cold`, 0.5), and 80 MiB `fewer-disk-reads` (below
     `expected_read_share_cold`, 0.9). `foreign-reads` means that another program read the input.
     """
@@ -255,6 +259,7 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
         flags.append(Flag.RESIDENCY_UNKNOWN)
 
     read_bytes = _sum_disk_reads(evidence)
+    # If the reads are unknown, judge() has already added IO_UNKNOWN.
     if read_bytes is not None:
         # A client that writes files to a disk has to read tables of its file system there, even if its input
         # is in memory. The kernel counts these reads together with reads of the input, so some are forgiven.
@@ -274,9 +279,10 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
 def _sum_disk_reads(evidence: Evidence) -> int | None:
     """Return the bytes that a hot run read from disks; None if a count of client or server is unknown.
 
-    With a local output, that is the sum of what client and server read. With an output on a network file
-    system, bytes from the memory of the file server do not count, unless they are of the input. The disks of
-    an NFS server on this machine count, too. Those of another machine are unknown, and count as 0.
+    With a local output, that is the sum of what client and server read (_sum_reads). If the output is on a
+    network file system, that sum also has the bytes that the client read over the network. They are taken
+    off, unless they are of the input. The bytes that the file server itself read from its disks are added; 0
+    if it is another machine, where they are unknown.
     """
     all_bytes = _sum_reads(evidence)
     # `network_filesystem` is the kind of the output's file system, such as nfs4; missing for a local one.
@@ -293,13 +299,14 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
     client_bytes = evidence.get("client_read_bytes") or 0
     network_bytes = evidence.get("network_read_bytes")
     if network_bytes is not None:
-        local_bytes = max(0, client_bytes - network_bytes)
+        client_disk_bytes = max(0, client_bytes - network_bytes)
     else:
         # CIFS has no counter. The client read no more from local disks than they delivered to all programs.
-        local_bytes = min(client_bytes, evidence.get("device_read_bytes") or 0)
+        client_disk_bytes = min(client_bytes, evidence.get("device_read_bytes") or 0)
+    # The server of the repository, such as svnserve, runs on this machine.
     server_bytes = evidence.get("server_read_bytes") or 0
-    storage_bytes = evidence.get("network_storage_read_bytes") or 0
-    return local_bytes + server_bytes + storage_bytes
+    file_server_bytes = evidence.get("network_storage_read_bytes") or 0
+    return client_disk_bytes + server_bytes + file_server_bytes
 
 
 def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> Flag | None:
@@ -330,9 +337,9 @@ def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
     """Return True if a server with hot caches read nearly as much as in its first run.
 
     "Nearly" is the share `max_read_share_hot_server`: with 0.9, 95 MiB again after 100 MiB is True. `rchar`
-    are bytes by system calls, also from the page cache. Return False if a count is unknown, and for a
-    commit, whose new content is in no cache.
+    are bytes by system calls, also from the page cache. Return False if a count is unknown.
     """
+    # Only a commit makes its input grow, by content that is in no cache of the server.
     if evidence.get("input_grew_bytes"):
         return False
     first_bytes = evidence.get("server_first_rchar")

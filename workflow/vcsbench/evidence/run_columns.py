@@ -114,6 +114,7 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
     4,096. A sum is None if the count of the client or of the server is unknown. A command without a server
     has the counts of its client alone.
     """
+    # The calls of the machine's NFS client. The kernel counts them for all processes together.
     columns: RunColumns = {RPCS: evidence.get(RPCS)}
     sides = ["client"]
     if evidence.get("server_kind"):
@@ -139,7 +140,8 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
 
     `timed` is hyperfine's report on the run, `run` is vcsbench's. Several clients are started by a launcher,
     whose report is `launched`. `carried_s` is the time from the release of all clients to the end of the last
-    one, or the elapsed time of one client, which has no launcher. A column that does not apply is None.
+    one, or the elapsed time of one client, which has no launcher. `went_apart_s` is the time between the
+    first and the last start of a client after the release. A column that does not apply is None.
     """
     columns: RunColumns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
@@ -165,13 +167,13 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
         # The launcher releases all clients together. Both times of a client are in seconds after that.
         starts_s.append(client["went_s"])
         durations_s.append(client["ended_s"] - client["went_s"])
-    carried_s = launched["all_s"]
-    columns["carried_s"] = carried_s
+    last_end_s = launched["all_s"]
+    columns["carried_s"] = last_end_s
     columns["clients_cpu_s"] = sum(cpu_s)
     columns["slowest_client_s"] = max(durations_s)
     columns["fastest_client_s"] = min(durations_s)
     # The launcher took the rest of the elapsed time to start the clients.
-    columns["launching_s"] = round(timed.elapsed_s - carried_s, 6)
+    columns["launching_s"] = round(timed.elapsed_s - last_end_s, 6)
     columns["went_apart_s"] = round(max(starts_s) - min(starts_s), 6)
     return columns
 
@@ -196,7 +198,8 @@ def traffic_columns(run: RunRecord) -> RunColumns:
         "senders": traffic["readers"] + traffic["committers"],
         "throughput_per_s": ended_in_time / duration_s,
     }
-    # Readers have three percentiles, committers one.
+    # Readers have three percentiles, committers one. A request that never started counts with its wait until
+    # the end of the traffic (`duration_s`).
     reads_ms = _latencies_ms(reads, duration_s)
     for share in (50, 95, 99):
         columns[f"latency_p{share}_ms"] = percentile(reads_ms, share)
@@ -285,19 +288,19 @@ def read_traces(
 ) -> dict[str, CellTrace]:
     """Return the trace (measure.syscalls.trace_cell) that counts for each cell, by the path of the cell.
 
-    A trace has the numbers of system calls of a cell. Cells that make the same calls share one trace, of the
-    traced cell. `traced` has, for each cell, the path of its traced cell, and the digest that the trace must
-    have. A cell without this trace is left out.
+    A trace, from one of the files `paths`, has the numbers of system calls of a cell. Cells that make the
+    same calls share the trace of one of them. `traced` has, for each cell, the path of this traced cell, such
+    as "log/ruby/f7", and the digest that the trace must have. A cell without this trace is left out.
     """
-    trace_by_path: dict[str, CellTrace] = {}
+    trace_by_cell: dict[str, CellTrace] = {}
     for path in paths:
         trace = cast("CellTrace", read_json(path))
         # It is {} if the file is missing or damaged.
         if trace:
-            trace_by_path[trace["cell"]] = trace
+            trace_by_cell[trace["cell"]] = trace
     traces = {}
-    for cell, (traced_path, digest) in traced.items():
-        used_trace = trace_by_path.get(traced_path)
+    for cell, (traced_cell, digest) in traced.items():
+        used_trace = trace_by_cell.get(traced_cell)
         # An older trace of another command line has another digest (trace_digest), and does not count.
         if used_trace and used_trace.get("digest") == digest:
             traces[cell] = used_trace
@@ -372,9 +375,11 @@ def build_flags(context: Context) -> list[str]:
     """Return the flags of a client or server with Subversion libraries from outside of its build.
 
     A client of the build in /opt/svn-1.14 that loaded /usr/lib/libsvn_client-1.so gets `other-libraries`. If
-    its libraries are unknown, it gets `libraries-unknown`. `places` are the folders of the build.
+    its libraries are unknown, it gets `libraries-unknown`.
     """
     raised_flags: list[str] = []
+    # A side is the client or the server. `places` are the folders of its build, such as ["/opt/svn-1.14"].
+    # `libraries` are the paths of Subversion's libraries that it has loaded.
     for side in _build_sides(context).values():
         # Programs on the PATH have no folders of a build, so their libraries may be anywhere.
         if not side["places"]:

@@ -82,15 +82,17 @@ def join_works(works: Iterable[str]) -> str:
 def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     """Return why cells of a command cannot be compared; None if all did the same work.
 
-    `sides` has the works of each cell by its value of the compared axis: {"f6": '{"revisions":6000}', "f7":
-    ...}. The works of a cell are a line for each different work of its rounds, "" for an unknown one
-    (join_works). Example of a reason: "log: 6,000 revisions (f6) against 5,000 (f7)".
+    The work of a round is what the command did, as JSON text. `sides` has it by the cell's value on the
+    compared axis: {"f6": '{"revisions":6000}', "f7": ...}. If the rounds of a cell did different work, the
+    text has a line for each, "" for an unknown one (join_works). Example of a reason: "log: 6,000 revisions
+    (f6) against 5,000 (f7)".
     """
     prefix = f"{command}: " if command else ""
+    # By cell: the different works of its rounds.
     known_works: dict[str, list[str]] = {}
     cells_of_unknown_work: list[str] = []
-    for cell, lines in sides.items():
-        all_works = lines.split("\n")
+    for cell, text in sides.items():
+        all_works = text.split("\n")
         # An unknown work is an empty line.
         works = [work for work in all_works if work]
         if works:
@@ -195,13 +197,15 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run printed another number of bytes than the run whose output was checked.
 
     A difference up to WRITTEN_TOLERANCE_BYTES is allowed. Over ssh, it may also be up to SSH_TOLERANCE_SHARE
-    of the checked bytes. Return False if nothing can be compared: one of the two counts is unknown, the
-    traffic has commits or no ended request, or the output is not checked (svnbench prints nothing when it is
-    timed).
+    of the checked bytes. Return False if nothing can be compared (see below).
     """
+    # The output of other commands is not checked: svnbench, for example, prints nothing when it is timed.
+    if context["work_kind"] not in PRINTING:
+        return False
     timed_bytes = run["evidence"].get("client_wchar")
     checked_bytes = context["captured_io"].get("wchar")
-    if context["work_kind"] not in PRINTING or checked_bytes is None or timed_bytes is None:
+    # The kernel did not count one of the two, or no run was checked.
+    if timed_bytes is None or checked_bytes is None:
         return False
     requests = 1
     # Traffic is many requests in one run. Each request of a reader has its end in `ended_s`.
@@ -213,7 +217,7 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     tolerance: float = WRITTEN_TOLERANCE_BYTES
     if run["evidence"].get("server_kind") in SSH_SERVERS:
         tolerance = max(tolerance, SSH_TOLERANCE_SHARE * checked_bytes)
-    # Of traffic, only the mean of all requests is known.
+    # The checked run is one request. Of the requests of traffic, only the mean is known, in whole bytes.
     printed_bytes = timed_bytes // requests
     return abs(printed_bytes - checked_bytes) > tolerance
 
@@ -253,6 +257,8 @@ def _needed_sent_bytes(run: RunRecord, context: Context) -> float:
         # The work is that of one request. Traffic has many of them.
         if "traffic" in run:
             received_bytes *= len(run["traffic"]["read"]["ended_s"])
+        # A server compresses files by at most 1:1,000. The output of a command that prints (PRINTING), such
+        # as log, is compressed less.
         share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
         lower_bounds.append(share * received_bytes)
     return max(lower_bounds)

@@ -72,8 +72,9 @@ def break_down_time(
     for name, rows in cell_rounds.groupby("block", sort=False):
         rounds = rows["round"].nunique()
         seconds = float(rows["cell_round_s"].sum())
-        # A row is a cell-round, so a round has `len(rows) / rounds` cells.
-        round_s = seconds / rounds + usual_wait_s * len(rows) / rounds
+        # A row is a cell-round, with one wait after it. A round has an equal share of all seconds and waits.
+        waiting_s = usual_wait_s * len(rows)
+        round_s = seconds / rounds + waiting_s / rounds
         blocks[str(name)] = BlockTime(rounds, seconds, round_s)
     return TimeBreakdown(
         preparation_s=preparation_s,

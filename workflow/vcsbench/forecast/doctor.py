@@ -144,12 +144,13 @@ def _check_cache_clearing(plan: Plan) -> Check:
     # The default storage of cells.
     folder = plan.config.settings.storages[plan.config.settings.storage]
     if mount_of(folder).filesystem in IN_MEMORY:
+        # Files in memory are never cold, whatever the setting is.
         text = filesystems.why_never_cold(machine, folder, setting)
         return Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
     # `drop-caches` (as root), `evict` (with vmtouch), or "" if neither is possible.
     method = machine.clearing(setting)
     if method == "drop-caches":
-        # Emptied caches slow the other programs of a server, so a server should use another way.
+        # Emptied caches slow the other programs of a server. EVICT names the setting for another way.
         return Check(
             CheckResult.AVAILABLE,
             "cold caches, by emptying the kernel's",
@@ -170,7 +171,8 @@ def _check_storages(plan: Plan) -> Iterator[Check]:
 
     A folder that vcsbench cannot use has no check here: the required trials name it with its remedy.
     """
-    # Storages with the same folder have one "shelf": the name of the first of them. Only this one is checked.
+    # A draft is the recipe of a cell without digests. In it, storages with the same folder have one "shelf":
+    # the name of the first of them. Only this one is checked.
     used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     # If all cells are skipped, the default storage is checked all the same.
     used.add(plan.config.settings.storage)
@@ -247,6 +249,7 @@ def _check_limits() -> Iterator[Check]:
         limit = words.size(memory.limit)
         available = words.size(memory.available or 0)
         text = f"a control group limits memory to {limit}; {available} of it are available"
+        # MIN_MEMORY is 1 GiB.
         if memory.limit < MIN_MEMORY:
             yield Check(CheckResult.WARNING, text, "raise the limit to 1 GiB or more")
         else:

@@ -63,7 +63,7 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     """
     revisions: dict[str, int] = {}
     for repo in repositories.all_repositories():
-        # The repository of fixed cost has no revisions, and takes no time.
+        # The empty repository, on which fixed cost (start-up) is measured, is made in no time.
         if repo != EMPTY:
             revisions[repo] = plan.env.revisions(repo)
     # A repository counts once for each format that it is loaded in.
@@ -76,7 +76,7 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     traces = sum(len(plan.missing_traces(study)) for study in plan.grids)
     studies = plan.config.studies.values()
     tables = sum(len(study.tables) for study in studies)
-    measuring_s, has_typical_rate = _forecast_measuring(plan)
+    measuring_s, has_unknown_cells = _forecast_measuring(plan)
     stages = {
         "loading": revisions_to_load * LOAD_S,
         "copying": revisions_to_copy * COPY_S,
@@ -84,20 +84,21 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
         "measuring": measuring_s,
         "report": len(studies) * REPORT_S + tables * TABLE_S,
     }
-    # LOAD_S is a typical rate, too. The typical rates of short stages do not make a forecast rough.
-    return Forecast(stages, is_rough=revisions_to_load > 0 or has_typical_rate)
+    # The constants above are typical rates, which were not measured here. Only loading and measuring take
+    # long, so only their typical rates make a forecast rough.
+    return Forecast(stages, is_rough=revisions_to_load > 0 or has_unknown_cells)
 
 
 def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
-    """Return the seconds of all unmeasured cell-rounds, and True if CELL_ROUND_S was needed for some of them.
+    """Return the seconds of all unmeasured cell-rounds, and True if nothing is known about some of them.
 
     A cell takes as long as its own earlier rounds, otherwise as the measured cells of its block, otherwise as
-    the measured cells of its study. Without any, it takes CELL_ROUND_S, and the seconds of its traffic. A
-    cell of fixed cost always takes FIXED_COST_S.
+    the measured cells of its study. If none of these was measured, it takes CELL_ROUND_S, and the seconds of
+    its traffic. A cell of fixed cost always takes FIXED_COST_S.
     """
     measured_s = measured_durations(plan)
     total_s = 0.0
-    has_typical_rate = False
+    has_unknown_cells = False
     for (study, path), number in unmeasured_rounds(plan).items():
         if number == 0:
             continue
@@ -114,8 +115,8 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
             # The configuration has the duration of traffic.
             traffic_s = plan.draft(cell).get("traffic", {}).get("seconds", 0.0)
             total_s += number * (CELL_ROUND_S + traffic_s)
-            has_typical_rate = True
-    return total_s, has_typical_rate
+            has_unknown_cells = True
+    return total_s, has_unknown_cells
 
 
 def measured_durations(plan: Plan) -> dict[CellGroup, float]:
@@ -128,7 +129,8 @@ def measured_durations(plan: Plan) -> dict[CellGroup, float]:
     durations: dict[CellGroup, list[float]] = defaultdict(list)
     this_host = host()["id"]
     for cell in plan.cells:
-        # A draft is a recipe of a cell without digests. The identity is that of the repository's source.
+        # A draft is the recipe of a cell without digests of code and files. The identity is a digest that
+        # changes with the history of the repository; None for a cell without a repository.
         identity = plan.draft(cell).get("repository", {}).get("identity")
         for cell_round in plan.cell_rounds_of(cell):
             result = cell_round.below(plan.root)

@@ -93,7 +93,8 @@ def _describe_cells(plan: Plan) -> Iterator[str]:
             yield f"    {fact}"
         for reason, skipped in skip_reasons(grid):
             yield f"    skipped, {skipped}: {reason}"
-    # A cell-round is one round of one cell, and has one export.
+    # A cell-round is one round of one cell. It has one export, the file of its times. So the planned exports
+    # are as many as the cell-rounds.
     total = sum(len(plan.exports_of(cell)) for cell in plan.cells)
     missing = sum(unmeasured_rounds(plan).values())
     text = f"  {words.count_of(missing, 'cell-round')} to measure"
@@ -158,8 +159,8 @@ def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
         measured_here = frame[frame["host"] == host_label(host())]
         if measured_here.empty:
             continue
-        # `scatter` is the standard deviation of the logarithms of times. It is NaN if no block of cells, such
-        # as those of one command, has two cells in two rounds.
+        # `scatter` is the standard deviation of the logarithms of times. It is estimated from cells of the
+        # same block, such as those of one command. It is NaN if no block has two cells with two rounds.
         scatter = run_scatter(measured_here, definition.block)
         if not math.isnan(scatter):
             # Such as 1.8 for 0.018.

@@ -76,7 +76,8 @@ def _describe_clearing(plan: Plan) -> str:
     frequencies = []
     if planned:
         frequencies.append(f"about {words.count_of(planned, 'time')}")
-    # With a time limit, decisions add rounds.
+    # A run with a time limit decides again and again whether further rounds follow. `batches` has the rounds
+    # that are decided so far, and is empty without a time limit.
     if plan.batches and per_round:
         rounds = "each further round" if planned else "each round"
         frequencies.append(f"up to {words.count_of(per_round, 'time')} in {rounds}")
@@ -129,7 +130,8 @@ def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
         # The repository of each missing copy. Several copies of one repository count each.
         copied = [variant.repo for variant, _ in repositories.missing(storage)]
         needed_bytes = sum(loaded_bytes(plan, repo) for repo in copied)
-        # Loaded repositories stay on the first storage, so that another packing needs no load.
+        # A repository is loaded in `scratch`, and then moved to the first storage. It stays there, so that
+        # another packing needs no load. So its bytes count in both folders.
         if storage == repositories.storages[0]:
             needed_bytes += bytes_to_load
         place = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
@@ -181,6 +183,7 @@ def _memory_use(plan: Plan) -> Iterator[str]:
         # The option of svnserve stands for both servers, svnserve and httpd: a configuration usually sets
         # the same size for both. A server with the default size is not listed.
         options = server_settings(plan.root, Path(folder).name)["svnserve"]
+        # A size for each option that sets one: mostly one size, or none.
         for size in cache_bytes("svnserve", options):
             caches.append(f"{words.size(size)} ({folder})")
     if caches:
@@ -233,6 +236,7 @@ def _privacy(plan: Plan) -> Iterator[str]:
         # A network namespace of the cell, made by root (OWN) or by another user (USER).
         servers = "its servers answer only in a network of the session"
     else:
+        # Network.NONE: these cells have no server, or one in a guest (a virtual machine).
         servers = "no server of vcsbench has it"
     verb = "is" if len(names) == 1 else "are"
     yield (

@@ -87,10 +87,10 @@ def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
 
 
 def try_programs(plan: Plan) -> Iterator[Lack]:
-    """Yield the programs that fail, or that lack an option which vcsbench needs: setpriv and hyperfine.
+    """Yield a lack for each program that fails: setpriv, hyperfine, or an installed program of Subversion.
 
-    An installed program of Subversion must run. A missing one is no lack here: the cells that need it are
-    skipped, with this reason.
+    setpriv and hyperfine are tried with the options that vcsbench needs. A missing program of Subversion is
+    no lack here: the cells that need it are skipped, with this reason.
     """
     yield from _try_check(processes.check_setpriv)
     # Snakemake deploys the other programs into environments that do not exist yet.
@@ -133,6 +133,8 @@ def try_server(plan: Plan) -> Iterator[Lack]:
         text = f"root's servers run as {user}, and there is no such user"
         yield Lack(text, f"run `useradd {user}`")
         return
+    # If the folder itself cannot be made, try_temporary_folder() has already yielded that lack. So an error
+    # here is one of grant(), which changes the group.
     except OSError as error:
         text = f"root may not give a file to the servers' group: {error.strerror}"
         yield Lack(text, "run as an ordinary user; in a container, allow it: --cap-add CHOWN")
@@ -143,6 +145,7 @@ def try_server(plan: Plan) -> Iterator[Lack]:
 def _try_server_process() -> Iterator[Lack]:
     """Start `cat` as a server is started, list its open files, and end it by a signal. Yield what fails."""
     pipe = processes.PIPE
+    # If this process is root's, `unprivileged` starts cat as the user of root's servers (by setpriv).
     with processes.background(
         ["cat"], signal="TERM", unprivileged=True, stdin=pipe, stdout=pipe, stderr=pipe
     ) as process:
@@ -198,6 +201,7 @@ def try_folders(plan: Plan) -> Iterator[Lack]:
             key = ".".join(keys)
             yield Lack(f"{plan.config.source_of(keys)}: `{key}`: {folder}: {reason}", remedy)
         elif is_storage and has_server:
+            # check_reachable() raises UserError if the servers' user cannot enter, and this becomes a lack.
             yield from _try_check(WorkDir(folder, plan.root).check_reachable)
 
 
@@ -209,7 +213,7 @@ def _used_storages(plan: Plan) -> set[str]:
 def try_file_times(plan: Plan) -> Iterator[Lack]:
     """Yield a lack if an input of a rule is dated in the future.
 
-    Otherwise Snakemake would refuse the outputs, which are older, after everything was measured.
+    Snakemake refuses outputs that are older than their inputs, but only after everything was measured.
     """
     now_s = time.time()
     for path in _input_files(plan.root):
@@ -238,6 +242,7 @@ def _input_files(root: Path) -> Iterator[str]:
             # os.walk() does not enter subfolders that are taken out of its list.
             if folder in (str(root / LOGS), str(root / ENVIRONMENTS)):
                 subfolders.clear()
+            # The files next to the environments are their records, which are inputs. No log is one.
             if folder == str(root / LOGS):
                 continue
             for file in files:
@@ -279,7 +284,11 @@ def try_pressure(plan: Plan) -> Iterator[Lack]:
 
 
 def try_residency_and_layout(plan: Plan) -> Iterator[Lack]:
-    """Write a file to each used storage, and yield a lack if its cached pages or its layout are unknown."""
+    """Write a file to each used storage, and yield a lack if its cached pages or its layout are unknown.
+
+    The cached pages show whether a run began cold. The layout is the place of files on the device, by the
+    request FIEMAP. It shows whether the copies of repositories lie interleaved, so that none is faster.
+    """
     for name in sorted(_used_storages(plan)):
         folder = resolve(plan.config.settings.storages[name], plan.root)
         reason, _ = filesystems.why_unusable(folder)

@@ -97,8 +97,9 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
     if not total.size:
         return None
     return Residency(
+        # Of each file, `cached_bytes` is at most its size. The last page of a file may have more bytes.
         share=total.cached_bytes / total.size,
-        # Each file of the sample stands for `step` files.
+        # The bytes of whole pages. Each file of the sample stands for `step` files.
         pages_bytes=total.pages_bytes * step,
         coverage=f"{len(sample)} of {len(files)} files",
     )
@@ -135,8 +136,8 @@ def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
             uses += _query_cached(os.fsencode(path))
     except OSError:
         return None
-    # `total.size` has only the opened files.
     total = _sum_uses(uses)
+    # The result is about all files, also those that were not opened. `total.size` has only the opened ones.
     return Residency(
         share=total.cached_bytes / size, pages_bytes=total.pages_bytes, coverage="all files"
     )
@@ -165,9 +166,10 @@ def _list_files(folder: str) -> Iterator[str]:
 
 
 def _query_cached(path: bytes) -> Iterator[FileUse]:
-    """Yield the use of the file `path`, or of each file below it. Skip paths whose names are not cached.
+    """Yield the use of the file `path`, or of each file below it.
 
-    Raise OSError if a path cannot be opened or queried for another reason.
+    Skip paths whose names are not in the kernel's cache: to open one would load its inode. Raise OSError if a
+    path cannot be opened or queried for another reason.
     """
     descriptor = _open_cached(path)
     if descriptor is None:
@@ -177,11 +179,13 @@ def _query_cached(path: bytes) -> Iterator[FileUse]:
         yield _query_and_close(descriptor)
         return
     try:
+        # A folder is listed by its path: by its descriptor, `entry.path` would be a name without the folder.
         with os.scandir(path) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     yield from _query_cached(entry.path)
                 elif entry.is_file(follow_symlinks=False):
+                    # Relative to the open folder, the kernel looks up one name, and not a whole path.
                     file_descriptor = _open_cached(entry.name, descriptor)
                     if file_descriptor is not None:
                         yield _query_and_close(file_descriptor)

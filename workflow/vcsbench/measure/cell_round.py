@@ -6,6 +6,7 @@ import datetime
 import errno
 import json
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -50,8 +51,8 @@ class RoundMeasurement:
         self.recipe = recipe
         self.number = number
         self.folder = folder
-        # The cache state: its steps before runs (setup, first, prepare), its number of warm-up runs, and the
-        # promises that the evidence of each run is compared with.
+        # The cache state: its steps before runs (setup, first, prepare), its number of warm-up runs, and its
+        # promises about the caches of a timed run, such as {"os": "hot", "server": "kept"}.
         self.state = recipe["state"]
         self.cell = PreparedCell(recipe, number, folder, root)
         # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
@@ -84,20 +85,23 @@ class RoundMeasurement:
             # server then ends before its group is closed, and the kernel removes only an empty group.
             stack.callback(self.group.close)
         self.cell.open(stack)
+        # Before and after each timed run, a hook of hyperfine calls _answer_hook().
         self.hyperfine = Hyperfine(self.folder, self._answer_hook)
-        # A DiscardedRun without a subject stores nothing, and its read() returns None.
+        # The first cold run of a command fills caches below this system, so it is slower, and is discarded.
+        # Later cold runs have to read about as many bytes. A DiscardedRun without a subject stores nothing.
         discarded_subject = self.cell.input if self.discards else None
         self.discarded_run = DiscardedRun(self.recipe, discarded_subject, self.cell.root)
-        # An earlier round, perhaps of another access, may have discarded the first run of this command.
+        # An earlier cell-round of this command may have stored these bytes within the last hour. This round
+        # then discards no run. Otherwise, they are None.
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:
         """Time the runs of the round, and set `runs`.
 
-        `lock` is the open lock of the machine. hyperfine inherits it, so that no other cell starts before
-        hyperfine has ended. Raise ProgramError (a UserError) if a run fails, with the error of the command
-        and the end of the server's log. Other errors are of a hook, of the time limit, or of reading what a
-        run wrote.
+        `lock` is the descriptor of the machine's lock. hyperfine inherits it, so that no other cell starts
+        before hyperfine has ended. Raise ProgramError (a UserError) if a run fails, with the error of the
+        command and the end of the server's log. Other errors are of a hook, of the time limit, or of reading
+        what a run wrote.
         """
         self.runs = []
         self.collector = self._make_collector()
@@ -116,8 +120,11 @@ class RoundMeasurement:
         self._check_exit_codes()
         if self.read_error:
             raise self.read_error
+        # The records also need the peak memory and the output of the command, which no timed run has.
+        # `captured`, an untimed run that a hook has done, has both.
         self._add_captured_run()
-        # The timed cold runs have just read the subject, so the discarded run does not expire for an hour.
+        # The bytes of a discarded run are valid for an hour after the last cold run. That was just now.
+        # Nothing is stored for a cell that discards no run, and renew() then does nothing.
         self.discarded_run.renew()
 
     def _make_collector(self) -> EvidenceCollector:
@@ -146,19 +153,21 @@ class RoundMeasurement:
     def describe(self) -> Context:
         """Return the context of the runs as JSON data: everything that may explain their times.
 
-        Raise UserError if a run wrote another tree than it should (_check_counterpart), or if the client does
-        not lock the database of a working copy as the recipe has it.
+        Some facts are checked here: raise UserError if a run wrote another tree than the one that it read, or
+        if the client does not lock the database of a working copy as the recipe has it (count_locks).
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
+        # The counts of the untimed run whose output was read. They stand for all timed runs.
         if self.captured:
             context["captured_io"] = {**self.captured.io, **self.captured.server_io}
             if self.captured.git_trace:
                 context["git_trace"] = self.captured.git_trace._asdict()
         context["round"] = self.number
         context["started_at"] = self.started_at.strftime(TIME_FORMAT)
+        # If a hot run read from the device, the runs were set aside, and measure() was called again.
         context["set_aside"] = self.set_aside
-        # The seconds of the last attempt: of all runs with their hooks, and of the hooks alone.
+        # The seconds of the last call of measure(): of all runs with their hooks, and of the hooks alone.
         context["took"] = {
             "hyperfine_s": round(self.hyperfine.seconds, 6),
             "hooks_s": round(self.hyperfine.hooks_s, 6),
@@ -178,19 +187,21 @@ class RoundMeasurement:
         """
         if hook is Hook.SETUP:
             self._set_up()
-            # Each run is followed by the start of a hook's shell, which is counted with the run. Between this
-            # hook and the first prepare hook, there is only such a start. begin_hook() counts its
-            # instructions, and the collector subtracts this number from the count of each run.
+            # Each run is followed by the start of a hook's shell, whose instructions are counted with the
+            # run. Between this hook and the first prepare hook, hyperfine does nothing but such a start. The
+            # collector counts it alone, and later subtracts this count from the count of each run.
             self.collector.begin_hook(self.hyperfine.pid)
         elif hook is Hook.PREPARE:
-            # Before the first prepare hook, there was no run: _end_run() then only ends that count.
+            # Before the first prepare hook, there was no run: _end_run() then ends the count of begin_hook(),
+            # and adds no record.
             self._end_run(is_last=False)
             self._prepare_run(is_timed=True, is_first=not self.runs)
         elif hook is Hook.CLEANUP:
             self._end_run(is_last=True)
+            # `captured` is the untimed run whose output is read, mostly a warm-up run.
             if self.work_kind.read and not self.captured:
-                # The output of the command has to be read, and no warm-up run did so. So the command runs
-                # once more, after all timed runs: its output does not depend on caches.
+                # There was no warm-up run, so the command runs once more. Its output does not depend on
+                # caches. `is_representative` makes this run `captured`.
                 self.cell.reset_output()
                 self.collector.begin(self.hyperfine.pid, is_timed=False)
                 self._warm_up(is_representative=True)
@@ -202,7 +213,9 @@ class RoundMeasurement:
         """
         for step in self.state["setup"]:
             self.cell.run_step(step)
-        # The discarded run is the first warm-up run, so there must be one, unless a run was discarded lately.
+        # With `discards`, the first cold run of a command is not timed: it fills caches below this system,
+        # which cannot be cleared. `discarded_bytes` are the bytes that it read; None if there was no such run
+        # within the last hour. The first warm-up run is then the discarded one, so there must be one.
         must_discard = self.discards and self.discarded_bytes is None
         warm_ups = max(1, self.state["warmup"]) if must_discard else self.state["warmup"]
         for number in range(warm_ups):
@@ -237,8 +250,8 @@ class RoundMeasurement:
         for step in steps:
             self.cell.run_step(step)
             if step == "clear-caches" and is_timed:
-                # The evidence has the share of the files that is still in memory. To query it may load inodes
-                # of the files, which have to be cleared from memory again.
+                # The evidence gets the share of the files that is still in memory. The query returns True if
+                # it has loaded inodes of the files, which have to be cleared from memory again.
                 must_clear_again = self.collector.query_cleared()
                 if must_clear_again:
                     self.cell.run_step(step)
@@ -271,9 +284,10 @@ class RoundMeasurement:
         except UserError as error:
             # The same class of error, with more details, such as the end of the server's log.
             raise type(error)(f"{error}{self._details()}") from None
+        # The untimed run was a child of this process, while hyperfine waited. end() counts both processes.
         self.collector.end(self.hyperfine.pid)
         if is_representative:
-            # end() has just appended the counts of this run to `warming`.
+            # The counts of all untimed runs. end() has just appended those of this run.
             reads = self.collector.warming[-1]
             server_io = {
                 "server_rchar": reads.get("server_rchar"),
@@ -284,20 +298,20 @@ class RoundMeasurement:
     def _run_untimed(self, is_representative: bool) -> Captured:
         """Run the command once, and return the run.
 
-        In a cell with traffic, each client sends one request, one after another, and the run of the first
-        reader is returned. Raise UserError if a run fails, or if two readers got different answers. Answers
-        are compared only if they are read: with `is_representative`, and for a command whose work is its
-        output.
+        A representative run stands for all timed runs, so its output is read. Otherwise, `work` of the run
+        is {}. In a cell with traffic, each client sends one request, one after another, and the run of the
+        first reader is returned. Raise UserError if a run fails, or if two readers got different answers.
         """
         # Only a cell with traffic has `requests`.
         if not self.cell.requests:
             return self._capture(self.cell.timed, is_representative)
-        # The requests of readers come first, those of committers follow. A cell without readers has one
-        # request of a reader all the same (PreparedCell.fill_in).
+        # The requests of readers come first, those of committers follow. A cell without readers also has one
+        # request of a reader, because its answer identifies the repository.
         readers = max(1, self.cell.readers)
         first = self._capture(self.cell.requests[0], is_representative)
         for number, request in enumerate(self.cell.requests[1:readers], 2):
             run = self._capture(request, is_representative)
+            # The fingerprints of the answers; {} for answers that are not read.
             if run.work != first.work:
                 raise UserError(
                     f"reader {number} got another answer than reader 1: {run.work} and not {first.work}. "
@@ -310,8 +324,8 @@ class RoundMeasurement:
     def _capture(self, command: Invocation, is_representative: bool) -> Captured:
         """Run a command untimed, and return the run.
 
-        Of a representative run, three more things are read, if it has them: the work of the command from its
-        output, what git traced, and the peak memory of the server.
+        A representative run stands for all timed runs, so three more facts are read: the work of the command
+        from its output, the trace of git (with a server), and the peak memory of the server.
         """
         log = self.folder / "captured.log"
         if not is_representative:
@@ -319,7 +333,9 @@ class RoundMeasurement:
 
         argv = command.argv
         environment = command.environment
-        if self.work_kind.read:
+        # None if the work of the command is not in its output.
+        read_work = self.work_kind.read
+        if read_work:
             # With a quiet option, the command would print no output to read.
             argv = [word for word in argv if word not in self.work_kind.quiet_options]
         # git traces to a file. Without a server, the trace has neither a protocol nor sent objects.
@@ -332,33 +348,38 @@ class RoundMeasurement:
         read_command = command._replace(argv=argv, environment=environment)
 
         def read_output(output: IO[bytes]) -> work.Fingerprint:
-            reader: work.OutputReader = self.work_kind.read or work.discard_output
+            if not read_work:
+                return work.discard_output(output)
             # The fingerprint leaves out these URLs, which differ between cells with equal work.
-            return reader(output, self.cell.urls)
+            return read_work(output, self.cell.urls)
 
-        # It samples the memory of the server in a thread, until stop().
-        sampler = None
-        if self.cell.server and self.cell.server.pid:
-            sampler = MemorySampler(self.cell.server.pid, SHORT_INTERVAL_S)
-        try:
-            captured = capture(read_command, read_output, log)
-        finally:
-            if sampler:
-                sampler.stop()
-        if sampler:
-            captured = captured._replace(server_peak_bytes=sampler.peak_bytes)
+        captured = self._capture_with_server_peak(read_command, read_output, log)
         if trace:
             captured = self._add_trace(captured, trace)
         return captured
 
+    def _capture_with_server_peak(
+        self, command: Invocation, read_output: Callable[[IO[bytes]], work.Fingerprint], log: Path
+    ) -> Captured:
+        """Run a command untimed (capture), and return the run with the server's peak memory, if one runs."""
+        if not self.cell.server or not self.cell.server.pid:
+            return capture(command, read_output, log)
+        # It samples the memory of the server in a thread, until stop().
+        sampler = MemorySampler(self.cell.server.pid, SHORT_INTERVAL_S)
+        try:
+            captured = capture(command, read_output, log)
+        finally:
+            sampler.stop()
+        return captured._replace(server_peak_bytes=sampler.peak_bytes)
+
     def _add_trace(self, captured: Captured, trace: Path) -> Captured:
-        """Return the run `captured` with what git wrote to the file `trace`.
+        """Return the run `captured` with the facts from git's trace, which are in the file `trace`.
 
         Raise UserError if the protocol is another one than the value of the cell's axis `protocol`.
         """
         io = dict(captured.io)
-        # `wchar` are the bytes that the command wrote, for all timed runs. These write no trace, so the bytes
-        # of the trace do not count.
+        # The timed runs do the same work, but write no trace. So the bytes of the trace are subtracted from
+        # `wchar`, all bytes that this run wrote.
         if io["wchar"] is not None:
             io["wchar"] -= trace.stat().st_size
         git_trace = read_git_trace(trace)
@@ -383,6 +404,7 @@ class RoundMeasurement:
         # This replaces the time between the two readings of the counters, which includes the time that the
         # readings take, by the time between the hooks before and after the run.
         evidence["window_s"] = round(self.hyperfine.since_hook_s, 6)
+        # The discarded run was the first cold one. A timed cold run has to read about as many bytes.
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
         if self.cell.input and self.cell.writes_input:
@@ -390,6 +412,7 @@ class RoundMeasurement:
         run: RunRecord = {
             "run": len(self.runs) + 1,
             "evidence": evidence,
+            # The evidence is later compared with these, such as {"os": "cold", "server": "new"}.
             "promises": self._promises(),
             "work": {},
         }
@@ -437,7 +460,7 @@ class RoundMeasurement:
 
     def _check_exit_codes(self) -> None:
         """Raise ProgramError if a run has failed, or UserError if there are not as many runs as expected."""
-        # None is the code of a run that a signal ended.
+        # The code is None if a signal ended the run. For this code, too, signal_of() returns a text.
         codes = [run.exit_code for run in read_export(self.hyperfine.export)]
         expected = self.recipe["runs"]
         # hyperfine's export has a code for each run, and its hooks added a record for each run to `runs`.
@@ -450,9 +473,11 @@ class RoundMeasurement:
             if code == 0:
                 continue
             failure = f"{self._program} {processes.how_it_ended(code)} in timed run {number} of {len(codes)}"
+            # The export has no output, so the command runs again: the message gets the error that it prints.
             # A program that a signal ended prints no reason, so another run would show nothing.
             if not processes.signal_of(code):
-                failure += f"; run again, {self._run_again()}"
+                outcome = self._run_again()
+                failure += f"; run again, {outcome}"
             raise ProgramError(f"{failure}{self._details()}")
 
     def _add_captured_run(self) -> None:
@@ -477,11 +502,13 @@ class RoundMeasurement:
         and the URL in the expanded keywords of this tree, such as $HeadURL$.
         """
         output = self.cell.output
-        if not (output and output.counterpart and self.work_kind.inspect):
+        # The function for the fingerprint of written files; None for a command whose output is read instead.
+        inspect = self.work_kind.inspect
+        if not output or not output.counterpart or not inspect:
             return
         tree, url = output.counterpart
-        # The fingerprint of the tree. The URL in it differs from that in the output, so it is normalised.
-        expected = self.work_kind.inspect(tree, work.UrlNormaliser(url))
+        # The URL in the tree differs from that in the output, so it is normalised.
+        expected = inspect(tree, work.UrlNormaliser(url))
         for run in self.runs:
             if run["work"] != expected:
                 raise UserError(

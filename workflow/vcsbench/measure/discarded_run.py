@@ -36,7 +36,8 @@ class DiscardedRun:
     def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
         """Set `file` to the file of this command and this copy; None if nothing is stored.
 
-        Its name is a digest of the boot, the command and the folders of the subject. `root` is the checkout.
+        write() stores there the number of bytes that the discarded run read. The name of the file is a digest
+        of the boot, the command and the folders of the subject. `root` is the checkout.
         """
         self.file: Path | None = None
         folders: list[Path] = []

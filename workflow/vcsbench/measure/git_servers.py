@@ -81,7 +81,7 @@ class GitHttpd(_GitServer, Httpd):
 
     @cached_property
     def _configuration(self) -> str:
-        """The path of the generated configuration, as the server opens it. The first use writes the file."""
+        """The path of the generated configuration, such as /proc/self/fd/6. The first use writes the file."""
         # A CGI program gets the variables of the directive SetEnv, and none of httpd's own environment.
         variables = {
             **git_settings(SETTINGS),
@@ -93,6 +93,7 @@ class GitHttpd(_GitServer, Httpd):
         ]
         template = string.Template(HTTPD_TEMPLATE.read_text())
         text = template.substitute(
+            # The folder that httpd writes its own files to, such as httpd.pid.
             run=self._make_writable(),
             host=self.host,
             port=self.port,

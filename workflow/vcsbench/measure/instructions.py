@@ -50,6 +50,7 @@ class InstructionCounter:
         Return None if a counter failed, or if other users had the hardware's counter for some of the time.
         """
         total = 0
+        # Each thread of the processes has its own counter.
         while self.events:
             event = self.events.pop()
             # Numbers of 8 bytes: the count, the time since the counter was enabled, and the time of counting.

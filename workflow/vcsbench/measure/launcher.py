@@ -83,7 +83,7 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: in
     priority = os.getpriority(os.PRIO_PROCESS, 0)
     # With the highest priority, a client that still waits at the gate gets a processor before the commands of
     # clients that have passed it. So all pass at nearly the same time. An ordinary user may not set this.
-    try:  # noqa: SIM105 - contextlib takes as long to import as all the rest
+    try:  # noqa: SIM105 - an import of contextlib would be part of the measured time
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     except PermissionError:
         pass
@@ -123,8 +123,8 @@ def _write_report(
 ) -> None:
     """Write the times of all clients as JSON, in seconds. Starts and ends count from the common release.
 
-    `starts` has the start of each client (`went_s`) in nanoseconds. `began_ns` is the time before the first
-    fork, and `released_ns` that of the release. `all_s` is the end of the last client.
+    `starts` has START_BYTES for each client in order: its start (`went_s`) in nanoseconds. `began_ns` is the
+    time before the first fork, and `released_ns` that of the release. `all_s` is the end of the last client.
     Example (records.Launched), shortened: {"forking_s": 0.002, "all_s": 1.5, "clients": [{"went_s": 0.0001,
     "ended_s": 1.5, "user_s": 0.2, "system_s": 0.1}]}.
     """

@@ -109,8 +109,8 @@ class PreparedCell:
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         if self.input and self.output:
             self.output.input = self.input
-            # A function: the URL may have the port of the server, which is made below. An input without a
-            # server has no URL.
+            # The output calls this method of the cell later: the URL of the input may have the port of the
+            # server, which is made below. An input without a server has no URL.
             self.output.origin = self.origin if self.input.served else None
         # The folder that the server serves; None if no subject has one. If both have one, it is the last one,
         # that of the output: a push goes to the output, and not to the input.
@@ -187,7 +187,7 @@ class PreparedCell:
         server_class = SERVER_KINDS[kind]
         source = None
         if recipe["server_folder"]:
-            # Errors name the user's file, not the copy.
+            # The server reads the copy of its configuration (`files`). Errors name the user's file.
             source = server_file(self.root / recipe["server_folder"], server_class.file)
         return server_class(
             root=self.served,
@@ -226,6 +226,7 @@ class PreparedCell:
             raise UserError(
                 f"{PACKAGE}: the code that measures changed after this workflow run began. Run again."
             )
+        # The command needs facts that the subjects have read, and the port of the server.
         self.fill_in()
         self.versions = self._read_versions()
 
@@ -259,26 +260,27 @@ class PreparedCell:
         """Fill in the templates of the command: set `argv`, `timed`, `requests` and `idle_argv`.
 
         `argv` is the command of one client: "{svn} log {url}" becomes ["/usr/bin/svn", ..., "log",
-        "svn://127.0.0.1:40123/ruby"]. `timed` is what hyperfine runs: this client, the launcher of several
-        clients, or the program that sends the requests of traffic (its files are written here, too).
+        "svn://127.0.0.1:40123/ruby"]. `idle_argv` is this command on an empty repository. `timed` is what
+        hyperfine runs: this client, the launcher of several clients, or the program that sends the requests
+        of traffic. The files that this program reads are written here.
         """
         words = self._words()
         self.argv = fill_template(self.recipe["argv"], words)
         self.idle_argv = self._fill_in_idle_command(words)
         # The file for the standard input, "" without one.
         stdin = "".join(fill_template(self.recipe["stdin"], words))
-        # `timed` has the environment and the time limit already.
-        client_command = self.timed._replace(argv=self.argv, stdin=stdin)
+        client_command = Invocation(self.argv, stdin, self.environment, self.recipe["time_limit_s"])
         if "traffic" in self.recipe:
             commits = self._prepare_commits(words)
-            # Each request is also sent once untimed, one read even without readers: its output identifies the
-            # repository (RoundMeasurement._run_untimed).
+            # `requests` are sent once in an untimed run. In a cell without readers, this run also sends one
+            # read, because its output identifies the repository.
             self.requests = [client_command for _ in range(max(1, self.readers))]
             self.requests += [client_command._replace(argv=commit.argv) for commit in commits]
             specification = self._write_traffic_specification(commits)
             timed_argv = [*TRAFFIC, str(specification)]
         elif "clients" in self.recipe:
             count = str(self.recipe["clients"])
+            # The launcher replaces CLIENT_NUMBER by the number of each client.
             timed_argv = [*LAUNCHER, str(self.launcher_report), count, CLIENT_NUMBER, *self.argv]
         else:
             timed_argv = self.argv
@@ -313,6 +315,7 @@ class PreparedCell:
             # The command of each reader. Each committer has a command and a changed file of its own.
             "read": self.argv,
             "commits": [commit._asdict() for commit in commits],
+            # The program writes these two: the times of all requests, and the errors that requests print.
             "report": str(self.traffic_report),
             "errors": str(self.folder / "traffic-errors"),
         }
@@ -329,7 +332,7 @@ class PreparedCell:
         """
         if not self.input or "remote" in self.recipe:
             return []
-        # A function: only a command with {url} needs the port of the server.
+        # A function, which is called only if the command has the word {url}: the URL needs a port.
         empty_url = partial(self.url, self.input.idle_name)
         idle_words: Words = {**words, "url": empty_url}
         for subject in self.subjects:
@@ -338,7 +341,7 @@ class PreparedCell:
                 return []
             idle_words |= subject_words
         argv = fill_template(self.recipe["argv"], idle_words)
-        # One client is enough to load the program.
+        # If several clients run, this mark stands for the number of each. One is enough to load the program.
         return [word.replace(CLIENT_NUMBER, "1") for word in argv]
 
     def fill_template(self, template: str) -> list[str]:
@@ -347,11 +350,11 @@ class PreparedCell:
     def _words(self) -> Words:
         """Return the values of the words in templates: the value of "url" replaces {url} in a command.
 
-        A value is a text, a list of arguments, or a function that returns one of them. Example: {"format":
+        A value is a text, a list of arguments, or a function that returns one of them. fill_template() calls
+        the function only if a command has its word: {url}, for example, needs a port. Example: {"format":
         "f7", "python": ["/usr/bin/python3", "-I"], "url": <function>}.
         """
-        # The value of an axis is a word as well, such as {format}, unless a word below has the same name. A
-        # function is called only if a command has its word: {url}, for example, needs a port.
+        # The value of an axis is a word as well, such as {format}, unless a word below has the same name.
         words: Words = {axis: str(value) for axis, value in self.recipe["axes"].items()}
         words["python"] = PYTHON
         # A program of vcsbench that builds a tree. Other commands do not use this word.
@@ -364,6 +367,7 @@ class PreparedCell:
         # {svnadmin_args} and {load_args}: options in files of the server configuration, such as cache sizes.
         for program in ("svnadmin", "load"):
             words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
+        # `served` is the folder of a repository that a server may serve; None for another subject.
         if self.input and self.input.served:
             words["url"] = partial(self.url, self.input.name)
         if self.output and self.output.served:
@@ -489,7 +493,7 @@ class PreparedCell:
         `svn info` on the empty repository.
         """
         assert self.input
-        # The name of the empty repository.
+        # The server also serves an empty repository, under this name.
         url = self.url(self.input.idle_name)
         config = self._client_config
         # A server that serves nobody would also pass the checks below.
@@ -553,7 +557,10 @@ class PreparedCell:
         os.sync()
 
     def touch_client(self) -> None:
-        """Run the client on empty subjects, so that its own files are in the page cache."""
+        """Run the client on empty subjects, so that its own files are in the page cache.
+
+        `idle_argv` is the command on an empty repository, tree or working copy; [] if there is none.
+        """
         if not self.idle_argv:
             return
         # A command with `fixed_cost: false` may fail on an empty repository. It has loaded the client's files
@@ -564,9 +571,8 @@ class PreparedCell:
         except UserError as error:
             if not may_fail:
                 raise ProgramError(f"{error} (against an empty repository)") from None
-        # The output of the empty run is removed. A command that changes its input has left nothing: a commit
-        # here commits no change. To reset its input would also load names of the input into the caches, which
-        # were cleared before this step.
+        # Remove the output of this run. A commit, which changes its input, has no output on empty subjects.
+        # To reset its input would load names into the caches, which were cleared before this step.
         if not self.writes_input:
             self.reset_output()
 
@@ -609,10 +615,11 @@ STEPS = {
 
 
 def fill_template(template: str, words: Words) -> list[str]:
-    """Return the command line of a template, in which each {word} is replaced by its value.
+    """Return the command line of a template, in which each {word} is replaced by its value in `words`.
 
-    Only a word that stands alone can be several arguments: "{svn} export {url}/{tree}" is ["/usr/bin/svn",
-    ..., "export", "svn://127.0.0.1:40123/ruby/trunk"]. Raise UserError for an unknown word.
+    A value is a text, a list of arguments, or a function that returns one of them. Only a word that stands
+    alone can be a list: "{svn} export {url}/{tree}" is ["/usr/bin/svn", ..., "export",
+    "svn://127.0.0.1:40123/ruby/trunk"]. Raise UserError for an unknown word.
     """
     is_git = template.startswith("git ")
     argv: list[str] = []
@@ -625,7 +632,7 @@ def fill_template(template: str, words: Words) -> list[str]:
                 continue
         argument = WORD.sub(lambda match: str(_get_word(match[1], words)), part)
         # {tree} is "" for a whole repository, so {url}/{tree} ends in a slash, which Subversion's URLs do not
-        # have. The path `/` alone stays.
+        # have. A slash of the template itself stays, and so does the path `/` alone.
         if part.endswith("}") and len(argument) > 1:
             argument = argument.rstrip("/")
         # Subversion reads the text behind the last @ of a URL as a revision. So pegged() adds an @ to such a

@@ -73,10 +73,13 @@ def describe_round(
         "cell": recipe["cell"],
         "axes": recipe["axes"],
         "recipe_digest": recipe["digest"],
+        # The command line that was timed, and the command of the study, such as "{svn} log {url}".
         "argv": list(cell.timed.argv),
         "argv_template": recipe["argv"],
         "stdin": cell.timed.stdin,
+        # The steps of the cache state in each hook of hyperfine. No state has steps after the runs.
         "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
+        # The number of warm-up runs.
         "warmup": state["warmup"],
         "network": recipe.get("network"),
         # The shaped network between client and server, such as one with a delay of 20 ms.
@@ -92,6 +95,7 @@ def describe_round(
         "target_storage": target_storage,
         "versions": cell.versions,
         "build": _describe_build(cell, captured),
+        # The libraries that the loader adds to all programs of this machine.
         "preloaded": read(PRELOADED).split(),
         **subject_facts,
         "work_kind": recipe["work_kind"],
@@ -120,8 +124,10 @@ def _describe_server(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, obj
         "pid": pid,
         "settings": server.settings,
     }
-    if server.system_command() != server.argv:
-        facts["subversion_argv"] = server.system_command()
+    # The program that reads repositories: the server itself, or the one that sshd starts.
+    reader_argv = server.system_command()
+    if reader_argv != server.argv:
+        facts["subversion_argv"] = reader_argv
     return facts
 
 
@@ -145,7 +151,9 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
         server_side = _describe_side(
             program=server.system_command()[0],
             version=server.system_version(cell.versions),
+            # The folders with the libraries of the build.
             places=server.programs.places,
+            # The programs and libraries in the memory of the server; None if they are unknown.
             mapped=server.mapped_files(),
         )
     # `digest` covers the programs and Subversion's libraries only. Other libraries, such as the C library,
@@ -180,7 +188,8 @@ def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None)
         mapped = untimed_runs.trace_mapped_files(cell.idle_argv or cell.argv, cell.environment)
     client = _describe_side(program, cell.versions[name], cell.client.places, mapped)
     if not is_subversion:
-        # Another client may have run svn, whose libraries are then among the mapped files.
+        # Another client may have run svn. The libraries of svn are then among the mapped files, but they are
+        # none of this client.
         client["libraries"] = None
     return client
 
@@ -190,8 +199,8 @@ def _describe_side(
 ) -> BuildSide:
     """Return the facts about a client or server (records.BuildSide).
 
-    `places` are the folders of the build. `mapped` are the program files in memory, whose digests are in the
-    result. If they are unknown (None), so are `libraries` and `mapped` of the result.
+    `places` are the folders of the build. `mapped` are the program files in memory. The result has their
+    digests, and as `libraries` the paths of Subversion's libraries among them. Both are None if `mapped` is.
     """
     digests = None
     if mapped is not None:

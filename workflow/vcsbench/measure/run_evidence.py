@@ -111,7 +111,7 @@ class EvidenceCollector:
         - `server` is None for a cell without a server.
         - `clearing` is the way to clear caches, such as "drop-caches".
         - `measures_sync`: after each run, measure how long its output takes to be on the device.
-        - `networks` are the networks of client and server; None without a made line between them.
+        - `networks` are the networks of client and server; None if vcsbench makes no line between them.
         - `group` is a control group. The server is added to it, so that it counts the server's CPU time.
         - `samples_memory`: read the memory of the server again and again during a timed run. A server that
           forks has no process of the run left after it.
@@ -120,6 +120,7 @@ class EvidenceCollector:
 
         All other hooks here are those of hyperfine: the commands that it starts before and after a run.
         """
+        # As in PreparedCell, the subjects are called input and output.
         self.input = read
         self.output = written
         self.server = server
@@ -132,8 +133,10 @@ class EvidenceCollector:
         self.owns_network = owns_network
         inputs = read.folders if read else []
         outputs = written.folders if written else []
-        # True if the share of the input in memory can be queried without loading inodes.
+        # True if the kernel reports which names below the input are cached. A query of the share in memory
+        # then opens only files with cached names, and loads no inode.
         self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
+        # The network file system, such as NFS, that the runs write to; None if they write to a local one.
         self.network = find_network_output(inputs, outputs)
 
         # Facts about all runs: first what was set and measured of the line between client and server.
@@ -213,9 +216,9 @@ class EvidenceCollector:
             "memory_available_bytes": kernel.memory().available,
             "other_servers": find_other_servers(server_pids),
         }
-        # The shell of this hook is still a child of hyperfine. When it ends, the kernel adds its counts to
-        # those of hyperfine. They do not belong to the run: this reading has those of both, and the reading
-        # after the run those of hyperfine alone.
+        # The shell of this hook is a child of hyperfine. Its counts do not belong to the run, but the kernel
+        # adds them to those of hyperfine when the shell ends. So this reading has the counts of both, and the
+        # difference to hyperfine's counts after the run is without those of the shell.
         self.before = self._snapshot(process_facts.family(hyperfine_pid))
         # Until the run starts, only the lines below and the end of this hook follow.
         now = datetime.datetime.now(datetime.UTC)
@@ -235,6 +238,7 @@ class EvidenceCollector:
         # close() ends the sampler. Its peak is read below.
         sampler = self.sampler
         self.close()
+        # The counters before the run, which begin() has read; None if no run has begun since the last end().
         before = self.before
         self.before = None
         if not before:
@@ -259,7 +263,8 @@ class EvidenceCollector:
         # replaces that of the processes which still run.
         if sampler and "server_peak_memory_bytes" in counts:
             counts["server_peak_memory_bytes"] = sampler.peak_bytes
-        # The bytes that this server has read in each of its earlier runs, which filled its caches.
+        # The bytes that this server process has read in each of its earlier runs, timed or not. These runs
+        # have filled its caches. The list is [] for a new process, and if no server runs.
         earlier_reads = self._add_server_read(after.server_identity, counts.get("server_rchar"))
         if not self.is_timed:
             reads = {name: value for name, value in counts.items() if name in WARM_UP_KEYS}
@@ -270,6 +275,7 @@ class EvidenceCollector:
         evidence = {
             **self._query_residency(is_last),
             **counts,
+            # The facts about the machine that begin() has read, and those about the line to the server.
             **self.begin_evidence,
             **self.line_evidence,
         }
@@ -312,14 +318,16 @@ class EvidenceCollector:
             if subject:
                 # An output does not exist before its run: the folder around it is on the same device.
                 folders += [path if path.exists() else path.parent for path in subject.folders]
-        # The CPU time of vcsbench: of this process, and of the relay of a made line.
+        # The CPU time of vcsbench: of this process, and of the relay on a line between client and server.
         own_cpu_s = time.process_time()
+        # None for a cell without such a line.
         if self.networks:
             own_cpu_s += self.networks.cpu_s()
         return Snapshot(
             machine=counters.read_counters(*folders),
             client=client,
             own_cpu_s=own_cpu_s,
+            # `self.network` is the network file system of the output; None without one.
             network=self.network.read_counts() if self.network else None,
             server=self._read_server(),
         )
@@ -358,14 +366,17 @@ class EvidenceCollector:
         server_counts = _count_server(before, after)
         evidence |= server_counts
         evidence |= counters.measure_load(before.machine, after.machine)
-        # `server_counts` is {} without a server, and with another server than before the run.
+        # The CPU time is 0 without a server, and with another server than before the run: `server_counts` is
+        # then {}. It is None if the kernel does not report it.
         server_s = server_counts.get("server_cpu_s", 0.0)
         other_programs = _estimate_others(before, after, evidence["busy_s"], server_s)
+        # Without a control group, the CPU time of ended processes is known in whole ticks only. The error of
+        # two ticks is more than a tenth of a short time. So "unknown" (None) replaces such a time, which was
+        # exact enough to estimate the other programs.
+        has_group = _count_group_cpu(before, after) is not None
+        is_in_ticks = not has_group and _have_server_processes_ended(before, after)
         is_short = server_s is not None and server_s < COARSE_S
-        has_ticks_only = _count_group_cpu(before, after) is None
-        if is_short and has_ticks_only and _have_server_processes_ended(before, after):
-            # The error of two ticks is more than a tenth of so short a time. So "unknown" replaces the time,
-            # which was exact enough to estimate the other programs.
+        if is_in_ticks and is_short:
             evidence["server_cpu_s"] = None
         if self.server:
             evidence |= _describe_server(self.server, before, after, self.runs_hooks)
@@ -388,15 +399,19 @@ class EvidenceCollector:
     def _query_residency(self, is_last: bool) -> EvidencePart:
         """Return how much of input and output was in memory before and after a run, as shares from 0 to 1.
 
-        Example: {"resident_before": 0.0, "resident_after": 0.75, ...}. A value is None (`resident_of` is "")
-        if it was not queried, or if the kernel does not answer.
+        Example: {"resident_before": 0.0, "resident_after": 0.75, "resident_of": "all files", ...}. A share is
+        None if it was not queried, or if the kernel does not answer. `resident_of` has the number of files
+        that were queried after the run; "" if there were none.
         """
-        is_cleared = self.cleared is not None
-        # The shares before the run were queried after the caches were cleared. Otherwise, they are unknown.
-        before = self.cleared or ClearedResidency()
+        # The shares before this run, which query_cleared() has stored; None if no caches were cleared.
+        cleared = self.cleared
+        # They do not belong to the next run.
         self.cleared = None
-        # A query opens files, and that changes caches. So it comes after a run whose caches were cleared
-        # before it, and otherwise only after the last run.
+        is_cleared = cleared is not None
+        # Both shares of the empty ClearedResidency are None.
+        before = cleared or ClearedResidency()
+        # A query opens files, and that changes caches. After a run with cleared caches, this is accepted,
+        # because the query shows what the run has loaded. Otherwise, only the last run is queried.
         may_query = is_cleared or is_last
         read_after = self._query_input() if may_query else None
         evidence: EvidencePart = {
@@ -474,6 +489,7 @@ def _estimate_others(
     # The kernel counts busy time in ticks and the time of processes more exactly, so the difference may be
     # negative.
     others_s = max(0.0, busy_s - (client_s + own_s + server_s))
+    # Rounded as the `window_s` of the evidence.
     window_s = round(after.machine.clock_s - before.machine.clock_s, 6)
     available_s = (os.cpu_count() or 1) * window_s
     return {
@@ -490,7 +506,7 @@ def _describe_server(
     `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if this server
     also ran before the run. Only then the facts have its age, command line, program and peak memory. The peak
     memory is None if a process of the server was started or has ended: the kernel keeps no peak of an ended
-    one. With `runs_hooks`, the server also starts hooks of the repository, which are no such processes.
+    one. With `runs_hooks`, the server also starts hooks of the repository. They do not count here.
     """
     is_same = after.server is not None and before.server_identity == after.server_identity
     pid = after.server.identity.pid if after.server else 0

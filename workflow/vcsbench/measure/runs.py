@@ -64,10 +64,11 @@ class Hyperfine:
     """Time a command by hyperfine, and call `answer_hook(hook)` for each of hyperfine's hooks.
 
     A hook is a shell that hyperfine starts before, between or after the runs. It asks this process over named
-    pipes below `folder`, and waits for the answer. `folder` also takes the export and the log.
+    pipes, and waits for the answer.
     """
 
     def __init__(self, folder: Path, answer_hook: Callable[[Hook], None]) -> None:
+        """Make the pipes of the hooks below `folder`, a private folder, which later gets export and log."""
         self.answer_hook = answer_hook
         self.export = folder / "export.json"
         self.log = folder / "hyperfine.log"
@@ -83,8 +84,8 @@ class Hyperfine:
         # The seconds of the last run() with all hooks, and of its hooks alone.
         self.seconds = 0.0
         self.hooks_s = 0.0
-        # While a hook is answered: the time since the answer to the hook before. This is the time of the run
-        # between the two hooks, with the end of the first hook's shell and the start of the second one's.
+        # The seconds between the last two hooks: from the end of the first to the request of the second.
+        # They contain a run, the end of the first hook's shell, and the start of the second one's.
         self.since_hook_s = 0.0
         # The time of the last answer (time.monotonic()).
         self.answered_at = 0.0
@@ -96,7 +97,8 @@ class Hyperfine:
 
         Return why hyperfine failed, for example its last lines of output, or None if it did not fail.
         hyperfine and the timed command inherit the descriptor `lock`, so a lock on it is held until both have
-        ended. Hooks close it (HOOK_SCRIPT). Raise the error of a hook, or UserError if a run takes too long.
+        ended. Hooks close it (HOOK_SCRIPT): one that outlives the cell would hold the lock. Raise the error
+        of a hook, or UserError if a run takes too long.
         """
         argv = self._build_argv(command, runs)
         began = time.monotonic()

@@ -109,12 +109,13 @@ class Server:
         host: str = HOST,
         in_network: EnterNetwork = nullcontext,
     ) -> None:
-        """Prepare the server of the folder `root`, without a port or a process. `run` is a private folder.
+        """Prepare the server of the folder `root`, without a port or a process.
 
-        `files` is the folder with the server configuration. If it is a copy, messages name `source`, the
-        user's file. `options` are those of the cell, such as ["--compression", "5"]. `deployment` has
-        authentication, access rules and encryption. The server listens on `host`, in the network that
-        `in_network()` enters.
+        `files` is the folder with the server configuration, of which this kind of server reads `file`. If it
+        is a copy, messages name `source`, the user's file. `run` is a private folder, for the files that are
+        written for this server. `options` are those of the cell, such as ["--compression", "5"].
+        `deployment` has authentication, access rules and encryption. The server listens on `host`, in the
+        network that `in_network()` enters.
         """
         self.root = root
         self.files = files
@@ -224,7 +225,8 @@ class Server:
         """Start the server, and wait until it answers: set `argv`, `process` and `listeners`.
 
         Raise UserError with the last lines of its output if it does not answer. Raise UserError as well if
-        the server runs with other options than those of its command line, or below a wrapper.
+        the server runs with other options than those of its command line, or if its program is a script that
+        stays as the parent of the server.
         """
         self._spawn()
         self.listeners = self._await_listeners()
@@ -249,17 +251,20 @@ class Server:
         self.argv = self.command()
         # The first start makes the file of the output. All later starts append to it.
         if OUTPUT not in self.descriptors:
+            # _NEW: open() fails if the file exists, or if its name is a link of somebody else.
             flags = _NEW | os.O_APPEND | os.O_RDWR
             self.descriptors[OUTPUT] = os.open(self.run / OUTPUT, flags, 0o600)
             server_user.grant(self.descriptors[OUTPUT], 0o660)
         log = self.descriptors[OUTPUT]
         with self.in_network():
             self.process = processes.start_process(
+                # Such as `env LD_LIBRARY_PATH=/opt/svn/lib /opt/svn/bin/svnserve ...`.
                 [*self.env_command(), *self.argv],
                 env=server_environment({SERVER_MARKER: str(self.run), **self.variables}),
                 # The kernel sends this signal when vcsbench ends. On SIGTERM, httpd ends its children, too.
                 signal="TERM",
                 unprivileged=True,
+                # True for sshd: the kernel's counts then include processes whose parents have ended.
                 adopts_orphans=self.adopts_orphans,
                 stdout=log,
                 stderr=log,
@@ -426,8 +431,9 @@ class Svnserve(Server):
     def _configuration(self) -> str:
         """The path of the configuration for svnserve, such as /proc/self/fd/6; "" without a configuration.
 
-        The first access writes the configuration and all files that it needs, and sets `settings`. The
-        configuration replaces conf/svnserve.conf of each repository, so the copies stay unchanged.
+        The first use writes the configuration and all files that it needs, and sets `settings` to its text.
+        So all starts of the server have the same files. The configuration replaces conf/svnserve.conf of each
+        repository, so the copies stay unchanged.
         """
         # The files that the configuration names, such as {"rules": "/proc/self/fd/5"}.
         files = {}
@@ -487,8 +493,9 @@ class Httpd(Server):
     def _configuration(self) -> str:
         """The path of the configuration for httpd, such as /proc/self/fd/6.
 
-        The first access writes the configuration and all files that it needs, and sets `settings`. The
-        configuration includes the user's `httpd.conf`. Only the directives of the deployment come after it.
+        The first use writes the configuration and all files that it needs. So all starts of the server have
+        the same files. The configuration includes the user's `httpd.conf`. Only the directives of the
+        deployment come after it, and are also stored in `settings`.
 
         httpd opens its files, and the folder that it may write, by paths such as /proc/self/fd/5. So httpd's
         user needs no right on the folders above them, and no character of a path is a wildcard.
@@ -561,15 +568,15 @@ class Httpd(Server):
         of TLS is not TLS_VERSION.
         """
         connection = super()._connect()
-        # The file of the server's certificate; None if the server does not encrypt.
-        authority = self.authority()
-        if not authority:
+        # The server's self-signed certificate; None if the server does not encrypt.
+        certificate_file = self.authority()
+        if not certificate_file:
             return connection
         # Few cells need ssl, and its import takes as long as the start of a server.
         import ssl
 
         try:
-            context = ssl.create_default_context(cafile=authority)
+            context = ssl.create_default_context(cafile=certificate_file)
             encrypted = context.wrap_socket(connection, server_hostname=self.host)
         except ssl.SSLError as error:
             connection.close()

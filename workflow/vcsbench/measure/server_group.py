@@ -70,7 +70,10 @@ class ServerGroup:
 
 
 def _make_folder() -> Path | None:
-    """Make the folder of a group, and return it; None if the kernel does not allow it."""
+    """Make a control group that counts the CPU time of a server, and return its folder.
+
+    Return None if the kernel does not allow it, or if the group would have an effect on its processes.
+    """
     # In version 2 of control groups, all controllers have the same groups, so those of cpu stand for all.
     folders = [group.folder for group in groups("cpu") if group.version == 2]
     if not folders:

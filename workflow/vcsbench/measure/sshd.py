@@ -86,11 +86,14 @@ class Sshd(Server):
 
         Root's checkout may be in its home, which no other user can enter.
         """
-        # Set-up's folder may be a link from an open folder to a closed one, so the link is resolved.
-        if not server_user.closed_folder(UNPACKED_SSHD.resolve()):
+        # Set-up's folder may be a link to a folder that the servers' user cannot enter. So the link is
+        # resolved, and all folders above its target are checked as well.
+        closed_folder = server_user.closed_folder(UNPACKED_SSHD.resolve())
+        if not closed_folder:
             return UNPACKED_SSHD
         copy = self.run / "openssh"
         shutil.copytree(UNPACKED_SSHD, copy)
+        # The group of the servers' user gets the right to read and run the files (0o750).
         for folder, _, names in os.walk(copy):
             for path in (folder, *(os.path.join(folder, name) for name in names)):
                 if not os.path.islink(path):
@@ -185,8 +188,8 @@ class Sshd(Server):
             if can_read:
                 answer = os.read(client.stdout.fileno(), 4096)
             if answer:
-                # sshd starts a process for the connection, this process a child, and the child svnserve,
-                # which is the last of the family.
+                # family() lists sshd, its children, their children, and so on. sshd starts a process for the
+                # connection, this process a child, and the child svnserve, which is the last of the list.
                 session = process_facts.family(self.pid)[-1]
                 self.session_argv = process_facts.command_line(session)
                 self.session_files = read_mapped_files(session)
@@ -194,7 +197,8 @@ class Sshd(Server):
             client.stdin.close()
             processes.wait_for_end(client, START_LIMIT_S)
             client.stdout.close()
-        # The client has ended. sshd's processes of the connection may end a little later.
+        # The client has ended. sshd's processes of the connection may end a little later, and must not be
+        # counted in the next run. So this waits until sshd has no child.
         self.await_connections()
         return answer.decode(errors="replace")
 
@@ -211,7 +215,8 @@ class Sshd(Server):
         """The path of sshd's configuration.
 
         The first use writes this file, and all other files of sshd and of its clients, to the folder of the
-        run. It raises UserError if ssh's configuration cannot name this folder.
+        run. So all starts of sshd have the same files. Raise UserError if ssh's configuration cannot name
+        this folder.
         """
         reason = why_no_ssh_folder(self.run)
         if reason:
@@ -227,6 +232,7 @@ class Sshd(Server):
         client_text = CLIENT_TEMPLATE.substitute(names)
         (self.run / "ssh_config").write_text(client_text)
         server_template = string.Template(SSHD_TEMPLATE.read_text())
+        # The template has only directives that every sshd supports. Any other one would be an error.
         newer_directives = "\n".join(self._newer_directives())
         server_text = server_template.substitute(names, more=newer_directives)
         return self.write_file("sshd_config", server_text.encode())

@@ -65,7 +65,8 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
         match = _LINE.match(line)
         if not match:
             continue
-        # Such as b"12", b"read", b"0x3, 0x7f, 0x1000" and b"0x1000". The first of two lines has no result.
+        # The line `12 read(0x3, 0x7f, 0x1000) = 0x1000` has the groups b"12", b"read",
+        # b"0x3, 0x7f, 0x1000" and b"0x1000". The first of two lines has no result (None).
         thread, name, arguments, result = match.groups()
         arguments = unfinished.pop(thread, b"") + arguments
         if result is None:
@@ -78,6 +79,7 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
             continue
         group = GROUPS.get(name, name.decode())
         counts[group] += 1
+        # The result of a read or write is its number of bytes. BYTES has their names, such as `bytes_read`.
         if group in BYTES and not has_failed:
             counts[BYTES[group]] += int(result, 16)
     return counts
@@ -94,11 +96,7 @@ def _classify_open(name: bytes, arguments: bytes, has_failed: bool) -> str:
 
 
 class Strace:
-    """A running strace. A thread of this process counts the lines that it writes.
-
-    strace and the processes that it starts run on one processor. Each call stops the process twice and wakes
-    strace. To wake a process on another processor takes five times as long.
-    """
+    """A running strace. A thread of this process counts the lines that it writes."""
 
     def __init__(
         self,
@@ -116,6 +114,8 @@ class Strace:
         # strace writes its lines to one end of a pipe, and the thread reads them at the other.
         read_end, write_end = os.pipe()
         strace = [find_strace(), *OPTIONS, "-o", f"/dev/fd/{write_end}", *arguments]
+        # strace and the processes that it traces run on one processor: each call wakes strace, and to wake a
+        # process on another processor takes five times as long.
         self.process = processes.start_process(
             ["taskset", "--cpu-list", str(cpu), *strace],
             stdout=processes.DEVNULL,
@@ -138,8 +138,8 @@ class Strace:
         moves to one processor. Raise UserError if strace does not attach to all threads within
         ATTACH_LIMIT_S.
         """
-        # strace and the processes that it traces run on one processor (Strace). The client of trace_command()
-        # has the first processor, so the server gets the last one.
+        # strace and the processes that it traces run on one processor, because they wake each other at each
+        # call. The client of trace_command() has the first processor, so the server gets the last one.
         cpu = max(os.sched_getaffinity(0))
         # A task is a thread, such as /proc/12/task/13.
         for task in _list_tasks(pids):
@@ -147,6 +147,7 @@ class Strace:
         arguments = []
         for pid in pids:
             arguments += ["-p", str(pid)]
+        # This starts strace.
         strace = cls(cpu, arguments)
         # Until strace has attached to all threads, calls would be missed.
         deadline = time.monotonic() + ATTACH_LIMIT_S
@@ -207,6 +208,7 @@ def trace_command(command: Invocation) -> Counter[str]:
     """
     # `stdin` is the path of a file, "" for no input.
     with open(command.stdin or os.devnull, "rb") as stdin:
+        # strace and the command run on one processor, because they wake each other at each call.
         cpu = min(os.sched_getaffinity(0))
         strace = Strace(cpu, ["--", *command.argv], stdin=stdin, env=command.environment)
     errors = strace.wait(command.limit_s)
@@ -278,16 +280,16 @@ def _choose_limit(cell: PreparedCell) -> float:
 
 
 UPDATE = "{svn} update -q {working_copy}"
-# SQLite locks its database by the system call fcntl. With exclusive locking, a client takes the lock once and
-# keeps it, which is a few calls. With shared locking, each transaction takes and frees it.
+# The calls of fcntl that an update makes at most if it locks the database exclusively (count_locks).
 MAX_EXCLUSIVE_LOCKS = 30
 
 
 def count_locks(cell: PreparedCell) -> int | None:
     """Return how many calls of fcntl an update without changes makes; None without strace.
 
-    With at most MAX_EXCLUSIVE_LOCKS calls, the client locks the working copy's database exclusively. With
-    more, it shares the database. Raise UserError if the recipe has the other kind of locking.
+    SQLite locks the working copy's database by these calls. With at most MAX_EXCLUSIVE_LOCKS, the client
+    takes the lock once and keeps it (exclusive). With more, each transaction takes and frees it (shared).
+    Raise UserError if the recipe has the other kind of locking.
     """
     if not shutil.which("strace"):
         return None

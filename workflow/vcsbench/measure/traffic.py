@@ -81,7 +81,8 @@ class TrafficGenerator:
         """Plan the requests of a specification, and open the file for their errors.
 
         Example: {"seconds": 10, "per_s": 0, "seed": 1, "readers": 4, "read": ["svn", "ls", URL], "commits":
-        [{"argv": ["svnmucc", ...], "change": FILE}], "errors": FILE}. It also has "report", for main().
+        [{"argv": ["svnmucc", "put", FILE, URL], "change": FILE}], "errors": FILE}. Before each commit, the
+        program writes another content to `change`. The specification also has "report", for main().
         """
         read_argvs = [specification["read"]] * specification["readers"]
         commit_argvs = [commit["argv"] for commit in specification["commits"]]
@@ -128,6 +129,7 @@ class TrafficGenerator:
         while at_s * NS < self.length:
             times.append(round(at_s * NS))
             at_s += generator.expovariate(self.per_s)
+        # `argvs` has the command of each client. So of 3 readers and 1 committer, 3 of 4 kinds are READ.
         # The kinds are drawn after all times, so that the clients do not change the times.
         kinds = [READ] * len(self.requests[READ].argvs)
         kinds += [COMMIT] * len(self.requests[COMMIT].argvs)
@@ -187,9 +189,11 @@ class TrafficGenerator:
             if len(requests.waiting) >= len(requests.idle):
                 self.late += 1
             requests.waiting.append(planned)
+        # Only an open loop has a rate of requests a second.
+        is_closed_loop = self.per_s == 0
         for kind, requests in self.requests.items():
-            if not self.per_s:
-                # In a closed loop, a request arrives for each idle client. _start() replaces its time.
+            if is_closed_loop:
+                # A request arrives for each idle client. _start() replaces its time.
                 requests.waiting.extend([now] * len(requests.idle))
             while requests.waiting and requests.idle:
                 client = requests.idle.popleft()
@@ -222,7 +226,7 @@ class TrafficGenerator:
             # A request must not inherit that SIGCHLD is blocked.
             setsigmask=[],
         )
-        # In a closed loop, a request arrives at the moment in which its client sends it.
+        # In a closed loop (`per_s` is 0), a request arrives at the moment in which its client sends it.
         arrival = planned if self.per_s else started
         self.running[pid] = RunningRequest(kind, client, arrival, started)
 

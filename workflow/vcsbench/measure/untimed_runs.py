@@ -63,6 +63,7 @@ def capture(
     """
     run = _UntimedRun(command, read_output, log)
     try:
+        # The command waits at a gate, until its tracer and the reader of its output run.
         run.release()
         is_in_time = run.wait_for_end(command.limit_s)
         # This raises the error of `read_output`, if there was one.
@@ -91,7 +92,8 @@ class _UntimedRun:
         self, command: Invocation, read_output: Callable[[IO[bytes]], Fingerprint], log: Path
     ) -> None:
         """Start the command, the thread that traces its end, and the thread that reads its output."""
-        # The command waits at this pipe: a short command would end before it is traced.
+        # A shell (GATE_SCRIPT) reads a line from this pipe, and then executes the command. release() writes
+        # the line when the threads run: a short command would end before it is traced.
         gate = log.with_suffix(".gate")
         if not gate.exists():
             os.mkfifo(gate, 0o600)
@@ -221,7 +223,10 @@ class ExitTracer(threading.Thread):
         self.is_attached.wait()
 
     def run(self) -> None:
-        """Attach to the child, and read the counts of each traced process when it stops before its exit."""
+        """Attach to the child, and read the counts of each traced process when it stops before its exit.
+
+        At this stop, _continue_stopped() reads the counts, and detaches from the process.
+        """
         # The tracer attaches in this thread, because only the thread that attaches gets the stops.
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
         # Also if tracing is not allowed: the starting thread waits for this.
@@ -236,9 +241,11 @@ class ExitTracer(threading.Thread):
                 return
             assert event
             if event.si_pid == self.pid and event.si_code in ENDED:
-                # The child was about to exit when the trace began, so it never stopped for the tracer.
+                # The child was already about to exit when the trace began, so it has not stopped. The end of
+                # a child that stops is not reported to this thread, which has detached from it before.
                 return
-            # Take the event, a stop of a traced process or the end of one.
+            # Take the event, a stop of a traced process or the end of one. WAIT_OWN, also a part of PEEK,
+            # excludes the children of other threads.
             pid, status = os.waitpid(event.si_pid, WAIT_OWN)
             if os.WIFSTOPPED(status):
                 self._continue_stopped(pid, status)

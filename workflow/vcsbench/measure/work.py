@@ -122,9 +122,9 @@ LOG_PATH = b"   "
 def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, changed paths (0 without -v), bytes and digest of the output of `svn log`.
 
-    A revision has a separator, a heading, the paths (`   M /trunk/file`), an empty line, and its message. A
-    message may have lines that look like a heading. So the message is skipped: the heading has the number of
-    its lines. Return {} for an output without revisions.
+    A revision has a separator, a heading, the paths (`   M /trunk/file`), an empty line, and its message. The
+    heading has the number of the message's lines, which are skipped. Return {} for an output without
+    revisions.
     """
     digest = UrlFreeDigest(urls)
     revisions = 0
@@ -137,8 +137,11 @@ def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     is_after_separator = False
     for line in output:
         digest.update(line)
+        # Only the line after a separator can be a heading. So the flag, which the last line has set, is read
+        # before it is set for the next line.
         heading = LOG_HEADING.fullmatch(line) if is_after_separator else None
         is_after_separator = line == LOG_SEPARATOR
+        # A line of a message is skipped even if it looks like a heading.
         if lines_to_skip:
             lines_to_skip -= 1
         elif heading:
@@ -226,11 +229,11 @@ def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 
 
 def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = False) -> Fingerprint:
-    """Return {"revisions": 4, "youngest": 3, "nodes": 9, "digest": "9f86...", "bytes": 80} of a dump.
+    """Return the fingerprint of a dump, and its last revision (`youngest`), by reading its records.
 
-    `youngest` is the last revision. Digest and bytes exclude headers that differ between equal repositories
-    (LEFT_OUT), and revision 0's date. With `nodes_only`, they also exclude all before the first node, such as
-    the properties of the only revision.
+    Example: {"revisions": 4, "youngest": 3, "nodes": 9, "digest": "9f86...", "bytes": 80}. Digest and bytes
+    exclude headers that differ between equal repositories (LEFT_OUT), and revision 0's date. With
+    `nodes_only`, they also exclude all before the first node, such as the properties of the only revision.
     """
     # A dump is a sequence of records. Each has lines of headers, an empty line, and as many bytes of content
     # as its header `Content-length` gives (none without this header).
@@ -238,8 +241,10 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
     revisions = 0
     youngest = 0
     nodes = 0
+    # These two are facts about the present record. They are reset at its end.
     content_length = 0
     is_revision_0 = False
+    # Each line is a header, or the empty line after the headers. The content is read in one step.
     for line in stream:
         # A node is a changed path in a revision. This is the first header of its record.
         if line.startswith(NODE):
@@ -364,9 +369,9 @@ GIT_REFS = ("for-each-ref", "--format=%(objectname) %(refname)")
 def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False) -> Fingerprint:
     """Return the numbers of objects, refs and files of a clone, and a digest of all of them.
 
-    Example: {"objects": 300, "refs": 2, "files": 40, "digest": "9f86..."}. A bare clone has no `files`. A
-    clone that `is_partial` may have the contents of files (blobs) of its HEAD only: raise ValueError if it
-    has other blobs. Return {} for a clone without objects.
+    Example: {"objects": 300, "refs": 2, "files": 40, "digest": "9f86..."}. A bare clone has no `files`. The
+    digest ignores `urls` in the contents of files. A clone that `is_partial` may have the contents of files
+    (blobs) of its HEAD only: raise ValueError if it has other blobs. Return {} for a clone without objects.
     """
     # Most kinds of work need no git.
     from vcsbench.systems.git_program import run_git
@@ -402,8 +407,10 @@ def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> F
     """Return the work of a command that wrote a tree, such as {"files": 5, "bytes": 80, "digest": "9f86..."}.
 
     It has the numbers of files, directories and symlinks, and the bytes in files. The digest covers names,
-    contents without URLs, the executable bit and the targets of symlinks. With `is_built`, directories and
-    METADATA, such as .git, are left out. Return {} for a tree without files and symlinks.
+    contents without URLs, the executable bit and the targets of symlinks. A tree that `is_built` was written
+    by one of several systems or programs, which are compared. Some of them make no empty directories, so
+    directories are left out, and METADATA of systems, such as .git. Return {} for a tree without files and
+    symlinks.
     """
     files = 0
     directories = 0

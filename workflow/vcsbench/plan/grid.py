@@ -79,7 +79,8 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
         text = "no cell is left. Take something out of its `exclude`."
         raise env.config.error(["grid", study.name], text)
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
-    # The paths of the cells that get a duplicate.
+    # The paths of the cells that get a duplicate: some of each group of cells with equal values of the axes
+    # `variance_group`, whose times scatter alike.
     duplicated = _choose_duplicates(
         measured, study.variance_group, settings.duplicates, settings.seed
     )
@@ -111,6 +112,7 @@ def _sort_points(
         ranks[axis] = {value: rank for rank, value in enumerate(["", *names])}
 
     def ranks_of_point(axes: AxisValues) -> list[int]:
+        # All points have the axes in the same order.
         return [ranks[axis][value] for axis, value in axes.items()]
 
     # Equal points have the same path.
@@ -137,6 +139,7 @@ def _read_points(
         excluded_parts.append(_read_part(env, study, values, ("exclude", index), configured))
     points = []
     for index, configured in enumerate(grid.include):
+        # The list of values of each axis that the part names.
         part = _read_part(env, study, values, ("include", index), configured)
         # An axis that the part does not name has all of its values.
         choices = {axis: part.get(axis, values[axis]) for axis in values}
@@ -188,10 +191,12 @@ def _read_part(
             raise env.config.error(keys, text)
         # A single value needs no list.
         names = axis_values(configured_values)
-        # Some names stand for values of this machine, such as `current` for a format.
+        # Some names stand for values of this machine: `current` may be the format f8. select() returns the
+        # values.
         part[axis] = axis_of(axis).select(names, values[axis], env)
         for value in part[axis]:
             if value not in values[axis]:
+                # The place that defines the values, such as the file of the study.
                 source = axis_of(axis).defined_in(study)
                 text = f"{value!r} has no definition. {source} has {', '.join(values[axis])}."
                 raise env.config.error(keys, text)
@@ -246,10 +251,10 @@ def fixed_cost_points(
     `caches` are the values of the axis `cache`.
     """
     # By the values of a cell on all other axes than SAME_FIXED_COST: {(("command", "log"), ...): {...}}.
-    points: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    point_by_group: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
         group = tuple((axis, value) for axis, value in axes.items() if axis not in SAME_FIXED_COST)
-        if group in points:
+        if group in point_by_group:
             continue
         command = study.command(axes)
         # Traffic has a fixed duration, and each of its requests includes the start of a client.
@@ -258,11 +263,12 @@ def fixed_cost_points(
         # A cell without a repository has no empty one in its place.
         if not axes.get(axis_names.REPOSITORY_AXIS):
             continue
-        for point in _fixed_cost_candidates(axes, caches):
-            if not why_skip(point):
-                points[group] = point
+        # The first candidate counts that can be measured.
+        for candidate in _fixed_cost_candidates(axes, caches):
+            if not why_skip(candidate):
+                point_by_group[group] = candidate
                 break
-    return list(points.values())
+    return list(point_by_group.values())
 
 
 def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -271,7 +277,7 @@ def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[
     `axes` are the values of the cell whose fixed cost is measured, and `caches` those of the axis `cache`.
     """
     # By axis, the values to try on the empty repository, the best first. On other axes, the value in `axes`
-    # stays.
+    # stays. An empty repository has nothing to pack, and its git form is made with one pack and packed refs.
     candidates = {
         axis_names.REPOSITORY_AXIS: [EMPTY],
         axis_names.PACKING_AXIS: ["nopack"],

@@ -31,7 +31,7 @@ def run_order(
         blocks_by_study[cell.study].setdefault(key, []).append(cell)
     order: list[CellRoundKey] = []
     for blocks in blocks_by_study.values():
-        # A group of blocks is measured round by round, and the next group follows.
+        # A group has blocks by their keys. It is measured round by round, and the next group follows.
         groups: list[Blocks]
         if by_block:
             # Each block is a group. If a node of a cluster is lost, its finished blocks are then complete.
@@ -43,6 +43,7 @@ def run_order(
             groups = [blocks]
         for group in groups:
             for number in range(1, rounds + 1):
+                # This shuffles the blocks, and the cells of each block.
                 order += _draw_round(group, number, seed)
     return {cell_round: position for position, cell_round in enumerate(order)}
 
@@ -69,6 +70,7 @@ def _shuffle_blocks(blocks: Blocks, shuffler: random.Random) -> list[BlockKey]:
     and the rest ends it.
     """
     keys_by_cache: dict[str, list[BlockKey]] = {}
+    # Sorted first, because the order of the grid changes with its configuration.
     for key in sorted(blocks):
         # The state of the first cell stands for the block: "cold", or "" without the axis `cache`.
         cache = blocks[key][0].axes.get("cache", "")

@@ -35,8 +35,8 @@ class Plan:
         self.by_block = by_block
         self.config = env.config
         self.root = env.root
-        # The recipes without digests, by study and values of axes: ("ssd", "log", "f7"). A cell and its
-        # duplicate (a second cell with equal values) share one.
+        # Recipes without the digests of code and files, which take time, by study and values of axes: ("ssd",
+        # "log", "f7"). A cell and its duplicate (a second cell with equal values) share one.
         self._drafts: dict[tuple[str, ...], Recipe] = {}
         # The cells of each study, skipped ones included.
         self.grids: dict[str, list[CellSpec]] = {}
@@ -47,8 +47,8 @@ class Plan:
         self._check_size()
         # By study and path: {("ssd", "log/f7"): CellSpec(...)}.
         self.cell_by_key = {(cell.study, cell.path): cell for cell in self.cells}
-        # The rounds that a run with a time limit has decided so far, by study. Without a time limit, the
-        # configuration fixes the rounds, and this is empty.
+        # By study: the rounds of each block that a run with a time limit has decided so far, batch by batch.
+        # Without a time limit, the configuration fixes the rounds, and this is empty.
         self.batches: dict[str, SamplingBatches] = {}
         if self.config.settings.rounds is None:
             self.batches = {study: self._read_batches(study) for study in self.grids}
@@ -163,8 +163,8 @@ class Plan:
         """Return the cells that are traced, by the paths of the cells whose system calls are counted.
 
         Cells that make the same calls share one traced cell: {"log/svn/hot": TracedCell("log/svn/cold",
-        "9f86...")}, with a digest of the calls' causes. The calls of cells on the empty repository are not
-        counted. Return {} if the study counts no system calls.
+        "9f86...")}. The digest is of all parts of the recipe that can change the calls. Cells that measure
+        fixed cost on the empty repository are left out. Return {} if the study counts no system calls.
         """
         # The values of axes whose cells are counted, {} for all cells: {"access": ["svn"]}.
         counted_axes = self.config.studies[study].trace_syscalls

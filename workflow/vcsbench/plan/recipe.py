@@ -68,7 +68,8 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     # The following keys depend on several axes. They replace or complete keys of the command and the axes.
     if keys["runs"] == AUTO:
         recipe["runs"] = _choose_runs(recipe)
-    # One access can be another server for another system: `http` of git is not `http` of Subversion.
+    # This sets recipe["access"]. One access can be another server for another system: `http` of git is not
+    # `http` of Subversion.
     use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
     recipe["state"] = _state_of_cell(recipe, command)
     recipe["network"] = choose_network(recipe, env)
@@ -85,17 +86,18 @@ def _choose_runs(draft: Recipe) -> int:
 
 
 def _with_axes(
-    keys: Mapping[str, object],
+    command_keys: Mapping[str, object],
     axes: Mapping[str, str],
     defaults: Mapping[str, str],
     env: Environment,
 ) -> dict[str, object]:
-    """Return `keys` with the keys that the cell's value on each axis adds, or the default of the axis.
+    """Return a recipe's keys of the command, with those that the cell's value on each axis adds.
 
-    `keys` are those of the command: {"argv": "{svn} log {url}", "runs": "auto"}. `axes` has the cell's
-    values. For example, the value "f7" on the axis `format` adds {"repository": {"format": "f7"}}.
+    `command_keys` are {"argv": "{svn} log {url}", "runs": "auto"}, for example. `axes` has the cell's values.
+    The value "f7" on the axis `format` adds {"repository": {"format": "f7"}}. An axis without a value has the
+    value in `defaults`, if there is one.
     """
-    all_keys = dict(keys)
+    all_keys = dict(command_keys)
     # An axis that the cell does not have may have a default, so the loop is over all known axes.
     for name in _all_axes(axes):
         value = axes.get(name) or defaults.get(name, "")
@@ -149,19 +151,21 @@ def _all_axes(axes: Mapping[str, str]) -> list[str]:
 def _state_of_cell(recipe: Recipe, command: Command) -> State:
     """Return the cache state of a cell: its steps, its own number of warm-up runs, and its promises.
 
-    A promise is a fact that the evidence of each run must show, such as cold caches.
+    A promise is a fact that the evidence of each run must show, such as {"os": "cold", "server": "new"}.
+    `later_promises` are those of all runs after the first one, if they differ. With `discard`, the first cold
+    run of the command does not count.
     """
     # All cells share the dictionary of a state (STATES), so a copy is changed.
     state = recipe["state"].copy()
-    # draft_recipe() has read `runs`, which is a key of the recipe and not of its state.
+    # The number of timed runs is a key of the recipe itself, which draft_recipe() has set by now. Its default
+    # in the state must not change the digest of the recipe.
     state.pop("runs", None)
     # A cell with a server has further warm-up runs, which fill the caches of the server.
     warmup_of_server = state.pop("warmup_of_server", 0)
     is_remote = "remote" in recipe
     if recipe["access"]["server"] or is_remote:
         state["warmup"] += warmup_of_server
-    # A command may set its number of warm-up runs, which replaces that of the state. Then its first cold run
-    # counts, which cold states discard.
+    # A command may set the number of its runs that do not count. Then no other run is discarded.
     if command.warmup is not None:
         state["warmup"] = command.warmup
         state["discard"] = False
@@ -212,9 +216,11 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         "axes": cell.axes,
         **draft,
         "time_limit_s": env.config.settings.time_limit_s,
+        # How caches are emptied, such as by "drop-caches".
         "clearing": env.machine.clearing(env.config.settings.clear_caches),
         "code": cell_code(draft),
         "server_files_digest": files_digest,
+        # The digests of programs and Subversion's libraries, and those of all libraries that they load.
         "binaries": binaries_of(cell.axes, draft, env),
         "linked": linked_of(cell.axes, draft, env),
         "targets": _target_folder(draft, env),

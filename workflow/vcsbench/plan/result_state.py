@@ -51,10 +51,11 @@ class SamplingBatches:
     """
 
     def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
-        """Read the last decision with rounds.
+        """Read the decision of the last batch that has rounds.
 
-        A decision, made while a study is measured, gives the next batch of rounds. The first batch has no
-        decision, and `least` rounds of each block. `blocks` has the digest of the repositories of each block:
+        A study is measured in batches of rounds. Batch 1 has `least` rounds of each block. Each later batch,
+        such as 2, is decided when the one before is measured. Its decision is the file batch2.json, with the
+        total rounds of each block. `blocks` has the digest of the repositories of each block:
         {"log/ruby/cold": "9f86d081884c7d65"}. A block whose repositories differ from those of the decision
         gets `least` rounds.
         """
@@ -62,15 +63,15 @@ class SamplingBatches:
         self.root = root
         self.least = least
         self.blocks = blocks
-        # The total rounds of each block, by batch. Decisions that add rounds stay as they are, so none of
-        # them is read twice.
+        # The total rounds of each block, by batch. A decision with rounds never changes, so it is read once.
         self._rounds_by_batch = {1: dict.fromkeys(blocks, least)}
-        # The batch of the last decision with rounds at this time. Earlier decisions are not read, because the
-        # last one has the total rounds of each block.
+        # The last batch with rounds at this time. Earlier decisions are not read, because the last one has
+        # the total rounds of each block.
         self._last_at_start = 1
         for number in sorted(self._numbers_of_files(), reverse=True):
-            # _rounds_after() also stores the rounds in _rounds_by_batch.
-            if self._rounds_after(number) is not None:
+            # This reads the decision of the batch, and stores its rounds in _rounds_by_batch, if it has any.
+            rounds = self._rounds_after(number)
+            if rounds is not None:
                 self._last_at_start = number
                 break
 
@@ -87,21 +88,22 @@ class SamplingBatches:
 
         A decision has `gives` (True if it adds rounds), `of` (the digest of the repositories of each block)
         and `rounds` (the total rounds of each block), such as {"gives": true, "of": {"log/cold": "9f86..."},
-        "rounds": {"log/cold": 7}}.
+        "rounds": {"log/cold": 7}}. `self.blocks` has the present digests.
         """
-        if number not in self._rounds_by_batch:
-            # A missing or unreadable decision is {}. Then the batch is not decided, and Snakemake decides it.
-            decision = read_json(self.root / decision_of(self.study, number))
-            if not decision.get("gives"):
-                return None
-            # A block that is not in the decision, or has other repositories now, gets the fewest rounds. The
-            # fewest rounds may be more now than when the decision was made.
-            rounds = dict.fromkeys(self.blocks, self.least)
-            for block, digest in self.blocks.items():
-                if decision["of"].get(block) == digest:
-                    rounds[block] = max(self.least, decision["rounds"][block])
-            self._rounds_by_batch[number] = rounds
-        return self._rounds_by_batch[number]
+        if number in self._rounds_by_batch:
+            return self._rounds_by_batch[number]
+        # A missing or unreadable decision is {}. Then the batch is not decided, and Snakemake decides it.
+        decision = read_json(self.root / decision_of(self.study, number))
+        if not decision.get("gives"):
+            return None
+        # A block that is not in the decision, or has other repositories now, gets `least` rounds. This
+        # number may be larger now than when the decision was made.
+        rounds = dict.fromkeys(self.blocks, self.least)
+        for block, digest in self.blocks.items():
+            if decision["of"].get(block) == digest:
+                rounds[block] = max(self.least, decision["rounds"][block])
+        self._rounds_by_batch[number] = rounds
+        return rounds
 
     @property
     def last(self) -> int:
@@ -131,7 +133,7 @@ def is_up_to_date(result: CellRound, digest: str) -> bool:
     The content of the export is not read: it was written atomically, and whoever reads it reports damage.
     """
     # A run checks thousands of results before it starts. To search the text of the context takes a tenth of
-    # the time of parsing it.
+    # the time of parsing it. open_regular() returns a descriptor, and raises UserError for a pipe.
     try:
         with open(open_regular(result.context), "rb") as file:
             context = file.read()
@@ -173,10 +175,11 @@ def remove_unreadable(root: Path) -> list[Path]:
         if folder.name in UNCHECKED or not folder.is_dir():
             continue
         for path in sorted(folder.rglob("*.*")):
+            # This is also True for a file that was removed with its folder (below).
             if _is_readable_file(path):
                 continue
             # In these two folders, the output of a rule is the folder of a study. Snakemake would not notice
-            # one missing file in it, so the whole folder is removed. The loop then skips its other files.
+            # one missing file in it, so the whole folder is removed.
             is_in_output_folder = folder.name in ("tables", "published")
             output = path.parent if is_in_output_folder else path
             remove_path(output)

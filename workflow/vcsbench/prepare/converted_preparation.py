@@ -26,16 +26,18 @@ class ConvertedPreparation(Preparation):
     """
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
-        """Load a source into a git repository, convert this to `fmt`, such as hg, and verify the result.
+        """Load a source into a git repository, convert this to a system's own format, and verify the result.
 
-        Return the record of the load. Raise UserError if a step fails. The result is in the folder `staging`,
-        such as hg.plain.
+        `fmt` is the only format of the system, such as "hg". Its repositories have one state, PLAIN_FORMAT
+        ("plain"). So the result is hg.plain in the folder `staging`. Return the record of the load. Raise
+        UserError if a step fails.
         """
         begun = time.monotonic()
         path = staging / f"{fmt}.{PLAIN_FORMAT}"
         # The history in git's form is only needed for the conversion.
         history = staging / "history.git"
         try:
+            # The progress display shows the word `source.doing`, such as "loading".
             with progress.stage(source.doing, unit="commits"):
                 facts = import_history(source, history)
             commits = int(run_git(history, "rev-list", "--count", "--all"))

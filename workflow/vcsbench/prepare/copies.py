@@ -88,7 +88,8 @@ Loads = Mapping[tuple[str, str], LoadRecord]
 def read_content(root: Path) -> Content:
     """Return one digest of the paths and contents of a repository's files, and the state of each folder.
 
-    The state is by the path of the folder, such as {"db": "9f86..."}. It is that of the time of the reading.
+    A state is a digest of the names, modes, sizes and times in a folder when it was read. The states are by
+    the path of the folder, such as {"db": "9f86..."}.
     """
     # The sum of the files' digests is the same in any order of the files, which may differ between copies.
     total = 0
@@ -112,8 +113,9 @@ def copy_and_compare(
 ) -> list[Content]:
     """Make copies with interleave(), read them again, and return the digest and state of each job's copy.
 
-    Raise OSError if a copy differs from its source. The caller removes the folder `temporary`. For the other
-    arguments, see interleave().
+    The copies are scattered on the device by spacers: files in the folder `temporary`, of random size, on
+    average `fragmentation_kib` (0: none). `seed` decides on the sizes. The caller removes the folder. Raise
+    OSError if a copy differs from its source.
     """
     # The servers, which run as another user, have to read the copies.
     umask = os.umask(UMASK)
@@ -165,15 +167,16 @@ def interleave(
     files = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
     previous_step = None
     with progress.stage("copying", len(files), "files") as at:
-        # The loop counts the finished files in `at.done`, which the progress display shows.
-        for at.done, (step, index, file) in enumerate(files):
+        for number, (step, index, file) in enumerate(files):
+            # The progress display shows the number of finished files.
+            at.done = number
             # A step of a copy has several files: the revision, and its properties. A spacer comes before each
             # step of a copy but the very first.
             step_of_copy = (step, index)
-            is_new_step = previous_step not in (None, step_of_copy)
-            if fragmentation_kib and is_new_step:
+            is_later_step = previous_step is not None and previous_step != step_of_copy
+            if fragmentation_kib and is_later_step:
                 size = round(spacer_sizes.uniform(0, 2 * fragmentation_kib * 1024))
-                _write(f"{temporary}/spacer{at.done}", _random_chunks(size), mode=0o644)
+                _write(f"{temporary}/spacer{number}", _random_chunks(size), mode=0o644)
             previous_step = step_of_copy
             _copy_file(jobs[index], file, temporary)
 
@@ -213,9 +216,10 @@ def make_copies(
     copies are verified at the same time. Raise UserError if the space is too small, and verify.DamagedError
     if a loaded repository is damaged. No incomplete copy is kept.
     """
+    # Errors of the operating system without a path, as on a full disk, get the path of the work folder.
     with naming(workdir.path):
         workdir.make(REPOSITORIES)
-        # An earlier job that was killed may have left its spacers.
+        # An earlier job that was killed may have left its temporary files.
         workdir.remove(TEMPORARY)
         _remove_incomplete(workdir)
         planned = _plan_copies(workdir.path, variants, loads, settings)
@@ -279,6 +283,7 @@ def _plan_copies(
         for number in range(1, settings.copies + 1):
             paths[number] = repository.copy_path(folder, variant.name, number)
         intact = [path for number, path in paths.items() if (variant, number) not in missing]
+        # The loaded or packed repository; None if it is gone, changed or of another source.
         source = staged_path(loads[variant.repo, variant.format], variant)
         if not source and intact:
             source = intact[0]
@@ -293,6 +298,7 @@ def _plan_copies(
             )
         store = variant.system.store
         files = store.list_files(source)
+        # finish_copy() is called with the copied files. For git, it sets the times of the packs.
         job = CopyJob(source, paths[missing_number], files, store.finish_copy)
         planned.append(PlannedCopy(variant, missing_number, job))
     return planned
@@ -323,7 +329,11 @@ def _needed_space(jobs: Sequence[CopyJob], fragmentation_kib: float, block: int)
 
 
 def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
-    """Print the space that the copies need. Raise UserError if they do not fit on the storage at `path`."""
+    """Print the space that the copies need. Raise UserError if they do not fit on the storage at `path`.
+
+    The copies are made together with spacers, temporary files that scatter them on the device. The user's
+    setting `fragmentation_kib` is the mean size of a spacer; 0: no spacers.
+    """
     status = os.statvfs(path)
     free = status.f_bavail * status.f_frsize
     needed = _needed_space(jobs, fragmentation_kib, status.f_frsize)
@@ -335,10 +345,10 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     # Each file needs an inode. btrfs makes inodes as it needs them, and reports 0 of 0.
     has_too_few_inodes = status.f_files > 0 and needed.files > status.f_favail
     if needed.total > free or has_too_few_inodes:
-        lower = "lower `fragmentation_kib`, " if needed.spacers else ""
+        fewer_spacers = "lower `fragmentation_kib`, " if needed.spacers else ""
         raise UserError(
             f"{path}: the copies need {size_text} in {needed.files} files, and there are {words.size(free)} "
-            f"and {status.f_favail} files free. Free some space, {lower}or {REMEDY}, and run again."
+            f"and {status.f_favail} files free. Free some space, {fewer_spacers}or {REMEDY}, and run again."
         )
 
 
@@ -353,10 +363,11 @@ def _make_batch(
     jobs = [copy.job for copy in planned]
     # A source that is itself an intact copy was verified when it was made. So only the sources in folders of
     # loads are verified here.
-    load_folders = set()
+    folders_to_verify = set()
     for copy in planned:
-        load_folders.add(Path(loads[copy.variant.repo, copy.variant.format]["path"]))
-    folders_to_verify = load_folders & {job.source.parent for job in jobs}
+        load_folder = Path(loads[copy.variant.repo, copy.variant.format]["path"])
+        if copy.job.source.parent == load_folder:
+            folders_to_verify.add(load_folder)
     try:
         temporary = workdir.make(TEMPORARY)
         with verify.verifying(sorted(folders_to_verify)):
@@ -403,8 +414,11 @@ def _describe_copy(
 ) -> CopyMetadata:
     """Return the metadata of a new copy (CopyMetadata): {"repo": "ruby", "format": "f7", "copy": 1, ...}.
 
-    `load` is the record of the load of its repository, and `content` was read from the copy.
+    `load` is the record of the load of its repository. `content` was read from the copy: the digest of its
+    files, and for each folder a digest of names, sizes and times (`state`). `fragmentation_kib` is the mean
+    size of the spacer files between which the copy was made.
     """
+    # The job that made the copy has the files of its source, which are those of the copy.
     variant, job = copy.variant, copy.job
     facts_on_load = {key: value for key, value in load.items() if key in FROM_LOAD}
     metadata: dict[str, object] = {

@@ -57,7 +57,8 @@ class GitPreparation(Preparation):
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
         """Load a source into the repository `git.as-is` in the folder `staging`, and return facts about it.
 
-        `fmt` is "git". Raise UserError if the source is damaged, or cannot be loaded.
+        `fmt` is always "git", the only format of this system. "as-is" is the upkeep (packs and indices) of
+        the loaded repository. Raise UserError if the source is damaged, or cannot be loaded.
         """
         begun = time.monotonic()
         path = staging / f"{fmt}.{Upkeep.AS_IS}"
@@ -69,7 +70,7 @@ class GitPreparation(Preparation):
                 verify_git(path, f"{source.describe()}: the repository is damaged")
             else:
                 facts = import_history(source, path)
-                # fast-import stores whole objects. A repack with -f searches deltas between the objects.
+                # fast-import tries few deltas. A repack with -f searches deltas between all objects.
                 run_git(path, *REPACK, "-f")
                 run_git(path, "pack-refs", "--all")
         commits = git_store.write_commit_count(path)
@@ -101,9 +102,10 @@ class GitPreparation(Preparation):
 
 
 def import_history(source: Source, path: Path) -> Facts:
-    """Make a repository of a source's stream for fast-import, in one pack without deltas, and return facts.
+    """Make a repository of a source's stream for `git fast-import`, and return facts about its history.
 
-    Raise UserError if git fails, and OSError if the storage is full.
+    The objects are in one large pack: fast-import searches few deltas between them. Raise UserError if git
+    fails, and OSError if the storage is full.
     """
     git_store.create_bare(path)
     facts = None
@@ -129,7 +131,8 @@ def import_history(source: Source, path: Path) -> Facts:
 def make_state(loaded: Path, state: GitState) -> MadeState:
     """Make a repository in a state, next to the loaded repository that it is made from.
 
-    An existing repository in this state is replaced. After an error, no incomplete repository is left. Raise
+    Return its path and the seconds of its upkeep: of git commands such as `git repack`, without the copy. An
+    existing repository in this state is replaced. After an error, no incomplete repository is left. Raise
     UserError if git fails, or makes another state than `state`.
     """
     reason = git_store.why_no_state(state, git_version())
@@ -145,8 +148,8 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
         # The refs are set first, because bitmaps and commit-graphs are made for the refs that exist.
         set_refs(new, loaded, state)
         begun = time.monotonic()
-        _keep_up(new, state.upkeep)
-        seconds = time.monotonic() - begun
+        _bring_into_upkeep(new, state.upkeep)
+        upkeep_s = time.monotonic() - begun
         # The state's refs may lead to fewer commits than the refs of the loaded repository. So the copied
         # file with the number of commits is replaced.
         (new / COMMITS).unlink(missing_ok=True)
@@ -159,7 +162,7 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
         remove_path(new)
         raise
     new.rename(path)
-    return MadeState(path, seconds)
+    return MadeState(path, upkeep_s)
 
 
 def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
@@ -176,11 +179,12 @@ def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
         _push_in_parts(loaded, new, is_geometric=upkeep == Upkeep.GEOMETRIC)
 
 
-def _keep_up(path: Path, upkeep: str) -> None:
+def _bring_into_upkeep(path: Path, upkeep: str) -> None:
     """Bring the objects of a repository into a state of upkeep, such as one pack with a bitmap.
 
     The repository is a copy of a loaded one, or has many packs already if the state has many (_copy_objects).
     """
+    # many-packs, midx-bitmap and geometric have many packs. "as-is" stays as it is.
     has_one_pack = upkeep != Upkeep.AS_IS and upkeep not in git_store.MANY_PACKS_UPKEEPS
     if has_one_pack:
         # A copy of the user's repository may have commit-graphs and multi-pack indices. The states that need
@@ -226,7 +230,8 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
                 heads.pop(parent, None)
             heads[commit] = None
             if index in ends:
-                # A pushed commit needs a ref. set_refs() replaces these refs later.
+                # A pushed commit needs a ref, such as refs/vcsbench-pushed/9f86. These refs are temporary:
+                # make_state() sets the refs of the state later (set_refs).
                 _push(loaded, path, [f"{head}:{PUSHED}{head}" for head in heads])
                 pushes += 1
                 if is_geometric and pushes % PUSHES_PER_REPACK == 0:

@@ -28,6 +28,7 @@ def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
     refs = _list_refs(loaded)
     if state.refs != git_store.AS_IS_REFS:
         refs = _choose_refs(refs, int(state.refs), loaded)
+    # This leaves no refs but the HEAD of `loaded`, and makes an empty storage of the new kind.
     _clear_refs(path, loaded, state.ref_storage)
     # One process of git sets all refs, because a state may have 20,000.
     commands = [b"create %s %s\n" % (ref.name, ref.target) for ref in refs if not ref.symbolic]
@@ -83,7 +84,8 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
         remove_path(fresh)
         init_reftable(fresh, object_hash)
         (fresh / "reftable").replace(path / "reftable")
-        # This file is a placeholder. The real HEAD is in the reftable, and is set below.
+        # git requires the file HEAD, but reads HEAD from the reftable. So this file is a placeholder. The
+        # real HEAD is set below, once git can open the repository.
         (fresh / "HEAD").replace(path / "HEAD")
     else:
         (path / "HEAD").write_text(head)

@@ -53,10 +53,10 @@ def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
 
 
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
-    """Return the layout of copies from the bytes at which their sampled revisions or shards begin on disk.
+    """Return the layout of copies from the bytes at which their sampled steps begin on disk.
 
-    `kinds` has an entry for packed copies, and one for others. An entry has the positions of each copy: by
-    step (a revision or shard), the byte at which its file begins. {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1:
+    A step is a revision, or a shard (folder of revisions) of packed copies. `kinds` has an entry for packed
+    copies, and one for others: the first byte of each step, by copy. {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1:
     12288}} is interleaved. Copies with several steps are compared with the others of their kind. The verdict
     is INTERLEAVED if all compared copies are in the largest group of their kind, PARTLY if only some are, and
     APART if none is. It is ALONE if no kind has two copies, and UNKNOWN if no files can be compared.
@@ -70,38 +70,49 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
 
     # For each step of each compared copy, the bytes between it and the same step of the nearest other copy.
     same_step_gaps: list[int] = []
-    # For each compared copy, the median of the bytes between two of its steps: {"a": 8192.0, "b": 8192.0}.
-    other_step_gaps: dict[str, float] = {}
+    # For each compared copy, the median of the bytes between two of its own steps.
+    other_step_gaps: list[float] = []
+    compared_copies: set[str] = set()
     # The copies in the largest group of their kind. Copies of a group lie together (_largest_group).
     together: set[str] = set()
     compared_files = 0
     for all_positions in kinds:
         positions = _comparable(all_positions)
-        compared_files += sum(len(steps) for steps in positions.values())
-        gaps_of_kind = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
+        gap_by_copy = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
         same_step_gaps += _gaps_to_nearest_copy(positions)
-        other_step_gaps |= gaps_of_kind
-        together |= _largest_group(positions, gaps_of_kind)
+        other_step_gaps += gap_by_copy.values()
+        compared_copies |= positions.keys()
+        together |= _largest_group(positions, gap_by_copy)
+        compared_files += sum(len(steps) for steps in positions.values())
     # No step was sampled in two compared copies.
     if not same_step_gaps:
         return _unknown("there are too few revisions")
 
-    apart = sorted(other_step_gaps.keys() - together)
+    apart = sorted(compared_copies - together)
     if not apart:
-        verdict, statement = LayoutVerdict.INTERLEAVED, "lie interleaved"
-    elif len(apart) == len(other_step_gaps):
-        verdict, statement = LayoutVerdict.APART, "do NOT lie interleaved"
+        verdict = LayoutVerdict.INTERLEAVED
+    elif len(apart) == len(compared_copies):
+        verdict = LayoutVerdict.APART
     else:
-        number = words.count_of(len(apart), "copy lies", "copies lie")
-        statement = f"lie interleaved only in part, {number} apart"
         verdict = LayoutVerdict.PARTLY
+    statement = _describe_verdict(verdict, len(apart))
     same_step = words.size(median(same_step_gaps))
-    other_step = words.size(median(other_step_gaps.values()))
+    other_step = words.size(median(other_step_gaps))
     sentence = (
         f"{statement}: the same revision or shard of the nearest other copy is {same_step} away, another one "
         f"of the same copy {other_step} (medians of {compared_files} sampled files, by FIEMAP)"
     )
     return {"verdict": verdict, "sentence": sentence, "apart": apart}
+
+
+def _describe_verdict(verdict: LayoutVerdict, apart: int) -> str:
+    """Return the text of a verdict after "The copies". `apart` is the number of copies that lie apart."""
+    if verdict == LayoutVerdict.INTERLEAVED:
+        return "lie interleaved"
+    if verdict == LayoutVerdict.APART:
+        return "do NOT lie interleaved"
+    number = words.count_of(apart, "copy lies", "copies lie")
+    return f"lie interleaved only in part, {number} apart"
 
 
 def _unknown(reason: str) -> CopyLayout:
@@ -136,8 +147,10 @@ def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
 def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[str]:
     """Return the names of the largest group of copies that lie together on disk; an empty set without any.
 
-    Two copies lie together if their equal steps are much nearer to each other than two steps of one copy.
-    `step_gaps` has the median distance between two steps of each copy in bytes, such as {"a": 8192.0}.
+    A step is a revision, or a shard of packed copies. `positions` has the first byte of each step on disk, by
+    copy: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}}. `step_gaps` has the median distance between two
+    steps of each copy: {"a": 8192.0, "b": 8192.0}. Two copies lie together if the distance between the same
+    step of both, here 4,096, is at most half as large (MAX_RATIO).
     """
 
     def are_together(first: str, second: str) -> bool:
@@ -145,7 +158,6 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
         if not shared_steps:
             return False
         gaps = [abs(positions[first][step] - positions[second][step]) for step in shared_steps]
-        # Much nearer: at most half as far.
         return median(gaps) <= MAX_RATIO * min(step_gaps[first], step_gaps[second])
 
     groups: list[set[str]] = []

@@ -54,8 +54,9 @@ def choose_staging(
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
     `repositories` has the number of repositories that each storage gets after the load, such as copies, each
-    as large as the loaded one. Raise UserError if a storage has too little space for these, or if no work
-    folder also has space for the load.
+    as large as the loaded one. Print the needed and the free space, and that a load is not in `scratch`.
+    Raise UserError if a storage has too little space for the repositories, or if no work folder also has
+    space for the load.
     """
     size = repository_bytes(estimate)
     # Scratch comes first, because it is the fastest. It may be one of the storages, and is listed once.

@@ -51,6 +51,7 @@ def describe_load(
     # The numbers of paths that a disk or a working copy cannot hold.
     odd_paths = source.odd_paths()
     return {
+        # Records have one key for the state in all systems, and that of Subversion is its packing.
         "packing": state,
         "revisions": commits,
         "notes": list(facts.notes),

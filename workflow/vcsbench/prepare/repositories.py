@@ -36,21 +36,25 @@ class PreparedRepositories:
         dumps: Mapping[str, int],
         fragmentation_kib: float,
     ) -> None:
-        # The variants (repositories in a format and state) that cells read, by storage. Both are sorted,
-        # because params of rules have to be the same in each run.
+        """Keep what the cells need. Nothing is read or checked yet.
+
+        - `needed` has the variants (repositories in a format and state) that cells read, by storage.
+        - `folders` has the configured folder of each storage: {"disk": "/var/tmp"}.
+        - `copies` is the number of copies of each variant.
+        - `root` is the checkout.
+        - `dumps` has the revisions of each dump file that cells read, by repository: {"ruby": 500}.
+        - `fragmentation_kib` is the mean size of the spacer files that scatter copies on the device; 0: none.
+        """
+        # Params of rules have to be the same in each run, so storages and variants are sorted.
         self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
         self.storages = list(self.needed)
-        # The configured folder of each storage: {"disk": "/var/tmp"}.
         self.folders = folders
-        # The number of copies of each variant, and the mean spacer between their files in KiB.
         self.copies = copies
         self.fragmentation_kib = fragmentation_kib
-        # The checkout.
         self.root = root
-        # The number of revisions of each dump file that cells read, by repository: {"ruby": 500}.
         self.dumps = dumps
-        # The token of a rule whose output has to be made again. Otherwise, a token is the time in the rule's
-        # record. It is a param, and Snakemake runs a rule again if a param changes.
+        # This time replaces the time of a record as a param of its rule. The param has then changed, so
+        # Snakemake runs the rule again.
         self._now = datetime.datetime.now(datetime.UTC).isoformat()
 
     def workdir(self, storage: str) -> WorkDir:
@@ -116,17 +120,17 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def copies_token(self, storage: str) -> str:
-        """Return the time when the copies on a storage were made, as text, from the rule's record.
+        """Return the time when a Snakemake rule made the copies on a storage, as text, from its record.
 
-        Return the present time without a record, and if copies or empty repositories that the rule once made
-        are missing or changed, as after a reboot on a tmpfs. Another time makes the rule run again, because
-        it is a param. The names of missing and changed copies are printed.
+        The time is a param of the rule, and Snakemake runs the rule again if it changes. So return the
+        present time without a record, and if copies or empty repositories that the rule once made are missing
+        or changed, as after a reboot on a tmpfs. The names of missing and changed copies are printed.
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
         facts_by_variant = record.get("repositories", {})
         # The variants whose copies were made from their present source. Another source is a change of another
-        # param of the rule, so it needs no new token.
+        # param of the rule, so it needs no other time.
         made_variants = []
         for variant in self.needed[storage]:
             identity_of_made = facts_by_variant.get(variant.name, {}).get("identity")
@@ -162,31 +166,33 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def load_token(self, repo: str, fmt: str) -> str:
-        """Return the time of a load as text, from its record; the present time if the rule has to load again.
+        """Return the time of a load as text, from the record of the Snakemake rule that loads.
 
-        Another time makes the rule run, because it is a param. The rule has to load again without a record.
-        It also has to if the loaded repository is gone, changed or of another source, and something has to be
-        made from it: copies of a variant that has none, or the dump file.
+        The time is a param of the rule, and Snakemake runs the rule again if it changes. So return the
+        present time without a record, and if the rule has to load again.
         """
         record = self.read_load(repo, fmt)
-        if not record:
+        if not record or self._has_to_load_again(record, repo, fmt):
             return self._now
+        return record["made"]
+
+    def _has_to_load_again(self, record: LoadRecord, repo: str, fmt: str) -> bool:
+        """Return True if copies or a dump have to be made, but cannot be made from the load of `record`."""
+        # None if the loaded repository is gone or was changed.
         loaded = loaded_path(record)
         for variant in self._without_copies(repo, fmt):
             # The source has changed since the load.
             if record["identity"] != variant.identity:
-                return self._now
-            # Copies are made from the repository at `staged_path`: the loaded one, or one that was made from
-            # it, such as a packed one. If the made one is gone, the loaded one is enough to make it again.
+                return True
+            # Copies are made from the loaded repository or, for a made variant such as a packed one, from the
+            # repository that was made from it. If that is gone, it can be made again from the loaded one.
             can_be_copied = staged_path(record, variant) is not None
             can_be_made = variant.is_made and loaded is not None
             if not can_be_copied and not can_be_made:
-                return self._now
+                return True
         # One dump serves all formats. It is made from the repository in the first of them.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
-        if is_dumped and loaded is None and not self._has_dump(repo):
-            return self._now
-        return record["made"]
+        return is_dumped and loaded is None and not self._has_dump(repo)
 
     @cache  # noqa: B019 - one instance
     def pack_token(self, repo: str, fmt: str) -> str:
@@ -228,23 +234,37 @@ class PreparedRepositories:
         # its request, also if fewer copies are missing by now.
         if record and not self.needs_load(repo, fmt):
             return record["request"]
-        number_by_folder: dict[str, int] = {}
-        for storage, variants in self.needed.items():
-            loaded_variants = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
-            if not loaded_variants:
-                continue
-            copies = sum(variant in loaded_variants for variant, _ in self.missing(storage))
-            # The packed repository, and each other state, is made next to the loaded one.
-            states = sum(variant.is_made for variant in loaded_variants)
-            folder = self.folders[storage]
-            # Two storages may be one folder.
-            number_by_folder[folder] = number_by_folder.get(folder, 0) + copies + states
+        number_by_folder = self._count_made_later(repo, fmt)
         # The loaded repository is kept in the first folder with copies of it. A repository for a dump alone,
         # without copies, is kept in the first folder of all.
         candidates = [*number_by_folder, *self.folders.values()]
         home = candidates[0]
         number_by_folder[home] = number_by_folder.get(home, 0) + 1
         return {"home": home, "repositories": number_by_folder}
+
+    def _count_made_later(self, repo: str, fmt: str) -> dict[str, int]:
+        """Return how many repositories are made from a loaded one, by the folder of the storage.
+
+        Five missing copies of a packed repository give {"/var/tmp": 6}, because the packed one is made first.
+        """
+        number_by_folder: dict[str, int] = {}
+        for storage, variants in self.needed.items():
+            variants_of_load = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
+            if not variants_of_load:
+                continue
+            number = 0
+            # A missing copy is given by its variant and its number.
+            for variant, _ in self.missing(storage):
+                if variant in variants_of_load:
+                    number += 1
+            # A made variant, such as a packed one, is made from the loaded repository before its copies.
+            for variant in variants_of_load:
+                if variant.is_made:
+                    number += 1
+            folder = self.folders[storage]
+            # Two storages may be one folder.
+            number_by_folder[folder] = number_by_folder.get(folder, 0) + number
+        return number_by_folder
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
@@ -330,10 +350,9 @@ def missing_copies(
         shards = None
         if total_files > checked_files:
             store = variant.system.store
-            # The keys of `state` are all folders of the copy. Only shards are sampled.
-            all_shards = [
-                folder for folder in metadata.get("state", {}) if store.is_sampled(folder)
-            ]
+            # The key `state` has a digest for each folder of the copy. Only shards are sampled.
+            folders = metadata.get("state", {})
+            all_shards = [folder for folder in folders if store.is_sampled(folder)]
             shards = math.ceil(checked_files / total_files * len(all_shards))
         path = repository.copy_path(workdir, variant.name, number)
         problem = repository.problem_with(path, metadata, variant, number, shards)

@@ -57,12 +57,12 @@ class SubversionPreparation(Preparation):
         """
         begun = time.monotonic()
         format_value = formats.parse_format(fmt)
-        # The source that finds the tree to export, in the repository that was made.
-        tree_source: Source
+        # A source that can find the tree to export. With `as-is`, a source of the copy replaces it, because
+        # the user's repository may change.
+        tree_source = source
         if format_value.is_as_is:
             tree_source, repository, facts = _copy_as_it_is(source, fmt, staging)
         else:
-            tree_source = source
             repository = staging / f"{fmt}.{formats.NOT_PACKED}"
             facts = _load_stream(source, repository, format_value)
         # Such as `f6-to-f8`: made in f6, and upgraded here.
@@ -71,6 +71,7 @@ class SubversionPreparation(Preparation):
         print_progress(
             f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
         )
+
         # The name of the repository ends with its packing, such as f7.nopack.
         packing = repository.name.rpartition(".")[2]
         # An svnadmin of another release may make another format. All results would be about this wrong
@@ -78,8 +79,9 @@ class SubversionPreparation(Preparation):
         mismatch = fsfs.mismatch(repository, fmt, packing)
         if mismatch:
             raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
+
         tree = tree_source.tree(repository)
-        # The folder with the most entries, and the numbers of paths that not every system can check out.
+        # The folder with the most entries, and the numbers of paths that cannot be checked out.
         folder, odd_paths = summarize_tree(repository, tree)
         return {
             "packing": packing,
@@ -88,7 +90,9 @@ class SubversionPreparation(Preparation):
             "load_options": list(facts.load_options),
             "tree": tree,
             "folder": folder,
+            # The file that is changed most often.
             "busy_file": facts.busy_file,
+            # Paths that no disk can hold (too long), and others that no working copy can hold (`.svn`).
             "long_names": odd_paths.impossible,
             "reserved_names": odd_paths.reserved,
             "seconds": round(time.monotonic() - begun, 1),
@@ -146,10 +150,11 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     # folder `view`, which has a link to the repository's `db`, and empty folders in place of the others.
     _make_view(repository, view)
     try:
-        # hotcopy and _remove_bogus_dates() run svnadmin. Its error is completed below. `at` shows the
-        # revision that svnadmin's lines name.
+        # hotcopy and _remove_bogus_dates() run svnadmin. Its error is completed below.
         with progress.stage("copying the repository", youngest, "revisions") as at:
-            fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
+            # The progress display gets its number from lines such as `* Copied revision 7`.
+            show_revision = at.follow(_COPIED)
+            fsfs.run_svnadmin("hotcopy", view, copy, on_line=show_revision)
         notes = _disconnect_memcached(copy)
         facts = _remove_bogus_dates(copy)
         facts.notes.extend(notes)
@@ -304,8 +309,12 @@ def make_packed(repository: Path) -> float:
         # is packed.
         shutil.copytree(repository, new)
         begun = time.monotonic()
-        with progress.stage("packing", fsfs.check_shape(new).full, "shards") as at:
-            fsfs.run_svnadmin("pack", new, on_line=at.follow(_PACKING))
+        # Only full shards, which are folders of usually 1,000 revisions, are packed.
+        full_shards = fsfs.check_shape(new).full
+        with progress.stage("packing", full_shards, "shards") as at:
+            # The progress display gets its number from lines such as `Packing revisions in shard 7`.
+            show_shard = at.follow(_PACKING)
+            fsfs.run_svnadmin("pack", new, on_line=show_shard)
         seconds = time.monotonic() - begun
     except BaseException:
         remove_path(new)

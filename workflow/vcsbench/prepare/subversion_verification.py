@@ -33,14 +33,15 @@ AGAIN = "Run again to make it again."
 def list_verifications(staging: Path, fmt: str, stop: threading.Event) -> list[Task]:
     """Return the tasks that verify the repositories of one format in a folder, such as f7.nopack and f7.pack.
 
-    Each packing may be missing. The tasks raise UserError for damage, and CancelledError soon after `stop` is
-    set.
+    The folder has one loaded repository, which is not packed, partly packed or packed, and may have a packed
+    copy of it. The tasks raise UserError for damage, and CancelledError soon after `stop` is set.
     """
     plain = staging / f"{fmt}.{NOT_PACKED}"
     partly = staging / f"{fmt}.{PARTLY_PACKED}"
     packed = staging / f"{fmt}.{PACKED}"
     # A packed copy has all revisions of the plain repository. So the copy is verified, and the plain
     # repository is compared with the copy, which takes less time. Without a copy, the plain one is verified.
+    # Next to a partly packed repository there is no plain one, because a folder has one loaded repository.
     verified = [path for path in (packed, partly) if path.exists()]
     if not verified:
         verified = [plain]
@@ -58,9 +59,10 @@ def _verify(path: Path, stop: threading.Event, *options: str) -> None:
     # With and without METADATA_ONLY, svnadmin prints the revision that it has reached, in different words.
     pattern = _METADATA if METADATA_ONLY in options else _VERIFIED
     check_stop(stop)
-    with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
-        # A function that takes the number of finished revisions from a line of svnadmin's output.
-        show_revision = at.follow(pattern)
+    with progress.stage("verifying", fsfs.youngest(path), "revisions") as stage:
+        # This function gets a line of svnadmin's output. If the pattern matches, the progress display shows
+        # the revision in it.
+        show_revision = stage.follow(pattern)
 
         def on_line(line: str) -> None:
             check_stop(stop)

@@ -97,6 +97,7 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     page = Path("reports") / f"{study}.html"
     # The arguments of read_results() for the page, such as {"baselines": ["january"], ...}.
     params_file = Path("results/page") / f"{study}.json"
+    # The pattern also fits each name of a study. It refuses a text such as "../x", which the user may give.
     has_report = (
         BASELINE_NAME.fullmatch(study) is not None
         and (root / page).is_file()
@@ -149,6 +150,7 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     archive is damaged or cannot be shown. After an error, nothing that was unpacked is left.
     """
     folder_name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
+    # The pattern of names of baselines, which are names of folders, too.
     if not BASELINE_NAME.fullmatch(folder_name):
         raise UserError(
             f"{OPTION_BY_KEY['name']}: {one_line(repr(folder_name))} is no name of a folder. "
@@ -170,6 +172,7 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
         folder.parent.mkdir(exist_ok=True)
         shutil.move(unpacked, folder)
     page = studies[0] if len(studies) == 1 else "index"
+    # _make_pages() has written the pages to the subfolder REBUILT.
     return [f"data in {folder}", f"Report: {folder / REBUILT / f'{page}.html'}"]
 
 

@@ -68,9 +68,9 @@ def main(
 ) -> int:
     """Measure a round, write its export and context, and return the exit code: 0, or 1 without a result.
 
-    The arguments come from a command line. `number` is the round, `order` its position among all cell-rounds,
-    which `seed` has shuffled, and `thresholds` JSON with the limits of flags. `export` (the times) and
-    `context` (facts about the round) are the files to write.
+    The arguments come from a command line. `number` is that of the round, such as "3", and `order` its
+    position among all cell-rounds, which `seed` has shuffled. `thresholds` is JSON with the limits of flags.
+    `export` (the times) and `context` (facts about the round) are the files to write.
     """
     # An export without its context counts as out of date. So the old context is removed first: a process that
     # is killed before the end leaves no result that looks valid.
@@ -83,6 +83,7 @@ def main(
         write_json(context, measured.context)
         write_bytes(export, measured.export)
 
+    # This calls job() with the recipe, and prints the reason of an error.
     return run_job(root, recipe_json, job)
 
 
@@ -103,14 +104,15 @@ def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) ->
         cell = {"study": recipe["study"], "cell": recipe["cell"], "axes": recipe["axes"]}
         write_json(output, {**cell, "digest": digest, **trace})
 
+    # This calls job() with the recipe, and prints the reason of an error.
     return run_job(root, recipe_json, job)
 
 
 def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
     """Run a function with a recipe in this process, which Snakemake started, and return the exit code.
 
-    The code is 0, or 1 after any error, whose reason is printed in one sentence. A full disk also ends the
-    whole workflow run, unless only this cell writes to the disk.
+    The code is 0, or 1 after any error, whose reason is printed in one sentence (fail). A full disk also ends
+    the whole workflow run, unless only this cell writes to the disk (`is_alone`).
     """
     # The servers, which run as another user, read files that this process makes.
     os.umask(0o022)
@@ -123,7 +125,8 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
         job(recipe)
     except errors.UserError as error:
         sentence = _add_remedy(error, recipe)
-        # A program that failed on a full disk shows that only by its message, "No space left on device".
+        # A program that failed on a full disk shows that only by its message, "No space left on device". The
+        # number of any other error is 0.
         number = errors.full_errno(sentence)
         return fail(root, sentence, full_errno=number, is_alone=_has_disk_alone(root, recipe))
     except OSError as error:
@@ -183,7 +186,7 @@ def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = Fal
             f"; the workflow run ends here. {errors.REMEDY_BY_ERRNO[full_errno]}, and run again."
         )
     elif full_errno == errno.EDQUOT:
-        # Only this cell writes there, and its output reached a quota, which the user can raise.
+        # The run goes on (`is_alone`), but this cell's output reached a quota, which the user can raise.
         sentence += f". {errors.REMEDY_BY_ERRNO[full_errno]}, and run again."
     streams = [sys.stderr]
     if ends_run:
@@ -209,6 +212,7 @@ def measure_round(
     with machine_lock() as lock, run_folder(root) as folder:
         began = time.monotonic()
         if "guest" in recipe.get("filesystem", {}):
+            # A guest has a kernel of its own, so its programs cannot inherit the lock.
             measured = _measure_in_guest(root, recipe, number, thresholds, folder)
         else:
             measured = _measure_here(root, recipe, number, thresholds, folder, lock)
@@ -306,7 +310,8 @@ def _measure_in_guest(
         "root": str(root),
     }
     (out / GUEST_JOB).write_text(json.dumps(job))
-    # guest.OUT is the path of `out` in the guest.
+    # guest.OUT is the path of `out` in the guest. With -S, Python starts faster, because it looks for no
+    # installed packages: measuring needs none.
     command = [
         *("env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"),
         *(sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT),
@@ -354,7 +359,10 @@ def _read_guest_result(out: Path, remedy: str) -> MeasuredRound:
 
 
 def guest_main(out: str) -> None:
-    """Measure a round in this guest, and write its result, or the error, for the host to the folder `out`."""
+    """Measure a round in this guest, and write its result, or the error, for the host to the folder `out`.
+
+    The host and the guest share this folder. The host has written the job to it (_measure_in_guest).
+    """
     folder = Path(out)
     job = json.loads((folder / GUEST_JOB).read_text())
     root = Path(job["root"])
@@ -363,7 +371,7 @@ def guest_main(out: str) -> None:
         with run_folder(root) as private:
             cell_round = RoundMeasurement(job["recipe"], job["number"], private, root)
             # hyperfine inherits the lock of the machine. The guest runs no other measurement, so any open
-            # file will do.
+            # file will do. It is closed when this process ends.
             no_lock = os.open(os.devnull, os.O_RDONLY)
             measured = _measure_and_judge(cell_round, job["thresholds"], no_lock)
     except errors.UserError as error:

@@ -46,7 +46,9 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
         lines = clean_nodes(root)
         # Only run folders, because no work folder is given ([]): these are removed as a whole below.
         lines += [f"removed {path}" for path in workdir.remove_abandoned(root, [])]
-        for place in _lock_work_dirs(work_dirs(settings, root)):
+        # All folders are locked before the first one is removed, so an error leaves all of them.
+        places = _lock_work_dirs(work_dirs(settings, root))
+        for place in places:
             if not os.path.lexists(place.path):
                 continue
             place.remove()

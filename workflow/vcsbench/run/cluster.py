@@ -156,8 +156,9 @@ class NodeAssignment:
 def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     """Copy the results of a job from the folders of its nodes, and return the node of each complete block.
 
-    Example: {"fsfs-san-2014/log": "n1"}. Ratios compare cells of one block, which must not come from two
-    nodes. So results of an incomplete block are taken from the present node only, which will complete it.
+    Example: {"fsfs-san-2014/log": "n1"}. A block is complete if one node has all of its exports, which are
+    result files of cell-rounds. Ratios compare cells of one block, which must not come from two nodes. So the
+    results of an incomplete block are taken from the present node only, which will complete it.
     """
     present_node = NodeAssignment.read(root, job).node
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
@@ -179,7 +180,8 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
             for export in exports:
                 _take(folders[source_node], root, export, work)
     if present_node in folders:
-        # `others` are the counts of system calls. Only the present node's are taken.
+        # `others` are the counts of system calls, which belong to no block. The present node makes all of
+        # them (run.node), so no other node's are needed.
         for file in work.others:
             _copy(folders[present_node] / file, root / file)
     return node_by_block
@@ -188,7 +190,8 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
     """Copy the log, context and export of a cell-round from the folder of a node to the checkout `root`.
 
-    If the folder has no up-to-date result of the cell-round, remove another node's result from the checkout.
+    If the folder has no readable result by the recipe of `work`, remove another node's result from the
+    checkout.
     """
     result = CellRound.parse(export)
     _copy(folder / result.log, root / result.log)
@@ -257,7 +260,8 @@ class Cluster:
                     f"{folder!r} is a relative path. On a cluster each node works in a folder of its own: "
                     f"use an absolute path.",
                 )
-        # The configuration has the names of nodes, or only their number. There is a job for each node.
+        # The configuration has the names of nodes, or only their number. There is a job for each node, so
+        # `count` is the number of both.
         nodes = self.settings.nodes
         self.nodes = nodes if isinstance(nodes, list) else []
         self.count = len(nodes) if isinstance(nodes, list) else nodes
@@ -308,7 +312,9 @@ class Cluster:
         return NodeWork(
             digests=dict(sorted(digests.items())),
             blocks=exports_by_block,
+            # The files of a job that are no exports.
             others=sorted(trace_files),
+            # This machine is the login node, which must not measure.
             head=os.uname().nodename,
             config={**self.plan.config.content, **settings},
         )
@@ -329,7 +335,8 @@ class Cluster:
         node = NodeAssignment.read(self.root, job).node
         if node:
             # Without `sinfo`, a lost node is not known as lost, and the job could wait for it for ever. So
-            # from some attempt on, any node may take the job.
+            # from some attempt on, any node may take the job. Only a job that has never run waits for its
+            # configured node.
             if attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo"):
                 return ""
         elif self.nodes:
@@ -414,8 +421,10 @@ def _clean_node(root: Path, folder: Path) -> list[str]:
         on_node = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30"]
         command = [*on_node, *command]
     environment = {**os.environ, "PYTHONPATH": str(root / "workflow")}
+    # As when the node measured, the program works in the checkout of the node.
     done = processes.run_program(command, cwd=folder, env=environment, may_fail=True)
     if done.code:
+        # The command prints its errors again when the user runs it.
         by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *arguments])
         return [f"{folder.name}: not removed. On the node, run {by_hand}"]
     remove_path(folder)

@@ -30,6 +30,7 @@ def open_environment(
     machine. Raise a UserError that names the file and the key.
     """
     config = load_config(raw, root, files, is_cluster)
+    # Some commands need an output from which their work is found.
     _check_inspections(config)
     # `server` is a server on another machine. URL_FORM is the sentence on what its URL must be.
     if config.settings.server and not is_plain_url(config.settings.server.url):
@@ -48,7 +49,8 @@ def open_environment(
         },
         builds=builds.read(),
         servers=server_names(config.root),
-        # True on all machines of a cluster. `blocks` is set in the configuration of a node.
+        # True on the login node of a cluster, whose nodes measure, and on these nodes. Only the configuration
+        # of a node has `blocks`: the groups of cells that this node measures.
         is_elsewhere=is_cluster or bool(config.settings.blocks),
     )
 
@@ -70,7 +72,8 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
 
     They come from the key `repositories`. If the key `repository` has the path of the user's own repository,
     it is the only one. The empty repository, which measures fixed cost, is added in each case. Raise
-    UserError if the own repository cannot be used, for `tree` without it, and for the name of the empty one.
+    UserError if the user's repository cannot be used, if the key `tree` is set without the key `repository`,
+    and if a configured repository has the name of the empty one.
     """
     definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
     own_repository = config.settings.repository

@@ -54,9 +54,11 @@ class Expectations:
                 # The expectations of a study are read from all files at once.
                 if study in by_study:
                     continue
+                # The values of axes, and the saved baselines, that an expectation may name.
                 choices = self._choices(params_of(study).definition)
+                baseline_names = self.saved(study)
                 by_study[study] = definitions.read_expectations(
-                    files, study, choices, self.saved(study)
+                    files, study, choices, baseline_names
                 )
         return by_study
 

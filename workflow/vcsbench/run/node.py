@@ -49,13 +49,14 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
     try:
         if attempt != "1" and assignment.reason:
             raise UserError(f"{assignment.reason} It is not tried again in this workflow run.")
-        # This removes the reason of an earlier workflow run, which no longer counts.
+        # With "", fail() removes the reason of an earlier workflow run, which no longer counts.
         assignment.fail("")
-        folder = _enter(root, node, work, assignment)
+        folder = _prepare_node(root, node, work, assignment)
         # collect_job() copies results from the folders of all nodes of the job to the checkout `root`. It
         # returns the node of each complete block. Blocks of other nodes are not measured here.
         nodes_before = cluster.collect_job(root, job, work)
-        _run(folder, _missing_files(folder, work, nodes_before, node))
+        missing_files = _missing_files(folder, work, nodes_before, node)
+        _run(folder, missing_files)
         node_by_block = cluster.collect_job(root, job, work)
         unfinished = [block for block in work.blocks if block not in node_by_block]
         if unfinished:
@@ -80,12 +81,37 @@ def _describe_unfinished(node: str, blocks: Sequence[str]) -> str:
     return f"{node}: some cells of {names}{more} were not measured. See the log above."
 
 
-def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
-    """Check this node, make its folder, assign the job to the node, and return the folder.
+def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
+    """Make the checkout in which this node measures, assign the job to the node, and return the checkout.
 
-    The folder is a checkout in which the node measures. Raise UserError if the run was started on this node,
-    if the job may not use all processors of the node, or if the node differs from the other nodes.
+    Raise UserError if the node may not measure (_check_node), or if it differs from the other nodes.
     """
+    _check_node(node, work)
+    # On this node, the job is a workflow of its own. Its configuration is that of the login node, limited to
+    # the blocks of the job.
+    folder = cluster.make_node_folder(root, assignment.job, node)
+    config_file = folder / CONFIG
+    config_file.parent.mkdir(exist_ok=True)
+    write_json(config_file, work.config)
+    # An error in the configuration names the file that has the key: the user's, or that of the node.
+    project = Project(work.config, folder, [folder / "config" / "config.yaml", config_file])
+    reason = _why_rejected(root, node, work, project.plan)
+    if reason:
+        assignment.reject(node, reason)
+        raise UserError(
+            f"{node}: the node is rejected: {reason.removesuffix('.')}. Name equal nodes in `cluster.nodes`, "
+            f"or a class in `cluster.class`."
+        )
+    # Blocks that an earlier node of the job has completed are not measured again. That node counts as lost,
+    # and the assignment stores its other blocks.
+    node_by_block = cluster.collect_job(root, assignment.job, work)
+    unfinished = [block for block in work.blocks if block not in node_by_block]
+    assignment.move(node, unfinished)
+    return folder
+
+
+def _check_node(node: str, work: NodeWork) -> None:
+    """Raise UserError if the run was started on this node, or if the job may not use all its processors."""
     # `work.head` is the login node.
     if node == work.head:
         raise UserError(
@@ -99,24 +125,6 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
             f"{node}: the job may use {usable} of {total} processors. A measurement needs the whole node: "
             f"set `cluster.cores: {total}`."
         )
-    # On this node, the job is a workflow of its own. Its configuration is that of the login node, limited to
-    # the blocks of the job.
-    folder = cluster.make_node_folder(root, assignment.job, node)
-    (folder / CONFIG).parent.mkdir(exist_ok=True)
-    write_json(folder / CONFIG, work.config)
-    project = Project(work.config, folder, [folder / "config" / "config.yaml", folder / CONFIG])
-    reason = _why_rejected(root, node, work, project.plan)
-    if reason:
-        assignment.reject(node, reason)
-        raise UserError(
-            f"{node}: the node is rejected: {reason.removesuffix('.')}. Name equal nodes in `cluster.nodes`, "
-            f"or a class in `cluster.class`."
-        )
-    # If another node had the job before, it counts as lost. The assignment stores which blocks that node has
-    # not completed.
-    node_by_block = cluster.collect_job(root, assignment.job, work)
-    assignment.move(node, [block for block in work.blocks if block not in node_by_block])
-    return folder
 
 
 def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
@@ -146,8 +154,8 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
         "kernel": machine["kernel"],
         "system": machine["os"],
     }
-    # On the first node of the run, these are its own facts.
-    facts_of_first = _read_class(root / CLASS, node, facts)
+    # The first node of the run writes its facts to the file CLASS, and is compared with itself.
+    facts_of_first = _share_facts(root / CLASS, node, facts)
     for name, fact in facts.items():
         first_fact = facts_of_first.get(name)
         if first_fact != fact:
@@ -155,8 +163,8 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
     return ""
 
 
-def _read_class(record: Path, node: str, facts: Mapping[str, object]) -> dict[str, object]:
-    """Return the facts of the first node of the run. Without any, this node defines the class."""
+def _share_facts(record: Path, node: str, facts: Mapping[str, object]) -> dict[str, object]:
+    """Write the facts of this node to a file if no node has done so, and return the facts in the file."""
     if not record.exists():
         # If several nodes start at once, the link of one of them succeeds.
         mine = record.with_name(f".{node}.{record.name}.new")
@@ -172,12 +180,12 @@ def _missing_files(
 ) -> list[str]:
     """Return the files of the job that this node has to make, such as exports of cell-rounds.
 
-    `node_by_block` has the node of each complete block. A block that another node has completed is not
-    measured again.
+    `folder` is the checkout of this node. `node_by_block` has the node of each complete block.
     """
     missing = []
     for block, exports in work.blocks.items():
-        if node_by_block.get(block, node) != node:
+        # A block that another node has completed is not measured again.
+        if node_by_block.get(block) not in (None, node):
             continue
         for export in exports:
             if not work.is_measured(folder, export):

@@ -72,7 +72,8 @@ class Project:
         )
         self.config = self.environment.config
         # On one machine without `rounds`, a time limit (`minutes`) decides how often cells are measured. On a
-        # cluster, load_config() has set `settings.rounds` to the smallest number.
+        # cluster, load_config() has set `settings.rounds` to the smallest number. `content` has only what the
+        # user has set.
         if is_cluster and self.config.content.get("rounds") is None:
             workflow.print_message(
                 f"`minutes` concern one machine. On a cluster each cell is measured in "
@@ -189,6 +190,7 @@ class Project:
             if repo in study_repos:
                 records.append(pack_record(repo, fmt))
         for cell in cells:
+            # The records of the cell's copies, dump files and trees.
             records += self.records(study, cell.path)
         records += self.plan.trace_files(study).values()
         # Cells share most records.
@@ -206,8 +208,8 @@ class Project:
             work_folders = self._lock_work_dirs()
         except UserError as error:
             sys.exit(str(error))
-        # end() calls this again with the real exit code. Snakemake may end without calling end(), so the code
-        # means a failure until then.
+        # From now on, this process ends with its main thread and the exit code 1. end() calls this again with
+        # the real code, but Snakemake may fail without calling end().
         workflow.exit_after_main_thread(1)
         # This removes what killed jobs have left, in these folders and in the temporary folder.
         workdir.remove_abandoned(self.root, work_folders)
@@ -246,7 +248,8 @@ def open_project(
     UserError with everything that it lacks. On a cluster, and if nothing is measured, only the times of files
     are checked here.
     """
-    # An error names the option of the command line instead of the file of options.
+    # vcsbench passes the options of its command line to Snakemake in a file. An error must name the option,
+    # such as --minutes, and not this file.
     paths = [Path(file) for file in files if not workflow.is_options_file(Path(file), root)]
     # A node of a cluster has the key `blocks`. It measures its job as a workstation does.
     is_node = bool(raw.get("blocks"))
@@ -268,7 +271,7 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
     A variant is a repository in one format and state, such as ruby in format 7, packed.
     """
     settings = plan.config.settings
-    # By the storage's name in the configuration, which is the `shelf` of a recipe's storage.
+    # By the name of the storage in the configuration.
     variants_by_storage: dict[str, set[Variant]] = {}
     # By repository: the last revision that a command loads from its dump file.
     dumped_revisions: dict[str, int] = {}
@@ -281,9 +284,11 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
         # The kind of the command's input, such as "tree"; "" without an input.
         kind = recipe["input"]
         if kind and SUBJECTS[kind].reads_repository(recipe):
+            # The `shelf` of a recipe is the name of the storage that has its copies.
             storage = recipe["storage"]["shelf"]
             variants = variants_by_storage.setdefault(storage, set())
             variants.add(variant_of(recipe.get("repository", {})))
+        # A dump file is the same for all variants of a repository.
         if kind == "dump":
             name = recipe["repository"]["name"]
             last = last_dumped_revision(recipe)

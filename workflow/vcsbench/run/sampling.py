@@ -25,20 +25,23 @@ class SamplingState:
         file of the decision exists. Snakemake then makes the file, and calls this method again.
         """
         if self.is_cluster:
+            # The jobs of the nodes make the exports, so rules here depend on the records of these jobs.
             return []
         if self.measures_nothing:
             # Only existing results: Snakemake would measure a missing one.
             return self.plan.fresh_exports_of_study(study)
+        # A study without a time limit has no batches, because the configuration fixes its rounds.
         if study in self.plan.batches:
             batches = self.plan.batches[study]
+            # `next` is a property: it reads the files of decisions, and returns the first undecided batch.
+            undecided = batches.next
             while True:
-                # The number of the first batch without decided rounds.
-                number = batches.next
-                decide(study=study, number=str(number))
-                # `next` reads the files of decisions again. If the decision gives rounds, `next` is larger
-                # now, and a decision on the next batch follows. Otherwise, this was the last decision.
-                if batches.next == number:
+                decide(study=study, number=str(undecided))
+                # A decision without rounds is the last one, and `next` stays the same.
+                following = batches.next
+                if following == undecided:
                     break
+                undecided = following
         return self.plan.exports_of_study(study)
 
     def next_decision(self, study: str) -> list[str]:
@@ -58,19 +61,20 @@ class SamplingState:
 
         Only studies with a time limit count, whose rounds are decided in batches.
         """
-        spent_s = 0.0
+        total_s = 0.0
         for study in self.plan.batches:
             # The last decision that exists has the time of all results until then. The decision on the next
             # batch may be missing, and is read as {} then.
             for file in reversed(self.decisions(study)):
                 decision = read_json(self.plan.root / file)
                 if "spent_s" in decision:
-                    # Outdated results are measured again, so their part of the time does not count.
+                    # Outdated results are measured again, so their part of the time does not count. As an
+                    # estimate, each export (result file) counts the same.
                     exports = self.plan.exports_of_study(study)
                     fresh_exports = self.plan.fresh_exports_of_study(study)
-                    spent_s += decision["spent_s"] * len(fresh_exports) / len(exports)
+                    total_s += decision["spent_s"] * len(fresh_exports) / len(exports)
                     break
-        return spent_s
+        return total_s
 
     def traces(self, study: str) -> list[str]:
         if self.is_cluster:

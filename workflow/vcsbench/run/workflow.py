@@ -64,7 +64,8 @@ def run_workflow(
     file that cannot be read, and for a file in the place of a folder that a session writes to. Unless it is a
     dry run, also raise it for a folder that cannot be written, and for a full disk.
     """
-    # This raises an OSError on a machine without room for temporary files. Snakemake would print a traceback.
+    # This raises an OSError on a machine without room for temporary files, and the caller prints a sentence
+    # about it. Snakemake would print a traceback.
     tempfile.gettempdir()
     # setpriv starts Snakemake, so that Snakemake ends with this process.
     processes.check_setpriv()
@@ -138,8 +139,8 @@ def _call_snakemake(
     files = list(configfiles)
     if options:
         files.append(_options_file(root, options))
-    # The logger plugin `vcsbench` prints messages in place of Snakemake's output, except in a dry run, or if
-    # an argument sets how much Snakemake prints.
+    # The logger plugin `vcsbench` prints messages in place of Snakemake's output. It lets Snakemake print in
+    # a dry run, and with an argument such as --verbose or --quiet.
     command = ["snakemake", "--logger", "vcsbench", *arguments]
     if files:
         command += ["--configfile", *files]
@@ -158,6 +159,7 @@ def _call_snakemake(
         cause = SIGNALS.get(ended_by, ended_by.name)
         print_message(f"{cause}: ending the workflow run.")
         _end_snakemake(process)
+        # Jobs may have outlived Snakemake.
         _end_leftovers(root)
         print_message(
             "the workflow run has ended. Its results are stored, and the next one continues."
@@ -237,8 +239,8 @@ def end_session(root: Path, failed: bool) -> None:
 def exit_after_main_thread(status: int) -> None:
     """End this process within a second after its main thread, with the exit code `status`.
 
-    Python would wait for all threads, also for those that Snakemake starts for each job: a timer of the
-    length of max-jobs-per-timespan (profiles/default). A later call replaces `status`.
+    Python would wait for all other threads, too. For each job, Snakemake starts a thread with a timer, which
+    ends after the time in max-jobs-per-timespan: a day (profiles/default). A later call replaces `status`.
     """
 
     def exit_if_done(*_: object) -> None:

@@ -57,8 +57,9 @@ def open_source(
 ) -> Source:
     """Return the source of a repository's definition, such as {"source": "git", "path": "/srv/x"}.
 
-    `where` is the definition's file, for errors, and `root` the checkout. Raise UserError for a wrong
-    definition, such as a key that the kind of source has not. Source.check() then looks at the source itself.
+    `where` is the definition's file, for errors. `root` is the checkout, in which a git source makes a
+    private folder to run git in. Raise UserError for a wrong definition, such as one with an unknown key.
+    The source itself, such as /srv/x, is checked later (Source.check).
     """
     # Some keys are for the copies of a repository, and not for its source, such as `packing`.
     definition = {key: value for key, value in definition.items() if key not in COPY_KEYS}
@@ -74,10 +75,10 @@ def open_source(
 
 
 def detect(path: str) -> dict[str, str]:
-    """Return the definition for `repositories` of a user's path: {"source": "svn", "path": "/srv/x"}.
+    """Detect the kind of repository at a user's path, such as {"source": "svn", "path": "/srv/x"}.
 
-    The source is `svn`, `dump`, or `git`, which also gets "history": "first-parent". Raise UserError for all
-    other paths, and for URLs of servers. The error names what lies at the path.
+    The result is an entry of `repositories` in the configuration. Its source is `svn`, `dump`, or `git`,
+    which also gets "history": "first-parent". Raise UserError for other paths, and for URLs of servers.
     """
     if is_server_url(path):
         # The error does not show the URL, which may contain a password.
@@ -88,7 +89,8 @@ def detect(path: str) -> dict[str, str]:
     if not path:
         raise UserError("REPO=: the path is empty. Give the path of a repository.")
     shown = printable(path)
-    # PATH_ERRORS can come from each look at the disk, for example without the right to read a folder.
+    # Each look at the disk can raise one of PATH_ERRORS, for example without the right to read a folder. A
+    # UserError is none of these, and passes.
     try:
         place = local_path(path)
         if not place.exists():

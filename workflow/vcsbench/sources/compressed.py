@@ -48,8 +48,9 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     """Yield the content of a file, decompressed if its first bytes are of gzip, xz or zstd.
 
     An empty file has no content, and a file of the kernel that states no size is taken for an empty one.
-    Raise UserError for anything but a regular file. Reading a damaged file raises one of DAMAGED. With zstd,
-    the end of the `with` block raises UserError, if the content was read to its end.
+    Raise UserError for anything but a regular file. Reading a damaged file raises one of DAMAGED. But zstd is
+    a program, which reports damage by its exit code. So the end of the `with` block raises UserError, if the
+    content was read to its end.
     """
     compression = detect_compression(path)
     if compression == Compression.ZSTD:

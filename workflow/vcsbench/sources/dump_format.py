@@ -81,6 +81,7 @@ def file(
     text (or the properties) is None, the file keeps that of its origin, or its own from before the change.
     b"" is an empty text, and {} are no properties.
     """
+    # Each record ends with two line ends, as svnadmin dump writes it.
     if text is None:
         return _file_head(path, action, origin=origin, properties=properties) + b"\n\n"
     # svnadmin load compares the checksum with the text.
@@ -105,10 +106,12 @@ def file_records(
     chunks: Iterable[bytes],
     origin: CopyOrigin | None = None,
 ) -> Iterator[bytes]:
-    """Yield the record of file() in parts, so that a large text need not be in memory as a whole.
+    """Yield the parts of the record of a file, so that a large text need not be in memory as a whole.
 
-    The `chunks` of the text must have `size` bytes together, because the record states this length in front
-    of the text. A text of more than WHOLE_BYTES has no checksum, which would also stand there.
+    The action is b"add" or b"change". An added file is a copy of `origin`, unless `origin` is None. If
+    `properties` is None, the file keeps its properties. The `chunks` of the text must have `size` bytes
+    together, because the record states this length in front of the text. The checksum stands there, too, so
+    a text of more than WHOLE_BYTES has none.
     """
     if size <= WHOLE_BYTES:
         text = b"".join(chunks)
@@ -130,8 +133,8 @@ def _file_head(
 ) -> bytes:
     """Return the beginning of a file's record, up to its text: the headers and the properties.
 
-    `text_bytes` is the length of the text, None if the file keeps its text. `checksum` is the complete header
-    line with the text's MD5, b"" without one.
+    `properties` is None if the file keeps its properties. `text_bytes` is the length of the text, None if the
+    file keeps its text. `checksum` is the header of the text's MD5 with its line end, b"" without one.
     """
     head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n" % (path, action)
     head += _copy_headers(origin)
@@ -141,7 +144,7 @@ def _file_head(
         head += b"Prop-content-length: %d\n" % len(block)
     if text_bytes is not None:
         head += b"Text-content-length: %d\n%s" % (text_bytes, checksum)
-    # The length of properties and text together. A record with neither of the two has no such header.
+    # The length of properties and text together, unless both are kept.
     if properties is not None or text_bytes is not None:
         head += b"Content-length: %d\n" % (len(block) + (text_bytes or 0))
     return head + b"\n" + block

@@ -41,7 +41,7 @@ class PathTracker:
 
         `headers` are the record's, such as {b"Node-path": b"trunk/.svn", b"Node-action": b"add"}. A path is
         odd if no disk can hold it (a name of 300 bytes), or no working copy (`.svn`). `has_tree` is True
-        while the exported folder exists.
+        while the exported folder, `_tree` such as b"trunk", exists.
         """
         # svnadmin takes /trunk//a and ./trunk/a for trunk/a.
         names = [name for name in headers[NODE_PATH].split(b"/") if name not in (b"", b".")]
@@ -56,7 +56,7 @@ class PathTracker:
             below = path + b"/"
             self._odd_paths = {odd for odd in self._odd_paths if not (odd + b"/").startswith(below)}
         is_deleted = action == b"delete"
-        self._follow_tree(path, headers, is_deleted)
+        self._update_has_tree(path, headers, is_deleted)
         if is_deleted:
             return None
         # An export of trunk writes trunk/a as `a`, so `trunk/` does not count against the limits of a path.
@@ -69,7 +69,9 @@ class PathTracker:
             self._odd_paths.add(path[: 2 * PATH_BYTES])
         return odd_path
 
-    def _follow_tree(self, path: bytes, headers: Mapping[bytes, bytes], is_deleted: bool) -> None:
+    def _update_has_tree(
+        self, path: bytes, headers: Mapping[bytes, bytes], is_deleted: bool
+    ) -> None:
         if path == self._tree:
             # A copy may leave its kind out.
             is_folder = headers[NODE_KIND] == b"dir" if NODE_KIND in headers else None

@@ -114,6 +114,7 @@ class DumpReader:
         # The place in the stream: the bytes that are read, and the byte at which the current record begins.
         self.offset = 0
         self._record_at = 0
+        # True after the last record of the stream.
         self.is_whole = False
         # True if the stream has ended. A program that fails ends its output early, so run_on() then raises
         # the program's error, and not an error about the cut stream.
@@ -131,7 +132,7 @@ class DumpReader:
         self.paths = PathTracker(tree)
         # The number of revision numbers that the stream skips.
         self._gaps = 0
-        # The number of each oddity, and the place of the first one.
+        # The number of each Oddity, such as a date that Subversion cannot read, and the place of the first.
         self._oddities: Counter[Oddity] = Counter()
         self._first_places: dict[Oddity, str] = {}
         # The revisions, by their numbers after the load, whose date Subversion cannot read.
@@ -142,11 +143,12 @@ class DumpReader:
         return len(self.numbers)
 
     def run(self, most_records: int = sys.maxsize, most_bytes: int | None = None) -> None:
-        """Read the stream, or at most `most_records` of it, and set the attributes of the reader.
+        """Read the stream, or at most `most_records` of it, and set the public attributes of the reader.
 
-        Stop before a property, or a skipped text, that ends behind `most_bytes`. Raise UserError with the
-        revision and the byte of the first fault: damage, a size over a limit, or a whole stream without a
-        revision above 0. BrokenPipeError passes: then the program that reads `out` has ended.
+        `numbers` gets the numbers of the revisions above 0. Stop before a property, or a skipped text, that
+        ends behind `most_bytes`. Raise UserError with the revision and the byte of the first fault: damage, a
+        size over a limit, or a whole stream without such a revision. A BrokenPipeError passes: then the
+        program that reads `out` has ended.
         """
         self._most_bytes = sys.maxsize if most_bytes is None else most_bytes
         try:
@@ -166,8 +168,8 @@ class DumpReader:
             # A property or text ends behind `most_bytes`.
             return
         except BrokenPipeError:
-            # svnadmin load has ended while we wrote to it. The caller asks it for the reason. Without this
-            # branch, the next one would blame the source: a BrokenPipeError is an OSError, too.
+            # The caller finds the reason. Without this branch, the next one would blame the source: a
+            # BrokenPipeError is an OSError, too.
             raise
         except DAMAGED as error:
             raise self.error(f"it cannot be read on: {error}") from error
@@ -247,9 +249,10 @@ class DumpReader:
         # The limit on the length of headers includes the lines before them.
         start = self.offset
         line = self._read_header_line(start)
-        # Old tools write blank lines and comments, such as ` ## text`, between records.
+        # Old tools write blank lines and comments, such as ` ## text`, between records. `line` may be only
+        # the beginning of a long one.
         while line[:1].isspace():
-            self._skip_line(line)
+            self._skip_rest(line)
             line = self._read_header_line(start)
         # The record begins with the line that was just read.
         self._record_at = self.offset - len(line)
@@ -259,7 +262,7 @@ class DumpReader:
             headers[key] = value
             line = self._read_header_line(start)
         # The stream has ended without a blank line behind the headers. svnadmin accepts this for a record
-        # with neither properties nor text, such as a deletion.
+        # with neither properties nor text, such as a deletion. CONTENT is the length of both together.
         if not line and any(key in headers for key in (PROPERTIES, TEXT, CONTENT)):
             raise self.error(f"{_TRUNCATED}'s header")
         return headers
@@ -285,7 +288,7 @@ class DumpReader:
         # svnadmin skips one character behind the colon, whatever that is.
         return key, value[1:]
 
-    def _skip_line(self, line: bytes) -> None:
+    def _skip_rest(self, line: bytes) -> None:
         """Skip the rest of a line, which may be longer than LONGEST_LINE."""
         while not line.endswith(b"\n"):
             line = self._read_line()
@@ -300,9 +303,9 @@ class DumpReader:
         return number
 
     def _read_record(self, headers: dict[bytes, bytes]) -> None:
-        """Read the properties and the text of a record whose headers were read.
+        """Note the content of a record's headers, and then read its properties and its text.
 
-        Before, keep the number of its revision, its path, or the format of another dump in the stream.
+        The record is a revision, a path, or the head of another dump in the stream.
         """
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
@@ -320,10 +323,12 @@ class DumpReader:
             content_bytes = property_bytes + text_bytes
         has_only_sum = content_bytes > 0 and PROPERTIES not in headers and TEXT not in headers
         if has_only_sum and self._format == 1:
-            # In format 1, such a record may have properties. They end at the line PROPS-END.
+            # In format 1, a record may state only the sum. Its properties end at the line PROPS-END, so their
+            # length is known after they are read.
             property_bytes = self._read_properties(headers)
         elif property_bytes:
-            # svnadmin goes on by the lengths in the headers, also if the properties end earlier.
+            # If the properties end earlier than stated, svnadmin goes on by the stated length. So the length
+            # that was read is not used.
             self._read_properties(headers, property_bytes)
         # In a damaged record, the sum may be less than the length of the properties.
         self._skip_text(max(0, content_bytes - property_bytes))
@@ -345,12 +350,14 @@ class DumpReader:
             pass
 
     def _begin_revision(self, number: int) -> None:
-        """Append a revision above 0 to `numbers`. Raise UserError if very many numbers were skipped so far.
+        """Make a revision the current one, and append its number and place to `numbers` and `offsets`.
 
-        svnadmin load gives revisions new numbers, in the order of the stream. So a number that is not larger
-        than the number before it is no error, and only counted as an oddity.
+        Raise UserError if the stream has skipped more than LARGEST_GAP numbers so far.
         """
         if self._revision is not None:
+            # svnadmin load gives revisions new numbers, in the order of the stream. So a number that is not
+            # larger than the one before is no error, but counted as an oddity. At the begin of another dump
+            # in the stream (`_has_restarted`), it is usual.
             if number <= self._revision and not self._has_restarted:
                 self._count(Oddity.NUMBER, f"revision {number} after revision {self._revision}")
             self._gaps += max(0, number - self._revision - 1)
@@ -378,13 +385,13 @@ class DumpReader:
         self._first_places.setdefault(oddity, place)
 
     def _read_properties(self, headers: Mapping[bytes, bytes], length: int | None = None) -> int:
-        """Read the block of a record's properties as svnadmin does, and return its length in bytes.
+        """Read a record's properties, count an unreadable svn:date, and return their length in bytes.
 
         A property is `K 3`, its name, `V 2` and its value, or `D 3` and its name if it is deleted. The
-        numbers are lengths. The block ends behind the line PROPS-END, or after exactly `length` bytes.
+        numbers are lengths. The properties end behind the line PROPS-END, or after exactly `length` bytes.
         """
         begin = self.offset
-        # A block that does not end at `length` is read up to PROPS-END, so this is no `<`.
+        # svnadmin compares by `!=`, too: if a property goes beyond `length`, only PROPS-END ends them.
         while self.offset - begin != length:
             line = self._read_length_line()
             if line == dump_format.END:
@@ -399,6 +406,7 @@ class DumpReader:
             value_line = _VALUE.fullmatch(self._read_length_line())
             if not value_line:
                 raise self.error(_WRONG_LENGTH)
+            # Only the date of a revision is checked. All other values are just passed on to `out`.
             is_date = name == DATE and REVISION in headers
             value = self._read_value(
                 value_line[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
@@ -436,6 +444,7 @@ class DumpReader:
         length = int(digits)
         if length > limit:
             raise self.error(f"{subject} has {length:,} bytes, and {limit:,} are the limit")
+        # This raises an error if the value goes beyond the end of the stream, or of the part to read.
         self._check_size(length)
         # One more byte, because a line end follows each name and value.
         chunks: Iterable[bytes] = self._read_content(length + 1)

@@ -154,8 +154,8 @@ class DumpSource(SourceWithTree):
     def odd_paths(self, behind: int = 0) -> OddPaths:
         """Return the numbers of odd paths in the exported tree; 0 and 0 if they are unknown.
 
-        Odd paths are those that no disk or no working copy can hold. They are known only for the youngest
-        revision (`behind` 0), and only if the sample, the first records of the file, has all records.
+        Odd paths are those that no disk or no working copy can hold. They are known for the youngest revision
+        (`behind` 0), if the sample, the first records of the file, has all records.
         """
         sample = self._sample
         if behind or not sample.is_whole:
@@ -163,9 +163,10 @@ class DumpSource(SourceWithTree):
         paths = sample.paths
         if self._tree is not None:
             return paths.count_odd_paths(self._tree)
-        # Without a `tree` in the definition, tree() will choose trunk if there is one, otherwise the root.
+        # Without a `tree` in the definition, tree() will choose trunk if there is such a folder, or the root.
+        # In this case, the sample has looked for trunk (_sample), so `has_tree` is about trunk.
         has_trunk = paths.has_tree
-        # None means that trunk is a copy of a path that may be a file, so the choice is not known yet.
+        # None: trunk is a copy, and its record does not state whether it is a folder. The choice is unknown.
         if has_trunk is None:
             return OddPaths()
         return paths.count_odd_paths(TRUNK if has_trunk else "")

@@ -52,7 +52,10 @@ class History:
     """The revisions 0 to `youngest` of a profile as events."""
 
     def __init__(self, profile: Profile, seed: int, youngest: int) -> None:
-        """Prepare the history; events() makes its events. Each `seed` gives another history."""
+        """Prepare the history; events() makes its events. Each `seed` gives another history.
+
+        `youngest` is the number of its last revision.
+        """
         self._profile = profile
         self._youngest = youngest
         # Such as "ruby 1". random.Random with a text as its seed gives the same numbers on every Python 3.
@@ -61,6 +64,7 @@ class History:
         # Authors, messages and dates have random numbers of their own. So they stay the same if a change of
         # the profile's files needs more or fewer random numbers.
         self._people = Random(f"{name} people")
+        # The lines of which the texts of files are made, by kind of text, such as "prose".
         self._pools = make_pools(name)
         self._authors = []
         for i in range(profile.authors):
@@ -68,8 +72,7 @@ class History:
             self._authors.append(invent_word(self._people, 2 + i % 2).encode("ascii"))
         duration = profile.last_date - profile.first_date
         # GAPS is the distribution of the distances between revisions, without a unit. A value of it, times
-        # this factor, is a distance in seconds. With the mean distance, all revisions of the profile fill the
-        # time from its first to its last date.
+        # this factor, is a distance in seconds. All revisions then fill the time from first to last date.
         self._gap_s = duration.total_seconds() / profile.revisions / GAPS.mean()
         # The date of the latest revision.
         self._date = profile.first_date
@@ -105,17 +108,17 @@ class History:
         A project is added if the repository has too few for its age.
         """
         profile, rng = self._profile, self._rng
-        # The number of projects that the repository should have now, without the first one. It grows with the
-        # square root of the number of revisions.
+        # The number of other projects, without the first one, that are due at this revision. It grows with
+        # the square root of the number of revisions.
         others = int((profile.projects - 1) * sqrt(number / profile.revisions))
-        # `projects` has the first one, too. So it should have `others` + 1 entries.
+        # `projects` has the first one, too. So `others` + 1 entries are due.
         if others >= len(self.projects):
             # Such as buffer7. The number makes the name unique: a noun may come twice.
             name = b"%s%d" % (pick_noun(rng), len(self.projects))
             layout = ProjectLayout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
             yield self._add_project(layout, number)
             yield from self.projects[-1].start(number)
-        # The first project gets the share `own_share` of the revisions, and the others share the rest.
+        # `own_share` is the first project's share of the revisions. The other projects share the rest.
         elif len(self.projects) == 1 or rng.random() < profile.own_share:
             yield from self.projects[0].change(number)
         else:
@@ -192,11 +195,10 @@ class GeneratedSource(Source):
         self._seed: int = definition.get("seed", 1)
         self._tree = options.get_tree()
         # A scaled history is the beginning of the whole one. At every scale, revision 1 makes the folders and
-        # revision 2 is the first import.
+        # revision 2 is the first import. Profiles with most of their files in the import have another number.
         self._youngest = max(2, round(self._profile.revisions * self._scale))
         if self._profile.imported:
-            # The import has nearly all of the tree at every scale, so the tree itself is scaled, too. This
-            # replaces `_youngest`: only the revisions after the import are scaled.
+            # Only the revisions after the import are scaled, and the tree itself is scaled, too.
             self._youngest = 2 + round((self._profile.revisions - 2) * self._scale)
             self._profile = replace(
                 self._profile,

@@ -179,8 +179,8 @@ class FastImportWriter:
         """Write the commands of `git fast-import` for one event.
 
         The first change of a revision begins its commit (_begin_change). In a commit, `M` writes a file with
-        the text that follows, `C` copies a path, and `D` deletes a path. The refs of new projects and
-        branches are stored in `_refs`, by their path in Subversion.
+        the text that follows, `C` copies a path, and `D` deletes a path. `_refs` gets the refs of new
+        branches, by their path in Subversion.
         """
         match event:
             case RevisionBegun():
@@ -195,6 +195,7 @@ class FastImportWriter:
                 self._refs[event.path] = ref
                 self._out.write(b"reset %s\nfrom %s\n\n" % (ref, self._refs[event.origin.path]))
             case TagAdded():
+                # The tag has the author, the date (_person) and the message of the revision that adds it.
                 head = b"tag %s\nfrom %s\ntagger %s\n"
                 name = self._ref_name(event.path)
                 self._out.write(head % (name, self._refs[event.origin.path], self._person()))

@@ -204,17 +204,19 @@ def make_pools(seed: str) -> dict[str, Pool]:
 def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
     """Return POOL_BYTES, or a little more, of lines: functions or paragraphs after the pattern `unit`.
 
-    Each stretch of about STRETCH_LINES lines shares STRETCH_NAMES names, so lines compress as well as those
-    of real code.
+    Each is `unit.first` (such as `static int $_$(...)`), 1 to `unit.most` of `unit.others`, and `unit.last`
+    (`}`). Each stretch of about STRETCH_LINES lines shares STRETCH_NAMES names, so lines compress as well as
+    those of real code.
     """
     lines: list[bytes] = []
     size = 0
-    # The names of the present stretch of lines. The loop below replaces them, and fill() reads them.
+    # Each stretch of lines has other names: the loop below assigns them, and fill() reads the latest ones.
     names: list[str] = []
 
     def fill(placeholder: re.Match[str]) -> str:
-        # `~` becomes a sentence of 4 to 9 words, and `$` one of the names, the first ones more often: `$ =
-        # $($);` gives `buffer = parse_list(len);`.
+        # `~` becomes a sentence of 4 to 9 words, and `$` one of the names, the first ones more often (by the
+        # power 2): `$ = $($);` gives `buffer = parse_list(len);`. Only random() gives the same numbers on
+        # every Python, so randrange() is not used.
         if placeholder[0] == "~":
             return sentence(rng, 4 + int(rng.random() * 6))
         return names[pick_rank(rng, STRETCH_NAMES, 2)]
@@ -223,7 +225,7 @@ def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
         names = [_make_identifier(rng) for _ in range(STRETCH_NAMES)]
         end = len(lines) + STRETCH_LINES
         while len(lines) < end:
-            # One function or paragraph, with a random number of inner lines.
+            # One function or paragraph.
             count = 1 + int(rng.random() * unit.most)
             others = [pick(rng, unit.others) for _ in range(count)]
             text = re.sub("[$~]", fill, "\n".join([unit.first, *others, unit.last, ""]))
@@ -269,9 +271,12 @@ class Text:
     def edit(self, rng: Random, churn: float, excess: float = 0.0) -> None:
         """Change the text as a commit does. It never becomes empty.
 
-        With `churn` 0, a few hunks change at random places, as a person edits. Above 0, `churn` is the part
-        of the text that is replaced, at CHURN_HUNKS places; from 1, all of it is, whatever `excess` is.
-        `excess` is from -1 to 1: above 0 the files are too large now, so the text becomes shorter on average.
+        - `churn` 0: a few hunks change at random places, as a person edits.
+        - between 0 and 1: this part of the text is replaced, at CHURN_HUNKS places, as by a program.
+        - from 1: all of the text is replaced, as for an image, whatever `excess` is.
+
+        `excess` is from -1 to 1. Above 0, the files of trunk are larger now than in the profile, on average.
+        Then the text becomes shorter, on average; below 0, it becomes longer.
         """
         if churn >= 1:
             # A new version of an image has about the size of the old one.
@@ -284,6 +289,7 @@ class Text:
             for number in range(CHURN_HUNKS):
                 # From 0, the beginning of the text, to 1, its end.
                 place = (number + (1 - churn) * rng.random()) / CHURN_HUNKS
+                # replace() begins behind this number of lines. The two parts have their lengths in bytes.
                 at = int(place * len(self.lines))
                 # The new part is up to half shorter if files are too large, and up to half longer otherwise.
                 self.replace(rng, at, part, int(part * (1 - 0.5 * excess)))
@@ -314,9 +320,8 @@ def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
 
     `excess` is from -1 to 1: above 0 the files are too large now, so more is removed. Below 0, more is added.
     """
-    # `additions` is the share of hunks that only add bytes, and `removals` of those that only remove bytes.
-    # All other hunks replace bytes. The first share is larger, so texts grow. If files are too large, the two
-    # shares are exchanged.
+    # The shares of hunks that only add bytes, and that only remove bytes. All other hunks replace bytes.
+    # PURE_ADDITIONS is the larger share, so texts grow. If files are too large, the shares are exchanged.
     additions, removals = profiles.PURE_ADDITIONS, profiles.PURE_REMOVALS
     if excess > 0:
         additions, removals = removals, additions

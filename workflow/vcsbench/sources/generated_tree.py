@@ -119,12 +119,15 @@ class GeneratedProject:
         self._rng = rng
         self._first = first
         self._kinds = kinds
+        # The factor from a size of the distribution `profile.file_bytes` to a size in this project.
         self._size_factor = profile.size_factor(kinds)
         self.directories = [layout.trunk]
         self.files: list[GeneratedFile] = []
+        # The bytes of all files of trunk.
         self.size = 0
         # All paths that ever existed.
         self._paths: set[bytes] = set()
+        # The change log of trunk, to which commits add entries; None if the profile has none.
         self._journal: GeneratedFile | None = None
         self._branches: list[Branch] = []
         # The number of branches and tags so far.
@@ -175,6 +178,7 @@ class GeneratedProject:
         elif event < shares.new_branch + shares.new_tag + shares.branch:
             yield from self._change_branch()
         else:
+            # Trunk may now grow to this part of its final size. Copies in trunk need the revision's number.
             self._grown = grown_share(self._profile, number - self._first)
             self._revision = number
             yield from self._change_trunk()
@@ -201,11 +205,12 @@ class GeneratedProject:
     def _change_branch(self) -> Iterator[Change]:
         """Yield the changes of a revision that changes files of one branch, perhaps also its journal.
 
-        No file is changed twice: a revision can have only one record for a path.
+        A journal is a change log. No file is changed twice: a revision can have only one record for a path.
         """
         rng = self._rng
         branch = pick(rng, self._branches)
         if branch.journal and rng.random() < self._profile.shares.journal:
+            # Above the limit, the journal loses its older half.
             branch.journal.text.add_entry(rng, self._journal_limit())
             yield branch.journal.changed()
         count = min(self._profile.paths.draw(rng), len(branch.files))
@@ -225,6 +230,7 @@ class GeneratedProject:
         files (an import), or (usually) changes a few files.
         """
         shares, rng, journal = self._profile.shares, self._rng, self._journal
+        # The files that this revision has changed so far. None may be changed twice.
         self._changed_files = set()
         if journal and rng.random() < shares.journal:
             old_size = journal.text.size
@@ -237,11 +243,11 @@ class GeneratedProject:
             yield from self._change_directory()
         elif event < shares.directory + shares.rewrite:
             for file in self.files:
-                # The churn is the part of a text that a change replaces. It is between 0 and 1 for files that
-                # a program writes, such as translations. It is 0 for files that people edit at a few places,
-                # and 1 for images.
+                # Only files that a program writes, such as translations, have a churn between 0 and 1.
                 if 0 < file.kind.churn < 1:
                     yield self._edit(file)
+        # Missing files are those that trunk lacks by the law of growth. If there are many, a second random
+        # number makes the part IMPORT_SHARE of these commits an import.
         elif self._count_missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
             count = min(int(self._count_missing()), IMPORT_AT_MOST)
             for _ in range(count):
@@ -262,10 +268,10 @@ class GeneratedProject:
         if action == Action.ADD:
             yield from self._new_file()
             return
-        # A hot file is one of those that are edited often. All other actions draw one, also those that do not
-        # use it: fewer random numbers would give another history. An edit changes it. A deletion, move or
-        # copy takes any file, unless the hot file was already changed: then nothing happens.
+        # An edit changes a hot file: one of those that are edited often.
         file = self._pick_hot_file()
+        # All other actions then take any file, but only if the hot file was not changed yet. This order stays
+        # because other random numbers would give another history.
         if action != Action.EDIT and file not in self._changed_files:
             file = pick(rng, self.files)
         if file in self._changed_files:
@@ -278,6 +284,7 @@ class GeneratedProject:
         if action in (Action.MOVE, Action.COPY):
             origin = CopyOrigin(file.path, self._revision - 1)
             path = self._new_path(file.directory(), file.kind.extension)
+            # The new file gets a random heat, which decides how often it will be edited.
             self._insert(file.copy(path), rng.random())
             yield FileCopied(path, origin)
         if action in (Action.MOVE, Action.DELETE):
@@ -302,9 +309,9 @@ class GeneratedProject:
         return Action.EDIT
 
     def _change_directory(self) -> Iterator[Change]:
-        """Yield the changes that delete or move a random directory, each with a probability of one half.
+        """Delete or move a random directory, each with a probability of one half, and yield the changes.
 
-        Yield nothing if the directory is trunk, or has too many files for one commit: over 2 percent of all.
+        Do nothing if the directory is trunk, or has too many files for one commit: over 2 percent of all.
         """
         old = pick(self._rng, self.directories)
         files = [file for file in self.files if file.path.startswith(old + b"/")]
@@ -318,6 +325,7 @@ class GeneratedProject:
             self.size -= sum(file.text.size for file in files)
         else:
             new = self._new_path(old.rpartition(b"/")[0])
+            # A record can copy only from an earlier revision than its own.
             origin = CopyOrigin(old, self._revision - 1)
             yield FolderCopied(new, origin, has_files=bool(files))
             self.directories += [new + path.removeprefix(old) for path in folders]
@@ -329,7 +337,7 @@ class GeneratedProject:
         yield PathDeleted(old)
 
     def _new_file(self) -> Iterator[Change]:
-        """Yield a new file in trunk, of a random size by the profile, and sometimes its new directory."""
+        """Add a file to trunk, sometimes in a new directory, and yield these changes: the directory first."""
         rng, profile = self._rng, self._profile
         directory = self._choose_directory()
         depth = directory.count(b"/") - self._layout.trunk.count(b"/")
@@ -338,19 +346,20 @@ class GeneratedProject:
             self.directories.append(directory)
             yield FolderAdded(directory)
         kind = self._pick_kind()
-        # The share of files that are smaller than the new one. It gives the size, and perhaps the heat.
+        # The share of files that are smaller than the new one. The profile has a size for each share.
         share = rng.random()
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
-        # Without this limit, one drawn size could be most of a small tree.
+        # Without a limit, one file could be most of a small tree. `_grown` is the part of the profile's
+        # `tree_bytes` that trunk should have at its age.
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
         # If the files are too large now, the new one becomes up to 60 % smaller, and the other way round.
         size = min(size * (1 - 0.6 * self._size_excess()), largest)
         text = Text.create(rng, self._pools[kind.pool], int(size))
         file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
-        # The heat is the share of files that change less often. If the kind has none, it is random. The share
-        # HEAT_BY_SIZE of such files gets `share` as heat, because large files change more often.
+        # The heat is the share of files that change less often than this one. Some kinds have a fixed heat.
         heat = kind.heat
         if heat is None:
+            # Large files change more often, so `share` is the heat of the part HEAT_BY_SIZE of the files.
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()
         self._insert(file, heat)
         properties = self._new_properties(kind)

@@ -58,7 +58,7 @@ class NodeWriter:
         for change in node_changes:
             # A file or a link, which is not deleted.
             is_file = change.new_mode not in (*NO_NODE, FOLDER_MODE)
-            # A copied folder has its files already.
+            # A moved folder was added as a copy, which has its files already.
             if is_file and not _is_below(change.path, copied_folders):
                 files.append(change)
         self._write_files(files, branch, origin)
@@ -93,7 +93,8 @@ class NodeWriter:
         """Write the new folders, parents first, and return the paths in git of the copied folders.
 
         A folder that is moved becomes a copy with all its content, so nothing below the copy is written. All
-        other new folders are empty at first. `branch` and `origin` are those of write().
+        other new folders are empty at first. `branch` is the folder of the commit's branch, such as b"trunk",
+        and `origin` the tree of its first parent.
         """
         copied = set[bytes]()
         # Sorted by path, a folder comes before the folders in it, as svnadmin load requires.
@@ -101,7 +102,7 @@ class NodeWriter:
         for change in new_folders:
             if _is_below(change.path, copied):
                 continue
-            # `changes` lacks the folders that were there before (_has_node), unless they are moved.
+            # `changes` has no folders that stay at their path, so a folder that existed before is moved.
             is_moved = change.old_mode == FOLDER_MODE
             if is_moved:
                 copied.add(change.path)
@@ -124,7 +125,7 @@ class NodeWriter:
         for change in changes:
             path = self._convert_path(branch, change.path)
             is_renamed = change.source != change.path
-            # A path that is absent in git, or a submodule, has no file in Subversion.
+            # NO_NODE: before the commit, the path was absent or a submodule, so Subversion has no file there.
             is_added = is_renamed or change.old_mode in NO_NODE
             action = b"add" if is_added else b"change"
             source = self._source_of(change, origin) if is_renamed else None
@@ -138,7 +139,8 @@ class NodeWriter:
                 # git's text of a link is its target, `a`. Subversion's text, `link a`, replaces it here, and
                 # the properties are those that mark a link.
                 blob, properties = read_link(blob)
-                # If Subversion can make no link with this target, the text becomes a plain file.
+                # If Subversion can make no link with this target, the text becomes a plain file. The report
+                # has a note with the number of these.
                 if not properties:
                     self.noted[svn_names.LINKS_NOTE].add(change.path)
             records = dump_format.file_records(
@@ -197,7 +199,7 @@ class RevisionWriter:
         self._revisions: list[int] = []
         # The date of the last revision, in seconds since 1970.
         self._seconds = 0
-        self._late = 0
+        self._late_commits = 0
         self._folders = set(LAYOUT)
 
     def write(self, index: int, details: CommitDetails) -> None:
@@ -212,13 +214,13 @@ class RevisionWriter:
         # The paths of tags and branches, such as b"tags/1.0".
         for path in self._plan.copies.get(index, ()):
             self._begin(details, commit, {b"git:commit": commit.name})
-            self._add_line(path, self._find_origin(index))
-        # A line is a branch as a folder, such as branches/merged-0a4d55a8d778, with its commits.
-        for line in self._plan.ends.get(index, ()):
-            name = line.path.rpartition(b"/")[2].decode("ascii")
+            self._add_branch_or_tag(path, self._find_origin(index))
+        # An unnamed branch has a path such as branches/merged-0a4d55a8d778.
+        for branch in self._plan.ends.get(index, ()):
+            name = branch.path.rpartition(b"/")[2].decode("ascii")
             text = f"Delete {name}, which is merged."
             self._begin(details._replace(text=text), commit, {})
-            self._out.write(dump_format.deletion(line.path))
+            self._out.write(dump_format.deletion(branch.path))
 
     def _begin(
         self, details: CommitDetails, commit: Commit, properties: dict[bytes, bytes]
@@ -234,6 +236,7 @@ class RevisionWriter:
         date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
         # The number of the last revision is 0 until then.
         is_first_call = self._number == 0
+        # Revisions 0 and 1 are of no commit. The first commit's date is the latest that they may have.
         if is_first_call:
             self._out.write(dump_format.revision(0, date))
             log = {b"svn:log": b"The usual layout."}
@@ -255,35 +258,36 @@ class RevisionWriter:
         first parent's tree, or empty if the commit has no parent. Revision 1 has added the folder of trunk.
         """
         commit = self._plan.commits[index]
-        # A line is a branch as a folder, such as trunk, with its commits (ConversionPlan).
-        line = self._plan.lines[index]
+        # The commit's branch: its path, such as b"trunk", and the index of its first commit.
+        branch = self._plan.lines[index]
         properties = {b"git:commit": commit.name}
         # A revision of Subversion has no second parent, so a merge keeps its parents in a property.
         if len(commit.parents) > 1:
             parents = [self._plan.commits[parent].name for parent in commit.parents]
             properties[b"git:parents"] = b" ".join(parents)
-        # _begin() gives this commit the later date of the revision before. A note counts these commits.
+        # A commit that is older than the revision before gets the date of that revision in _begin(). The
+        # report has a note with the number of these commits.
         if commit.seconds < self._seconds:
-            self._late += 1
+            self._late_commits += 1
         self._begin(details, commit, properties)
-        # `origin` is the tree of the first parent.
-        is_new_branch = index == line.first and line.path != TRUNK
+        is_new_branch = index == branch.first and branch.path != TRUNK
         if is_new_branch and commit.parents:
-            origin = self._find_origin(commit.parents[0])
-            self._add_line(line.path, origin)
+            parent_tree = self._find_origin(commit.parents[0])
+            self._add_branch_or_tag(branch.path, parent_tree)
         else:
-            # On the same branch, this tree is the content of the folder in the revision before. Without a
-            # parent, nothing is copied from it.
-            origin = CopyOrigin(line.path, self._number - 1)
-            if is_new_branch:
-                self._add_line(line.path, None)
-        self._nodes.write(details.changes, line.path, origin)
+            # The first parent, if any, is on the same branch: its tree is the folder in the revision before.
+            parent_tree = CopyOrigin(branch.path, self._number - 1)
+        if is_new_branch and not commit.parents:
+            # A commit without a parent only adds files, so none is copied from `parent_tree`.
+            self._add_branch_or_tag(branch.path, None)
+        # Files that the commit moves are copied from `parent_tree`.
+        self._nodes.write(details.changes, branch.path, parent_tree)
         self._revisions.append(self._number)
 
     def _find_origin(self, commit: int) -> CopyOrigin:
         return CopyOrigin(self._plan.lines[commit].path, self._revisions[commit])
 
-    def _add_line(self, path: bytes, origin: CopyOrigin | None) -> None:
+    def _add_branch_or_tag(self, path: bytes, origin: CopyOrigin | None) -> None:
         """Add a branch or tag as a copy of its origin, or as an empty folder, below the folders above it."""
         for folder in folders_above(path):
             if folder not in self._folders:
@@ -298,5 +302,5 @@ class RevisionWriter:
         # Such as `one/y as branches/one~y`. Three are enough to see the rule.
         examples = [f"{printable(old)} as {printable(new)}" for old, new in renamed.items()]
         counts[f"{MOVED} ({', '.join(examples[:3])})"] = len(renamed)
-        counts[LATE] = self._late
+        counts[LATE] = self._late_commits
         return Facts(self._number, format_notes(counts))

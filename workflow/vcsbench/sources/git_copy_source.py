@@ -106,7 +106,7 @@ class GitCopySource(GitSource):
             return git.output("rev-parse", "--show-object-format").decode("ascii").strip()
 
     def copy_to(self, path: Path) -> Facts:
-        """Copy HEAD, refs and objects into an empty bare repository with the same kind of digests.
+        """Copy HEAD, refs and objects into an empty bare repository, which has the same object_format().
 
         Return facts: notes on what was left out, and on borrowed objects. Raise UserError if the repository
         was changed since identity() read it, or is changed now.
@@ -130,13 +130,13 @@ class GitCopySource(GitSource):
             # git has packed the objects since they were listed, and removed their files.
             raise self.changed_error() from None
         has_grafts = read_optional(common / "info" / "grafts", LIST_BYTES) != b""
-        borrowed = "Other repositories whose objects are borrowed (alternates) and were copied"
-        # format_notes() makes a note of each entry with a number above 0.
+        # format_notes() makes a note of each text with a number above 0.
+        borrowed_note = "Other repositories whose objects are borrowed (alternates) and were copied"
         counts = {
             "Replaced objects (refs/replace) left out": refs.replaced,
             "Symbolic refs without their branch left out": refs.dangling,
             "Grafts left out": int(has_grafts),
-            borrowed: len(object_folders) - 1,
+            borrowed_note: len(object_folders) - 1,
         }
         return Facts(notes=format_notes(counts))
 
@@ -221,7 +221,8 @@ def _read_refs(common: Path) -> StoredRefs:
             packed_lines.append(line)
     # The content of each loose ref by its name: the name of a commit, or `ref: refs/heads/main`.
     contents = dict(_read_loose_refs(common))
-    # The number of refs in refs/replace. Each replaces an object.
+    # Each ref in refs/replace replaces an object. They are left out, and the report has a note with their
+    # number.
     replaced = sum(name.startswith(REPLACED) for name in (*packed_names, *contents))
     loose_names = [name for name in contents if not name.startswith(LEFT_OUT_REFS)]
     valid_targets = {*packed_names, *loose_names}
@@ -230,8 +231,8 @@ def _read_refs(common: Path) -> StoredRefs:
     for name in loose_names:
         # None for a ref that is not symbolic.
         target = _find_target(contents[name])
-        # A symbolic ref may lead to no ref, as refs/remotes/origin/HEAD after its branch was deleted. git
-        # ignores such a ref, but `git fsck` fails.
+        # After its branch was deleted, refs/remotes/origin/HEAD leads to no ref. git ignores it, but `git
+        # fsck` fails.
         if target is None or target in valid_targets:
             loose[name] = contents[name]
         else:

@@ -28,15 +28,15 @@ class StoredText(NamedTuple):
 class _PathTexts:
     """The texts of one path: the bytes of the largest, and the bytes that git stores for it and for all."""
 
-    largest: int = -1
-    stored_largest: int = 0
-    stored: int = 0
+    largest_bytes: int = -1
+    largest_stored_bytes: int = 0
+    all_stored_bytes: int = 0
 
     def add(self, text: StoredText) -> None:
-        self.stored += text.stored
-        if text.size > self.largest:
-            self.largest = text.size
-            self.stored_largest = text.stored
+        self.all_stored_bytes += text.stored
+        if text.size > self.largest_bytes:
+            self.largest_bytes = text.size
+            self.largest_stored_bytes = text.stored
 
 
 def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
@@ -60,7 +60,7 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
             suffix = os.path.splitext(text.path)[1]
             plain_bytes[suffix] += text.size
             compressed_bytes[suffix] += text.stored
-    # The factors are Subversion's bytes per byte of git's.
+    # FULL_FACTOR and DELTA_FACTOR are Subversion's bytes per byte of git's, for full texts and for deltas.
     total = 0.0
     for path, texts in paths.items():
         suffix = os.path.splitext(path)[1]
@@ -68,9 +68,8 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
         # Where git stores no text of this suffix in full, no compression is the safe guess.
         compression = compressed_bytes[suffix] / plain if plain else 1.0
         # A text in full takes at most its own size.
-        total += texts.largest * min(1.0, compression * FULL_FACTOR)
-        # The other texts of the path.
-        total += (texts.stored - texts.stored_largest) * DELTA_FACTOR
+        total += texts.largest_bytes * min(1.0, compression * FULL_FACTOR)
+        total += (texts.all_stored_bytes - texts.largest_stored_bytes) * DELTA_FACTOR
     return int(total)
 
 

@@ -40,12 +40,15 @@ class ConversionPlan:
     def __init__(self, commits: list[Commit], branches: list[Ref], tags: list[Ref]) -> None:
         """Put each commit on a line, and find the copies, deletions and paths that follow from that.
 
-        `commits` are all that branches and tags lead to, parents before children. The first branch becomes
-        trunk and takes its commits first. The other branches take what is left, in order. What no branch has
-        taken was merged: it becomes branches/merged-<first digits of the last commit>.
+        A line is a path in Subversion with the commits of a branch. It takes the branch's last commit, the
+        first parent of that, and so on, up to a commit that has a line already. `commits` are all that
+        branches and tags lead to, parents before children. The first branch becomes trunk, and takes commits
+        first. The other branches follow in order. Commits that no branch has taken were merged: their line is
+        branches/merged-<first digits of the last commit>, which is deleted after the merge.
         """
         self.commits = commits
-        # By the index of a commit in `commits`: its line, and the paths that are copied after it.
+        # By the index of a commit in `commits`: its line, and the paths of tags and branches that are made as
+        # copies of its tree, each in a revision behind the commit's.
         self.lines: dict[int, Line] = {}
         self.copies: defaultdict[int, list[bytes]] = defaultdict(list)
         # The path of each branch and tag that could not keep its name, by its name in git.
@@ -68,9 +71,8 @@ class ConversionPlan:
         for tag in tags:
             path = self._choose_path(b"tags/", tag.name)
             self.copies[index[tag.commit]].append(path)
-        # The lines of commits that are on no branch any more.
         unnamed_lines = self._add_unnamed_lines()
-        # The lines to delete, by the index of the commit after which they are deleted.
+        # These lines, by the index of the commit after which they are deleted.
         self.ends = self._find_ends(unnamed_lines)
         copies = sum(len(paths) for paths in self.copies.values())
         deletions = sum(len(lines) for lines in self.ends.values())
@@ -123,7 +125,7 @@ class ConversionPlan:
         merge has the line's last commit as a parent. A line without a merge is deleted after its own last
         commit.
         """
-        # By the last commit of each line: the last merge of the line, or without one that commit itself.
+        # The last merge of each line, by the line's last commit. Without a merge, it is that commit itself.
         last_merges = {line.last: line.last for line in unnamed}
         for i, commit in enumerate(self.commits):
             for parent in commit.parents:

@@ -45,7 +45,8 @@ def find_layout(path: Path) -> GitLayout | None:
     # Each folder is checked before a file in it is opened.
     check_files(folder, WORK_TREE_PARTS, GIVE_CLONE, allows_inner_links=True)
     # In a linked work tree, the file `commondir` has the path of the common folder, relative to `folder`. git
-    # reads the path as a string of C, which ends at a NUL. Without the file, `folder` is the common folder.
+    # reads the path as a string of C, which ends at a NUL. Without the file, `name` is empty, and `common` is
+    # `folder` itself.
     name = read_optional(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
     common = folder / os.fsdecode(name)
     check_files(common, GIT_PARTS, GIVE_CLONE, allows_inner_links=True)
@@ -129,17 +130,17 @@ def _read_lenders(objects: Path) -> list[Path]:
 
 
 def parse_alternates(content: bytes) -> list[bytes]:
-    """Return the names of folders in the content of `info/alternates`, usually one for each line.
+    r"""Return the names of folders in the content of `info/alternates`, usually one for each line.
 
-    `/srv/a`, a line end and `"/srv/b\\tc"` give b"/srv/a" and b"/srv/b\\tc", whose \\t is a tab. The rules
-    are git's: by other rules, vcsbench would check other folders than git opens.
+    The line `/srv/a` gives b"/srv/a". The line `"/srv/b\tc"` gives a name with a tab between b and c. The
+    rules are git's: by other rules, vcsbench would check other folders than git opens.
     """
     names = []
     # git reads a string of C, which ends at a NUL.
     text = content.partition(b"\0")[0] + b"\n"
     position = 0
     while position < len(text):
-        # A name between two ", with the escapes of C.
+        # A name between two ", whose escapes, such as \t, are those of C.
         quotation = QUOTATION.match(text, position)
         if quotation:
             # Python has the same escapes. But \303 is a character in Python, and one byte in C.
@@ -167,7 +168,7 @@ def list_folders(path: Path) -> list[Path]:
 
 
 def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the files and folders of the history: whoever cannot read all of these cannot read the history.
+    """Yield the files and folders of the history. is_private() checks if all users may read them.
 
     `folder` is one of list_folders(): a folder of git, with HEAD, packed refs and `objects`, or a folder of
     objects, with `pack` and folders of loose objects.

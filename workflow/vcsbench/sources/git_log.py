@@ -85,13 +85,14 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     control characters. Raise UserError if the output ends early, if the commit has too many changes, or if a
     path is damaged.
     """
-    # The fields of a commit are the word `commit`, the author and the message. If git has died before the
-    # first one, this raises its error.
+    # A field ends with a NUL. The fields of a commit are the word `commit`, the author and the message. If
+    # git has died before the first one, this raises its error.
     read_field(program)
     author = read_field(program).decode("utf-8", "replace")
     message = read_field(program).decode("utf-8", "replace")
     message = message.replace("\r\n", "\n").replace("\r", "\n")
-    # git prints a line end between the message and the first change, and no line end without changes.
+    # git prints a line end between the message and the first change, and no line end without changes. peek()
+    # returns the next bytes, and read() takes them.
     if program.stdout.peek()[:1] == b"\n":
         program.stdout.read(1)
     changes = list[TreeChange]()

@@ -145,7 +145,8 @@ class TreeEntry(NamedTuple):
 def read_tree(git: Git, commit: str) -> list[TreeEntry]:
     """Return all files, links, folders and submodules in the tree of a commit, folders before their content.
 
-    Raise UserError if the tree is damaged or too large, or if a blob is missing.
+    Raise UserError if a blob is missing, or if the tree has over MOST_GIT_ENTRIES entries (check_count), a
+    path that is too long, or a path outside of its folder (check_paths).
     """
     entries = list[TreeEntry]()
     arguments = ("ls-tree", "-r", "-t", "-z", "--long", "--full-tree", commit)
@@ -189,7 +190,7 @@ def check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
     # The paths of the nodes before the present one.
     seen = set[bytes]()
     for path, mode in nodes:
-        # A deleted path, and a submodule, are not in the tree that is loaded.
+        # NO_NODE: a path that the commit deletes, or a submodule, of which nothing is loaded.
         if mode in NO_NODE:
             continue
         # The limits apply to the path in Subversion, which is longer if some of its bytes are escaped.

@@ -114,9 +114,9 @@ class Git:
     def __init__(self, where: str, layout: GitLayout, private: Path) -> None:
         """Fill the empty folder `private`, on which git runs: with HEAD, a configuration and links to refs.
 
-        `where` is the path of the user's repository in errors, and `layout` its folders. git finds the
-        objects of that repository by a variable (start). Raise UserError if git cannot read the repository,
-        or if it is a partial clone.
+        `where` is the path of the user's repository in errors, and `layout` its folders. start() names the
+        folder of its objects in git's environment. Raise UserError if git cannot read the repository, or if
+        it is a partial clone.
         """
         self.where = where
         self.layout = layout
@@ -188,6 +188,7 @@ class Git:
             version=_quote_value(settings.get("core.repositoryformatversion", "0")),
             empty=EMPTY_TREE_SHA256 if has_sha256 else EMPTY_TREE,
         )
+        # CONFIGURATION ends with the line `[extensions]`, which begins this section.
         for key, value in settings.items():
             section, _, name = key.partition(".")
             if section != "extensions":
@@ -216,6 +217,7 @@ class Git:
     ) -> Program:
         """Start a command of git on the private folder, such as start("log", "--reverse"), and return it.
 
+        The private folder has the refs of the user's repository, and no setting that could run a program.
         git gets at most MEMORY_BYTES of memory. `limit_s` is the longest time without output. If git fails,
         the error names the user's repository, the command and the `remedy`.
         """

@@ -148,15 +148,15 @@ class GitSource(LocalSource):
             # read_tree() raises UserError for a tree that cannot be loaded. Its result is not needed.
             git_objects.read_tree(git, self._find_commit(git))
             # One git lists the names of all objects. The other git reads the list through a pipe, and prints
-            # the size of each object. A large history has millions of objects, and Python would be slow at
-            # passing their names on.
+            # the size of each object. Python would be slow at passing on millions of names.
             with self._walk(git, refs, "rev-list", "--objects") as listing:
                 object_list = listing.process.stdout
                 # The output of a Program is always a pipe. This is for the type checker.
                 assert object_list is not None
                 with git.start("cat-file", git_estimate.SIZES, stdin=object_list) as sizes:
                     text_bytes = git_estimate.estimate_texts(sizes.stdout, git)
-                    # finish() raises UserError if the program failed.
+                    # finish() waits for the end of a program, and raises UserError if it failed. `sizes` is
+                    # first: if it failed, nobody reads the list any more, and `listing` would wait for ever.
                     sizes.finish()
                 listing.finish()
         # Revision 1 makes the folders trunk, branches and tags.
@@ -169,7 +169,7 @@ class GitSource(LocalSource):
         """
         with self._open() as git:
             refs = self._list_refs(git)
-            # identity() returns the digest from its first call.
+            # _read_identity() computes the present digest, and identity() returns that of its first call.
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
             # git lists the commits twice: first their parents, of which the plan is made, then their changes.

@@ -1,7 +1,7 @@
 """Write a tree of a git repository as a folder."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from vcsbench.sources import git_objects, svn_names
@@ -14,7 +14,7 @@ from vcsbench.sources.git_repository import Git
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     """Write the tree of a commit to a new folder, and return notes on what differs from the tree in git.
 
-    Differences are as in the loaded history: `.svn` is renamed to `?\\046svn`, a link that Subversion refuses
+    Differences are as in the loaded history: names such as `.svn` are escaped, a link that Subversion refuses
     becomes a plain file, and submodules are left out. Raise UserError if the disk has too little space, or if
     the tree is damaged.
     """
@@ -40,6 +40,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
             _make_folder(path)
         else:
             files[path] = entry
+    # The number of links that became plain files.
     counts[svn_names.LINKS_NOTE] = _write_files(git, files)
     return format_notes(counts)
 
@@ -53,8 +54,8 @@ def _make_folder(path: bytes) -> None:
 def _write_files(git: Git, files: Mapping[bytes, TreeEntry]) -> int:
     """Write the files and links of a tree, each to the path that is its key in `files`.
 
-    Return the number of links that became plain files, as in the loaded history: Subversion has no link with
-    such a target.
+    Return the number of links that became plain files, as in the loaded history. Subversion can make no link
+    to some targets, such as an empty one.
     """
     # By the path of each link.
     link_targets: dict[bytes, bytes] = {}
@@ -62,21 +63,25 @@ def _write_files(git: Git, files: Mapping[bytes, TreeEntry]) -> int:
     with git_objects.open_blobs(git) as reader:
         blobs = reader.read([entry.object for entry in files.values()])
         for (path, entry), blob in zip(files.items(), blobs, strict=True):
-            content = blob.chunks
-            if entry.mode == SYMLINK_MODE:
-                # The link as Subversion stores it: the text `link ` and the target, with a property. Without
-                # a property, it is the text of a plain file.
-                link, properties = git_objects.read_link(blob)
-                if properties:
-                    link_targets[path] = b"".join(link.chunks).removeprefix(b"link ")
-                    continue
+            if entry.mode != SYMLINK_MODE:
+                mode = 0o755 if entry.mode == git_objects.EXECUTABLE_MODE else 0o644
+                _write_file(path, blob.chunks, mode)
+                continue
+            # Subversion stores a link as the text `link TARGET` with a property. If it can make no link to
+            # the target, there is no property, and the text is the target itself.
+            text, properties = git_objects.read_link(blob)
+            if properties:
+                link_targets[path] = b"".join(text.chunks).removeprefix(b"link ")
+            else:
                 plain_links += 1
-                content = link.chunks
-            mode = 0o755 if entry.mode == git_objects.EXECUTABLE_MODE else 0o644
-            with open(path, "xb") as file:
-                file.writelines(content)
-                os.fchmod(file.fileno(), mode)
+                _write_file(path, text.chunks, 0o644)
     # The links are made at the end, so that no file is written through a link.
     for path, target in link_targets.items():
         os.symlink(target, path)
     return plain_links
+
+
+def _write_file(path: bytes, chunks: Iterable[bytes], mode: int) -> None:
+    with open(path, "xb") as file:
+        file.writelines(chunks)
+        os.fchmod(file.fileno(), mode)

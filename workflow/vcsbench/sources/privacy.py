@@ -42,7 +42,8 @@ def _is_private_path(text: str, kind: str) -> bool:
 
 def _has_closed_file(path: Path, kind: str) -> bool:
     """Return True if others cannot read the path of a source, or at least one file of its history."""
-    # Others may be able to read the path itself, but not the files of the history.
+    # _is_closed() checks a path, and the files of its history if they are given. Others may be able to read
+    # the path itself, but not these files.
     if kind == SvnSource.kind:
         return _is_closed(path, svn_files.list_history(path))
     if kind == GitSource.kind:

@@ -64,8 +64,9 @@ def check_files(
 def _check_entry(root: str | Path, path: str, remedy: str, allows_inner_links: bool) -> bool:
     """Raise UserError, which ends with `remedy`, for a link, a pipe, a device or a socket.
 
-    Return True for a folder, whose entries have to be checked as well. Return False for a plain file, a
-    path that does not exist, or, with `allows_inner_links`, a harmless link.
+    Return True for a folder, whose entries have to be checked as well. Return False for a plain file or a
+    path that does not exist. With `allows_inner_links`, also return False for a link that cannot lead out of
+    the repository `root` (_is_harmless_link).
     """
     with readable(Path(path)):
         try:
@@ -90,9 +91,10 @@ def _is_harmless_link(root: str | Path, path: str) -> bool:
 
     Some versions of git make the first kind, such as HEAD with the text refs/heads/main, and read its text
     only. Somebody's `ln -s main refs/heads/master` makes the second kind. A link to a folder is of neither
-    kind: git would follow a link to the folder around it 40 times, and two such links without end.
+    kind: git would follow it, perhaps in circles.
     """
     target = os.readlink(path)
+    # git follows a link whose text is no valid name of a ref, as with `..`.
     is_ref_name = target.startswith(SYMBOLIC_REF) and ".." not in target
     # isdir() follows the link. The ref need not exist: refs/remotes/origin/HEAD may name a branch that was
     # deleted.

@@ -110,7 +110,8 @@ class ServerLog:
         """Return sentences on the commands of the log, and on those that the study does not measure.
 
         Example of the first sentence: "svn.log has 1,000 commands: log 75 %, update 25 %." The last sentences
-        are on commands of the study with equal weights, and on unknown actions in the log.
+        are on commands of the study with equal weights, and on unknown actions in the log. Weights are the
+        shares of the study's commands in the log.
         """
         total = sum(self.commands.values())
         # The most frequent commands first, and equally frequent ones by name.
@@ -151,7 +152,10 @@ def _label(name: str) -> str:
 
 @cache
 def read_server_log(path: Path) -> ServerLog:
-    """Count the commands in a server's log. Raise UserError for another file, or a log without a command."""
+    """Count the commands in a server's log.
+
+    Raise UserError if the file cannot be read, is no server's log, or has no command of a client.
+    """
     counter = _ActionCounter()
     try:
         with open_decompressed(path) as file:
@@ -164,6 +168,7 @@ def read_server_log(path: Path) -> ServerLog:
                 is_start_of_line = part.endswith(b"\n")
     except FileNotFoundError:
         raise UserError(f"{one_line(path)}: no such file. Check the path.") from None
+    # DAMAGED has OSError and the errors of a decompression.
     except DAMAGED as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(
@@ -201,8 +206,8 @@ class _ActionCounter:
             if unknown is not None:
                 self.unknown[unknown[1].decode()] += 1
         elif action not in LOGGED_STEPS:
-            # The action is a command of the user, not a step of another command, such as get-locations. Over
-            # http, `status` means another command than in svnserve's log.
+            # A step of another command, such as get-locations, does not count. Every other known action has a
+            # command in both tables. Over http, `status` means another command than in svnserve's log.
             commands = LOGGED_COMMANDS if svnserve_begin else LOGGED_OVER_HTTP
             self.commands[commands[action]] += 1
 

@@ -30,14 +30,14 @@ class TreeSummary(NamedTuple):
 def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> TreeSummary:
     """Return the largest folder of a tree, and the numbers of its odd paths, at a revision.
 
-    `tree` is a path such as trunk, "" for the root, and `revision` None is the youngest one. The folder lies
-    right in `tree`, such as trunk/lib, and has the most entries at all depths; of several, it is the first by
-    name. If no folder there has entries, it is `tree` itself. Odd paths are those that no disk (impossible)
-    or no working copy (reserved) can hold. Raise UserError if the revision has no such tree, or if it
-    is too large.
+    `tree` is a path such as trunk, "" for the root, and `revision` None is the youngest one. The folder is
+    one of those at the top of `tree`, such as trunk/lib: the one with the most entries at all depths, or the
+    first of several by name. If none has entries, it is `tree` itself. Odd paths are those that no disk
+    (impossible) or no working copy (reserved) can hold. One run of svnlook, which may take minutes, finds
+    both. Raise UserError if the revision has no such tree, or if it is too large.
     """
     prefix = svn_names.tree_prefix(tree)
-    # The number of entries, at all depths, below each folder right in the tree, such as {b"lib": 12}.
+    # The number of entries, at all depths, in each folder at the top of the tree, such as {b"lib": 12}.
     entry_counts: Counter[bytes] = Counter()
     impossible = 0
     reserved = 0
@@ -96,11 +96,11 @@ class SourceWithTree(LocalSource):
         # The root is always a folder.
         if self._tree == "":
             return self._tree
+        # If the repository has no such path, svnlook fails. The error below replaces this error, whose
+        # beginning can be "", and names the key of the definition.
         try:
             printed = output([*argv, self._tree], "")
         except UserError:
-            # The repository has no such path. The error below replaces this one, and names the key of the
-            # definition.
             printed = b""
         # The first line is the path itself, with a slash behind a folder.
         is_folder = printed.split(b"\n")[0].endswith(b"/")

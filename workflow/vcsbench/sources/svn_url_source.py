@@ -132,9 +132,9 @@ def export_head(
 ) -> list[str]:
     """Export a folder of a repository to a new local folder, by the client program `svn`.
 
-    `revision` is a number in digits, "0" for the youngest. `tree` is the folder in the repository; without
-    it, trunk is exported, or the root if there is no trunk. Return the notes for reports, of which there are
-    none: []. Raise UserError if svn fails, or does not answer in time.
+    `revision` is the head of the source: a number in digits, or "0" for the youngest revision. `tree` is the
+    folder in the repository; without it, trunk is exported, or the root if there is no trunk. Return notes
+    for reports: always []. Raise UserError if svn fails, or does not answer in time.
     """
     check_local_url(url)
     failure = f"{url}: svn export failed"

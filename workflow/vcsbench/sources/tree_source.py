@@ -69,9 +69,9 @@ class LoadedTree:
 
         Raise UserError for a path that is too long.
         """
-        # entries() adds the folders that it leaves out, such as {".git": 1}.
-        administrative = Counter[str]()
-        for path, state in entries(self._root, administrative):
+        # entries() counts in this argument the folders that it leaves out, such as {".git": 1}.
+        left_out = Counter[str]()
+        for path, state in entries(self._root, left_out):
             kind = stat.S_IFMT(state.st_mode)
             if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
                 self.counts[SPECIAL_NOTE] += 1
@@ -88,7 +88,7 @@ class LoadedTree:
                     f"{printable(name[:60])}... . Choose a folder further down."
                 )
             yield NamedEntry(path, name, state)
-        self.counts[ADMINISTRATIVE_NOTE] += administrative.total()
+        self.counts[ADMINISTRATIVE_NOTE] += left_out.total()
 
     def records(self) -> Iterator[bytes]:
         """Yield the records of a dump stream that add trunk and the tree in it, and update `counts`."""
@@ -102,7 +102,8 @@ class LoadedTree:
             elif stat.S_ISLNK(state.st_mode):
                 # In Subversion, a link is a file with the text `link TARGET` and the property svn:special.
                 properties, text = svn_names.link(os.readlink(os.fsencode(path)))
-                # Without the property, it is a plain file: Subversion can make no link with this target.
+                # link() returns no properties if Subversion can make no link to the target. The record then
+                # adds a plain file, whose text is the target.
                 if not properties:
                     self.counts[svn_names.LINKS_NOTE] += 1
                 yield dump_format.file(svn_path, b"add", properties=properties, text=text)
@@ -142,7 +143,7 @@ def _read_chunks(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
 def copy_directory(source: Path, folder: Path) -> list[str]:
     """Copy the tree of `source` to the new `folder`, and return notes on changed and left-out entries.
 
-    Names are as in the loaded history, `?\\046svn` for `.svn`. Times, hard links and modes stay, but no
+    Names such as `.svn` are escaped, as in the loaded history. Times, hard links and modes stay, but no
     set-uid bits. A link that Subversion cannot have becomes a plain file. Raise UserError if the disk has too
     little space, if a path is too long, or if a file cannot be read.
     """
@@ -154,6 +155,7 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
         # By new folder: the state of its original.
         folder_states = {os.fsencode(folder): os.stat(source)}
         copies = dict[FileId, bytes]()
+        # The path of an entry, its relative name in the copy, and its state, as of os.lstat().
         for path, name, state in tree.list():
             target = os.fsencode(folder) + b"/" + name
             if stat.S_ISDIR(state.st_mode):

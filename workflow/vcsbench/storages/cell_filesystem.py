@@ -80,7 +80,8 @@ def attach_loop(image: int) -> tuple[str, int]:
     # The device stays attached over several mounts, so that each new file system has the same blocks. `mount
     # -o loop` would detach the device at each unmount, and losetup has no option for a device that goes with
     # its last user. So the kernel is called here.
-    # struct loop_config: descriptor, block size (0 is the default), and in its loop_info64 the flags.
+    # struct loop_config: descriptor, block size (0 is the default), and a loop_info64 with flags behind 52
+    # bytes. The last 240 bytes are the rest of it (176) and reserved (64). All of them stay 0.
     configuration = struct.pack("=II52xI240x", image, 0, LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO)
     with open(LOOP_CONTROL, "rb") as control:
         while True:

@@ -136,6 +136,7 @@ def describe_storage(name: str, path: Path) -> StorageFacts:
         "filesystem_id": filesystem_id(path),
         "device": mount.device,
         "disks": [disk._asdict() for disk in disks_of(path)],
+        # True if reads may come from memory even if this system's caches are empty, as on a RAM disk.
         "cached_below": is_cached_below(path),
         # None if the kernel does not report it.
         "rotational": {"1": True, "0": False}.get(_queue(path, "rotational")),

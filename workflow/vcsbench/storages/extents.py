@@ -118,7 +118,8 @@ def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Ext
     `flags` are the flags of the request: 0, or _SYNC to write the file to the device first. Raise
     ExtentsUnsupportedError if the file system has no FIEMAP.
     """
-    # The buffer has a head and room for the extents. The head requests all bytes from `start` to the end.
+    # The buffer has a head and room for the extents. The head requests all bytes from `start` to the end. Its
+    # zeros are the number of extents, which the kernel sets, and a reserved field.
     buffer = bytearray(_HEAD.size + limit * _EXTENT.size)
     to_end = (1 << 64) - 1 - start
     _HEAD.pack_into(buffer, 0, start, to_end, flags, 0, limit, 0)

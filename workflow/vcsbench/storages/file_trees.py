@@ -135,8 +135,9 @@ def remove_path(path: Path, above: int | None = None) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        # Calls relative to an open folder report only the name, or the number of a descriptor. The path
-        # replaces these. An error of a nested call has a whole path already.
+        # An error of this call has only the name as its file, or the number of a descriptor, because the call
+        # is relative to an open folder. The path replaces these. A nested remove_path() has done the same
+        # already, so its error has a whole path, which stays.
         if error.filename == path.name or not isinstance(error.filename, str):
             error.filename = str(path)
         raise
@@ -194,7 +195,7 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     """
     # The kinds of data that the command reads and writes, such as "repository" and "working_copy".
     subjects = {recipe["input"], recipe["output"]}
-    # An export or a checkout to {target}.
+    # An export or a checkout to {target}. Its command line has {tree}, the tree's path in the repository.
     writes_target = "target" in subjects and "{tree}" in recipe["argv"]
     has_working_copy = bool(subjects & {"working_copy", "changed_working_copy"})
     has_tree = bool(subjects & {"tree", "built_tree"})

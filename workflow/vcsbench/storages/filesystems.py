@@ -85,8 +85,8 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
         if is_comment or len(fields) < 2 or not fields[1].startswith("/"):
             continue
         point = os.path.realpath(unescaped(fields[1]))
-        # A longer mount point is nearer to the path than that of the mount which holds the path now. So the
-        # path would be on it, if it were mounted.
+        # Both mount points are folders above the path, so the longer text is the one that is nearer to it. If
+        # something were mounted there, the path would be on that mount.
         if len(point) > len(mounted) and real.is_relative_to(point):
             return f"{point} is a mount point in {FSTAB}, and nothing is mounted there"
     return ""
@@ -237,7 +237,8 @@ def naming(folder: Path) -> Iterator[None]:
             # shutil.copytree() collects (source, target, reason) of all files that it could not copy. The
             # first file is enough.
             _, target, reason = error.args[0][0]
-            # This raises the OSError about a full or read-only storage.
+            # This raises the OSError about a full or read-only storage. For any other reason, it returns, and
+            # the error itself is raised below.
             raise_write_error(reason, target)
         elif isinstance(error, OSError) and not error.filename:
             error.filename = str(folder)

@@ -63,9 +63,10 @@ def changed_folder(
 ) -> str:
     """Return a folder of a repository that differs from `state`, an earlier read_state(); "" if none does.
 
-    Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). A repository may have very
-    many folders for which `is_sampled` is true. Of these, `sample` random ones are checked, or all if
-    `sample` is None. In the unchecked ones, added and removed files are noticed, but not changed files.
+    Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). The state of a folder is a
+    digest of the names, modes, sizes and times in it. A repository may have very many folders for which
+    `is_sampled` is true. Of these, `sample` random ones are checked, or all if `sample` is None. In the
+    unchecked ones, added and removed files are noticed, but not changed files.
     """
     if not state:
         return "."
@@ -75,7 +76,8 @@ def changed_folder(
     if sample is not None and sample < len(candidates):
         sampled = random.sample(candidates, sample)
     # All `others` are checked. One of them contains the candidates, and its state has their times. The time
-    # of a folder changes if a file is added to it or removed from it.
+    # of a folder changes if a file is added to it or removed from it. Of several changed candidates, sorted()
+    # makes the first one by name the result.
     for folder in [*others, *sorted(sampled)]:
         try:
             entries = _scan(os.path.join(repository, folder))

@@ -46,7 +46,10 @@ BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
 
 
 def why_unavailable(root: Path) -> str:
-    """Return in a clause why the guest cannot run on this machine; "" if it can. `root` is the checkout."""
+    """Return in a clause why the guest, a virtual machine with NFS, cannot run on this machine; "" if it can.
+
+    `root` is the checkout. It must not be in a folder that the guest hides by one of its own (_reserved).
+    """
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [
@@ -123,10 +126,11 @@ def run_in_guest(
 ) -> int:
     """Boot a new guest, run a command in it, and return the exit code of the command.
 
-    The command reads the host's folders `reads` and the checkout `root`. It writes to `folder`/out, which is
-    the guest's /mnt/out, and to the exported file system. `image` is an empty file of the size of this file
-    system. `delay` is added to packets, such as "10ms"; "" adds none. Raise UserError if the guest ends
-    without an exit code of the command, or takes longer than `limit_s` and BOOT_LIMIT_S together.
+    The guest has a file system, and exports it over NFS to itself. `image` is an empty file of the size of
+    this file system. The command writes to it, and to `folder`/out, which is the guest's /mnt/out. It reads
+    the host's folders `reads` and the checkout `root`. `delay` is added to packets, such as "10ms"; "" adds
+    none. Raise UserError if the guest ends without an exit code of the command, or takes longer than
+    `limit_s` and BOOT_LIMIT_S together.
     """
     _check_paths([folder, image], [root, *reads])
     tools, out = (root / TOOLS).resolve(), folder / "out"
@@ -174,6 +178,7 @@ def _check_paths(written: Sequence[Path], read_folders: Sequence[str | Path]) ->
     """Raise UserError for a path that the guest cannot use.
 
     `written` are paths in the command line of the guest's kernel, and `read_folders` are folders of the host.
+    BREAKING finds characters that end a word or an option of this command line, such as a blank or a comma.
     """
     for path in written:
         breaking = BREAKING.search(str(path))

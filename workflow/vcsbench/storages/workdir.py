@@ -81,7 +81,8 @@ def _can_be_marked(folder: int) -> bool:
     """
     if os.fstat(folder).st_uid != os.geteuid():
         return False
-    # A folder with a file of somebody else is not vcsbench's alone.
+    # A folder with a file of somebody else is not vcsbench's alone. _INCOMPLETE has the names of the marker
+    # and of its unfinished copy.
     has_only_own_names = set(os.listdir(folder)) <= _INCOMPLETE.union(SUBFOLDERS)
     if not has_only_own_names:
         return False
@@ -125,13 +126,15 @@ class WorkDir:
             # Nobody else may enter the folder before _protect() has set its group.
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
+            # This raises UserError if the work folder is not this checkout's.
             with self._open() as folder:
+                # The folder is new, or lost its marker: it has only names of vcsbench.
                 if _can_be_marked(folder):
                     write_json(_marker(folder), {"owner": self.owner})
-                # The marker stays young, because systemd-tmpfiles removes old files.
+                # An older marker gets the present time, because systemd-tmpfiles removes old files.
                 _renew(_marker(folder))
                 self._protect(folder)
-            # This makes the folders below.
+            # With `make`, this makes the missing folders below before it opens them.
             with self._open(below, make=True):
                 return self.path.joinpath(*below)
         except OSError as error:
@@ -149,7 +152,8 @@ class WorkDir:
         """
         try:
             with self._open() as folder:
-                # A file that is open for writing would keep its file system from being made read-only.
+                # A file that is open for writing would keep its file system from being made read-only. If the
+                # marker is a pipe, NONBLOCK keeps open() from waiting for a writer.
                 flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
                 marker = os.open(FOLDER_MARKER, flags, dir_fd=folder)
         except (UserError, OSError):
@@ -163,6 +167,7 @@ class WorkDir:
             # Some network file systems have no locks (ENOLCK). The lock of the checkout still holds.
             os.close(marker)
             return None
+        # Another session holds the lock.
         os.close(marker)
         raise UserError(
             f"{self.path}: another workflow run works in this folder. Wait for it, or use another folder in "
@@ -213,6 +218,7 @@ class WorkDir:
         # If a folder on the way to the file does not exist, the file is already gone.
         with contextlib.suppress(FileNotFoundError):
             if below:
+                # A process of a killed job may still make files there, so the removal is tried several times.
                 with self._open(below[:-1]) as above:
                     _remove_while_written(self.path.joinpath(*below), above)
             else:
@@ -244,7 +250,8 @@ class WorkDir:
         with contextlib.ExitStack() as stack:
             try:
                 folder = stack.enter_context(open_folder(self.path))
-                # A folder that lost its marker counts, because its name has the digest of this checkout.
+                # A folder that lost its marker, but has only names of vcsbench, counts as well, because the
+                # folder's own name has the digest of this checkout.
                 is_own = _read_owner(folder) == self.owner or _can_be_marked(folder)
             except (NotADirectoryError, PermissionError):
                 is_own = False
@@ -282,8 +289,8 @@ def _enter_folder(stack: contextlib.ExitStack, path: Path, above: int, make: boo
         text = f"{path}: this is a link or a file, not a folder. Move it elsewhere."
         raise UserError(text) from None
     check_mount(folder, above, path)
-    # mkdir() obeys the umask, so the mode of a new folder is set here. A folder of an earlier run that was
-    # killed before this line has the mode 700, too.
+    # mkdir() obeys the umask, so the mode of a new folder is set here. Until then, its mode 700 shows that it
+    # is new. A folder of an earlier run that was killed before this line has this mode, too.
     if make and stat.S_IMODE(os.fstat(folder).st_mode) == 0o700:
         os.fchmod(folder, 0o755)
     return folder

@@ -45,7 +45,8 @@ class ChangedWorkingCopy(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         """Set the paths, below a folder that only this process uses. restore() makes the working copy.
 
-        Raise UserError for a cell with the axis filesystem or clients, which a commit does not have.
+        `number` is the round, `run` the cell's private folder, and `root` the checkout. Raise UserError for a
+        cell with the axis filesystem or clients, which a commit does not have.
         """
         for axis in ("filesystem", "clients"):
             if axis in recipe:
@@ -94,7 +95,7 @@ class ChangedWorkingCopy(Subject):
 
         Also check out `idle_copy`, an empty working copy of the root of the repository.
         """
-        # A killed process with the same id may have left the folder.
+        # The name of the folder has this process's id. A killed process with the same id may have left it.
         remove_path(self.path)
         self.path.mkdir()
         # The checkouts read the repository from the disk, also in a cell with a server.
@@ -115,7 +116,9 @@ class ChangedWorkingCopy(Subject):
         served_root_url = self.origin().removesuffix(tree_path)
         if not served_root_url.startswith("file:"):
             set_root(self.working_copy, served_root_url)
-        return FolderBackup(self.working_copy, self.path / "backup", [DATABASE, *self.changed])
+        # A commit also changes the client's database, .svn/wc.db. All names are relative to the working copy.
+        files_to_copy = [DATABASE, *self.changed]
+        return FolderBackup(self.working_copy, self.path / "backup", files_to_copy)
 
     def _list_files(self) -> list[str]:
         """Return the versioned files that can be changed, sorted by path."""
@@ -133,6 +136,7 @@ class ChangedWorkingCopy(Subject):
         If the tree has fewer files, the missing ones are added as new files.
         """
         if self.change == THOUSAND_FILES:
+            # The number of files is scaled like a number of revisions: 5 at a scale of 0.005.
             number = max(1, scaled_revisions(THOUSAND, self.recipe))
         else:
             number = 1

@@ -38,8 +38,8 @@ class FolderBackup:
     def put_back(self) -> None:
         """Remove what was added, and restore what was changed, since the backup was made.
 
-        Raise UserError if an entry without a copy was changed or removed, or if the folder then has another
-        digest than before.
+        The backup has copies only of the files that were given to __init__(). Raise UserError if anything
+        else was changed or removed, or if the folder then has another digest than before.
         """
         present = dict(self._list_states())
         # In reverse order, the content of a folder comes before the folder.

@@ -255,6 +255,7 @@ def _move_back(
         if ref.commit not in new_commits:
             yield ref
             continue
+        # An annotated tag is an object that names its commit, so it cannot be moved to another one.
         is_annotated_tag = bool(ref.peeled)
         if is_annotated_tag:
             continue
@@ -275,7 +276,8 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
         raise UserError(
             f"{repository}: has no file that a pushed commit could change. Leave out push."
         )
-    # The input of git fast-import: each commit has a message, and the whole content of its changed files.
+    # The input of git fast-import. A commit has a message and the whole content of each changed file (M, with
+    # its mode). `data` is followed by the number of bytes and these bytes.
     stream = bytearray()
     # The content of each changed file after the commits so far.
     contents: dict[bytes, bytes] = {}
@@ -283,8 +285,8 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
         stream += b"commit %s\n" % os.fsencode(ref)
         stream += b"committer vcsbench <vcsbench@localhost> %d +0000\n" % (PUSHED_AT + commit)
         stream += b"data 8\nChange.\n\n"
-        # The parent of the first commit is the present tip of the branch. fast-import knows the parent of
-        # each later commit.
+        # The parent of the first commit is the present tip of the branch. `^0` is that commit itself: without
+        # it, fast-import refuses a branch as its own start. It knows the parent of each later commit.
         if commit == 0:
             stream += b"from %s^0\n" % os.fsencode(ref)
         # Changes are numbered over all commits: 0 and 1 in the first commit, 2 and 3 in the second.

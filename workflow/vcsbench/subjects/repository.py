@@ -117,7 +117,8 @@ def problem_with(
     """Return why the folder `copy` is not the unchanged copy `number` of a variant, as a clause; "" if it is.
 
     Example: "something changed in db/revs/3". `metadata` is the copy's; {} if it is missing or unreadable.
-    `shards` is the number of random shards (folders of revisions) that are checked; None: all.
+    `shards` is the number of random shards (folders of revisions) that are checked; None: all. A variant is a
+    repository in one format and state, such as packed.
     """
     if not copy.exists():
         return "it does not exist"
@@ -139,7 +140,9 @@ def problem_with(
     mismatch = store.mismatch(copy, variant.format, variant.state, metadata["youngest"])
     if mismatch:
         return mismatch
-    folder = store.changed_folder(copy, metadata["state"], shards)
+    # The key `state` has a digest of each folder from when the copy was made. It is no state of a variant.
+    digest_by_folder = metadata["state"]
+    folder = store.changed_folder(copy, digest_by_folder, shards)
     if not folder:
         return ""
     # "." is the folder of the copy itself.
@@ -198,6 +201,7 @@ class Repository(Subject):
         # A repository has one record: that of all copies on the storage.
         (file,) = self.records(recipe)
         self.record = cast("CopiesRecord", read_record(root / file))
+        # The work folder in which the copies were made, such as /var/tmp/vcsbench-1a2b3c4d.
         self.workdir = Path(self.record["place"])
         self.layout = self.record["layout"]
         # Round 1 uses copy 1, round 2 copy 2, and so on. After the last copy, the next round uses copy 1.

@@ -34,7 +34,7 @@ def naive(source: str, target: str) -> None:
 
 
 def rename(source: str, target: str) -> None:
-    """Build the tree by renames: make each entry in one temporary folder, and rename it into its place.
+    """Build a copy of `source` at `target`: make each entry in a temporary folder, and rename it into place.
 
     Bazaar's TreeTransform does the same in its folder "limbo". Folders are renamed while they are empty.
     """

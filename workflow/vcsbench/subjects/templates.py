@@ -46,7 +46,8 @@ def make_template(
     # is killed while it makes the template, the next process makes it again.
     record_file.unlink(missing_ok=True)
     remove_path(path)
-    # The private folders of processes that were killed.
+    # The private folders of processes that were killed. No other process on this machine makes a template
+    # now, because only the process with the machine's lock does.
     for leftover in path.parent.glob(f"{TEMPORARY_PREFIX}*"):
         remove_path(leftover)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:

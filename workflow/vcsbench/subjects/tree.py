@@ -67,12 +67,14 @@ class Tree(FilesystemSubject):
         return not recipe["repository"]["head"]
 
     def check(self) -> None:
-        """Make the file system, and the tree or store on it that the command reads.
+        """Make the file system under test, and copy to it what the command reads: a tree, or a store of it.
 
-        Set `size`, `folders` and `idle` (the store of an empty tree). `path` stays that of a copy on the file
-        system (__init__), unless the command reads the template itself.
+        A store has the tree in another form, such as a git repository. Set `size`, `folders` and `idle` (the
+        store of an empty tree). Set `path` if the command reads the template itself, without a copy.
         """
+        # This makes the file system, with room for the templates of tree and store (content_bytes).
         super().check()
+        # The template that the command reads: the store, or the tree itself.
         self.size = self.store_record["content_bytes"]
         template = Path(self.store_record["path"])
         idle_template = self._make_idle_store()
@@ -106,10 +108,10 @@ class Tree(FilesystemSubject):
         return _make_words(self.idle)
 
     def facts(self) -> SubjectFacts:
-        """Return facts on the repository, on its tree, and on the store that the command has read.
+        """Return facts on the repository, on its tree, and on what the command has read: `read`.
 
-        `entries` is the number of files and folders, and `bytes` the size of their content. `left_out` is the
-        number of names that the store lacks.
+        That is the tree ("" as `store`) or a store of it, such as "git". `left_out` is the number of names
+        that the store lacks. `entries` is the number of files and folders, `bytes` the size of their content.
         """
         self.filesystem.check()
         repository = self.recipe["repository"]
@@ -124,6 +126,7 @@ class Tree(FilesystemSubject):
         tree["entries"] = source["entries"]
         tree["bytes"] = source["content_bytes"]
         return {
+            # The type checker needs a new dictionary, because these facts have further, optional keys.
             "repository": {**repository},
             "tree": tree,
             "read": {
@@ -172,7 +175,8 @@ class Tree(FilesystemSubject):
         makers_digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
         folder = f"{name}-{self.store_kind}-{makers_digest}"
 
-        # make_template() adds the path and the sizes to the facts, and returns the record.
+        # make_template() calls this if there is no such store yet, with the path of the store and a private
+        # folder. It adds the path and the sizes to the returned facts, and returns them as the record.
         def make_store(path: Path, temporary: Path) -> TreeRecord:
             # A store may be unable to have some names. Then `tree` is a copy without them, in "carried".
             tree, left_out = self._leave_out_names(Path(source["path"]), temporary / "carried")
@@ -190,6 +194,7 @@ class Tree(FilesystemSubject):
         A git repository cannot have `.GIT`, for example. If names are left out, the tree is a copy at `copy`,
         otherwise it is `original`. A folder that is left out takes its content with it.
         """
+        # Each name counts, also in a folder that is left out.
         left_out = []
         for file, _ in entries(original):
             if not self.store.carries(os.path.basename(os.fsencode(file))):
@@ -198,6 +203,7 @@ class Tree(FilesystemSubject):
             return original, 0
         copy_tree(original, copy)
         for file in left_out:
+            # This does nothing if the file was removed with its folder.
             remove_path(copy / os.path.relpath(file, original))
         return copy, len(left_out)
 
@@ -274,7 +280,8 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
     """Return the numbers of features that a built tree has lost: files' modes, empty folders, hard links.
 
     Example: {"modes": 0, "empty-folders": 2, "hard-links": 1}. Most strategies cannot carry these features,
-    so a loss is no error. Another check compares contents, and which files are executable.
+    so a loss is no error. The work of the run (measure.work.inspect_built_tree) covers contents, and which
+    files are executable. A run with other work than the source fails before this is called.
     """
     modes = 0
     empty_folders = 0
@@ -284,7 +291,7 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
     for path, status in entries(source):
         copy = built / os.path.relpath(path, source)
         if stat.S_ISDIR(status.st_mode):
-            # A missing folder was empty: the other check fails for a missing file.
+            # A missing folder was empty: a tree that lacks a file is other work.
             if not copy.is_dir():
                 empty_folders += 1
         elif stat.S_ISREG(status.st_mode):
@@ -304,8 +311,9 @@ def checkout_head(head: Head, path: Path, svn: str, identity: str = "") -> list[
     """Put the tree of a source's head (Source.head) at a new path, without its history.
 
     A head is, for example, {"kind": "git", "path": "/src/ruby", "commit": "9f86d081"}. `svn` is the path of
-    the client. A source that is a folder ("directory") must still have the `identity`; "" is not compared.
-    Return notes on renamed and left-out names. Raise UserError with the last line of a failed process.
+    the client. `identity` is only for a source that is a folder ("directory"), whose head names no commit or
+    revision: the folder must still have this identity, if it is not "". Return notes on renamed and left-out
+    names. Raise UserError with the last line of a failed process.
     """
     # Each kind is a task of sources.main() with arguments of its own, which runs in another process.
     kind = head["kind"]

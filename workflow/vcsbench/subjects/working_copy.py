@@ -62,12 +62,19 @@ class WorkingCopy(FilesystemSubject):
     def content_bytes(self) -> int:
         """Make the templates of this cell, and return the approximate bytes of a working copy.
 
-        The cell's file system is made for these bytes. The templates are an export of the youngest revision,
-        and for an update a working copy at an older revision. Set `counterpart` (the export, which the result
-        has to equal) and `revisions` (before and after a run), and for an update `urls` (other URLs that may
-        be in the result).
+        The cell's file system is made for these bytes.
         """
         self.repository.check()
+        export = self._make_templates()
+        # A working copy has each file twice: the working file and its pristine.
+        return 2 * export["bytes"]
+
+    def _make_templates(self) -> TreeRecord:
+        """Make an export of the youngest revision, and for an update a working copy at an older one.
+
+        Return the record of the export. Set `counterpart` (the export, which the result has to equal) and
+        `revisions` (before and after a run), and for an update `urls` (other URLs that may be in the result).
+        """
         youngest = self.repository.metadata["youngest"]
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
         export = self.templates.export(youngest)
@@ -77,12 +84,11 @@ class WorkingCopy(FilesystemSubject):
         # An update begins with a working copy that is some revisions behind.
         if self.behind is not None:
             first = file_trees.older_revision(youngest, scaled_revisions(self.behind, self.recipe))
-            # The keyword $URL$ in a file has the template's URL. A relocation leaves such a file as it is
-            # until an update changes it, so both URLs may occur in the result.
+            # The keyword $URL$ expands to the URL of the template in its files. A file that the update does
+            # not change keeps this text, although the working copy has the URL of the cell by then.
             self.urls = [self.templates.working_copy(first)["url"]]
         self.revisions = (first, youngest)
-        # A working copy has each file twice: the working file and its pristine.
-        return 2 * export["bytes"]
+        return export
 
     def words(self) -> Words:
         return {
@@ -96,14 +102,16 @@ class WorkingCopy(FilesystemSubject):
         The copy gets the URL from which this cell reads. With reflinks, working files of the copy share the
         disk blocks of their pristines.
         """
-        # With 0 revisions behind, an update changes nothing, so the working copy of the last run stays.
+        # `behind` is the number of revisions that an update gets, and None for a checkout. With 0, an update
+        # changes nothing, so the working copy of the last run stays.
         if self.behind == 0 and self.path.exists():
             return
         self.filesystem.clear()
         # A checkout begins without a working copy.
         if self.behind is None:
             return
-        template = self.templates.working_copy(self.revisions[0])["path"]
+        first_revision, _ = self.revisions
+        template = self.templates.working_copy(first_revision)["path"]
         # The copy has disk blocks of its own. Blocks that it shared with the template would be measured as
         # shared.
         file_trees.copy_tree(template, self.path)
@@ -141,9 +149,10 @@ class WorkingCopy(FilesystemSubject):
         self.filesystem.check()
         _, youngest = self.revisions
         check_clean(self.svn, self.path, youngest)
-        # Before an update, the copy of the template was written to the file system, too. So the bytes of an
-        # update are unknown (None).
-        used_bytes = self.filesystem.used_bytes() if self.behind is None else None
+        # Before an update, the copy of the template was written to the file system, too. So only the bytes of
+        # a checkout are known. Only an update has a number of revisions in `behind`.
+        is_checkout = self.behind is None
+        used_bytes = self.filesystem.used_bytes() if is_checkout else None
         return {
             "working_copy": {
                 "path": str(self.path),
@@ -233,8 +242,9 @@ class _ReflinkLine(NamedTuple):
 def count_cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
     """Return the number of files that the client cloned in each timed run, such as [812, 812].
 
-    The preloaded library writes these numbers to a file in the folder `run`. Return None if the recipe has no
-    `reflink`. Raise UserError if a run cloned no file, and so is not what its label `reflink: on` says.
+    With `reflink: on`, a library of vcsbench (workflow/native) is preloaded into the client. It clones files,
+    and writes their number to a file in the folder `run`. Return None without `reflink` in the recipe. Raise
+    UserError if a run cloned no file, and so does not match its label.
     """
     if "reflink" not in recipe:
         return None

@@ -69,13 +69,13 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
     label = formats.parse_format(fmt)
-    # With the label as-is, a copy of the user's repository may have any format. After an upgrade of the copy
-    # (as-is-to-f8), its format is known.
+    # The label as-is (`is_as_is`) is of a copy of the user's repository, which may have any format. After an
+    # upgrade of the copy (as-is-to-f8), its format is known.
     has_known_format = not label.is_as_is or label.is_upgraded
     if has_known_format and shape.format != label.format:
         return f"it is of format {shape.format}, not of {label.format}"
-    # A repository upgraded from f6 to f8 has the format number of a new f8. But an upgrade does not change
-    # the way in which revisions are addressed.
+    # An f8 upgraded from f6 has the format number of a new f8. But its revisions are still addressed
+    # physically, by bytes. Since f7, those of new repositories are addressed logically, by numbers of items.
     if not label.is_as_is and shape.is_logical != label.is_logical:
         how = "logically" if shape.is_logical else "physically"
         return f"its revisions are addressed {how}, unlike those of {fmt}"

@@ -52,8 +52,8 @@ class GitShape(NamedTuple):
 
 def read_git_shape(path: Path) -> GitShape:
     """Read the shape of a bare repository. Raise OSError, ValueError or UserError if it cannot be read."""
-    # The names are, for example, pack-1a2b.pack, pack-1a2b.idx, pack-1a2b.bitmap, multi-pack-index and
-    # multi-pack-index-1a2b.bitmap.
+    # The names are, for example, pack-1a2b.pack, pack-1a2b.idx (its index), pack-1a2b.bitmap, and for all
+    # packs multi-pack-index (midx) and multi-pack-index-1a2b.bitmap.
     names = os.listdir(path / PACKS)
     object_counts = [_count_objects(path / PACKS / name) for name in names if name.endswith(".idx")]
     packs = [name for name in names if name.endswith(".pack")]
@@ -73,7 +73,7 @@ def read_git_shape(path: Path) -> GitShape:
     packed_refs: set[str] = set()
     if not has_reftable:
         loose_refs = _loose_refs(path)
-        # A loose ref replaces a packed one of the same name, so that does not count.
+        # A packed ref does not count if a loose ref has the same name: git then reads only the loose one.
         packed_refs = _packed_refs(path) - loose_refs
     return GitShape(
         commits=read_commit_count(path),

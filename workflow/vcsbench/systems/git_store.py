@@ -200,6 +200,7 @@ def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
         return ""
     if shape.loose_objects:
         return f"it has {shape.loose_objects} loose objects"
+    # The states many-packs, midx-bitmap and geometric have several packs, and all others have one.
     has_many_packs = upkeep in MANY_PACKS_UPKEEPS
     if has_many_packs and shape.packs < 2:
         return f"it has {shape.packs} pack, and not many"
