@@ -1,5 +1,6 @@
 """What tests in several folders share: fixtures, and which tests may run at the same time."""
 
+import signal
 from typing import Any
 
 import hypothesis
@@ -13,6 +14,11 @@ from vcsbench.isolation import is_allowed, unshare_mounts
 
 def pytest_configure(config: pytest.Config) -> None:
     """Remove the leftovers of killed tests. Later mounts end with the processes of the tests."""
+    # `nohup make test &` starts with these signals ignored, and all programs that tests start would inherit
+    # that. Tests that send one would wait for ten minutes.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     # An example may take long on a busy machine.
     hypothesis.settings.register_profile("vcsbench", deadline=None)
     hypothesis.settings.load_profile("vcsbench")
