@@ -164,9 +164,7 @@ def answer_with_choice(
     effects = [_effect_from_start(chosen, case, context) for case in cases]
     if not current and all(each.gain is None and each.loss is None for each in effects):
         # Nothing shows that the choice matters, so no value is recommended.
-        counts = Counter(each.effect for each in effects)
-        named = ", ".join(f"{number} {names}" for names, number in counts.items())
-        text = f"of {len(cases)} cases {named}"
+        text = _counts_text(Counter(each.effect for each in effects), context, always=())
         return Answer(kind, "", NO_DIFFERENCE, _sentence(f"{NO_DIFFERENCE}: {text}"), effect=text)
 
     if against == context.start and context.start != context.reference:
@@ -396,16 +394,22 @@ def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) 
     return f"at most {labels.factor(max(factors))} {worse}{slight}"
 
 
-def _counts_text(counts: Counter[ChangeEffect], context: AnswerContext) -> str:
-    """Return the numbers of cases by effect: `of 24 cases 17 faster, 0 slower, 7 undecided`."""
+def _counts_text(
+    counts: Counter[ChangeEffect],
+    context: AnswerContext,
+    always: Sequence[ChangeEffect] = (ChangeEffect.FASTER, ChangeEffect.SLOWER),
+) -> str:
+    """Return the numbers of cases by effect: `of 24 cases 17 faster, 0 slower, 7 undecided`.
+
+    The effects `always` are named even if their number is 0, because a reader looks for them.
+    """
     names = {effect: str(effect) for effect in ChangeEffect}
     names[ChangeEffect.BOUNDED] = texts.RESULTS[Result.BOUNDED]
     names[ChangeEffect.TOO_SMALL] = texts.RESULTS[Result.TOO_SMALL]
     names[ChangeEffect.FASTER], names[ChangeEffect.SLOWER] = context.comparative
     parts = []
     for effect, name in names.items():
-        # A reader looks for these two, also if their number is 0.
-        if counts[effect] or effect in (ChangeEffect.FASTER, ChangeEffect.SLOWER):
+        if counts[effect] or effect in always:
             parts.append(f"{counts[effect]} {name}")
     return f"of {counts.total()} cases {', '.join(parts)}"
 

@@ -67,20 +67,18 @@ class CardView:
     @property
     def largest(self) -> str:
         """Return the comparison with the largest difference: `cold log: f7 2.0x faster, 1.24 s → 0.62 s`."""
-        return self._describe_row(0)
+        # Rows are sorted: decided ones first, and of these the largest difference (_rank_pair).
+        return _describe_row(self.rows[0]) if self.rows else ""
 
     @property
     def smallest(self) -> str:
         """Return the decided comparison with the smallest difference, "" if it is the only decided one."""
         decided = [row for row in self.rows if row.pair.is_decided and not row.pair.is_noise_check]
-        return self._describe_row(len(decided) - 1) if len(decided) > 1 else ""
+        return _describe_row(decided[-1]) if len(decided) > 1 else ""
 
-    def _describe_row(self, place: int) -> str:
-        # Rows are sorted: decided ones first, and of these the largest difference (_rank_pair).
-        if not self.rows:
-            return ""
-        row = self.rows[place]
-        return f"{row.label}: {row.result}"
+
+def _describe_row(row: CardRow) -> str:
+    return f"{row.label}: {row.result}"
 
 
 def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> list[CardView]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from vcsbench import words
 from vcsbench.advice.answer_texts import OF_AMOUNTS, OF_TIMES, Comparative
-from vcsbench.advice.labels import at_least_1, factor, seconds, value_label
+from vcsbench.advice.labels import at_least_1, change, seconds, value_label
 from vcsbench.config.study import ExampleDefinition, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report.results import Results
@@ -83,8 +83,4 @@ def _factor_text(
     if not first or not number:
         return ""
     ratio = first / number
-    if at_least_1(ratio) < margin:
-        return ""
-    return (
-        f" ({factor(at_least_1(ratio))} {comparative.better if ratio > 1 else comparative.worse})"
-    )
+    return f" ({change(ratio, comparative)})" if at_least_1(ratio) >= margin else ""

@@ -310,7 +310,7 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
         title=_label_keys(points[0], in_title, layout),
         headings=_make_headings(column_values, column_axes, block_starts),
         block_starts=block_starts,
-        rows=_make_rows(points, layout, group_axis, label_axes),
+        rows=_make_rows(points, layout, column_values, group_axis, label_axes),
         group_axis=group_axis,
         constant=constant,
         # The points of a grid have the same values of these keys.
@@ -321,14 +321,17 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
 
 
 def _make_rows(
-    points: Sequence[Point], layout: Layout, group_axis: str, label_axes: Sequence[str]
+    points: Sequence[Point],
+    layout: Layout,
+    column_values: Sequence[tuple[str, ...]],
+    group_axis: str,
+    label_axes: Sequence[str],
 ) -> list[GridRow]:
     """Return the rows of the grid of `points` in order, each with a point or None for every column.
 
-    A row belongs to the group of its value on `group_axis` ("" without groups). Its values on `label_axes`
-    are its labels.
+    `column_values` are those of each column, such as ("cold", "slow"). A row belongs to the group of its
+    value on `group_axis` ("" without groups). Its values on `label_axes` are its labels.
     """
-    column_values = layout.ordered_values(points, layout.columns)
     point_at = {(layout.row_of(point), layout.column_of(point)): point for point in points}
     grid_values = layout.grid_of(points[0])
     rows = []

@@ -225,11 +225,11 @@ def _make_table(
     present = plan.states[0]
     optional = []
     for change in plan.others:
-        recommended = change.card.answer_for(present).value
         # A plan makes each DO without a condition a step, so a DO among the others has a condition.
-        if change.worth is Worth.DO or (
-            change.worth is Worth.DEPENDS and change.value == recommended
-        ):
+        is_worth_it = change.worth is Worth.DO
+        if change.worth is Worth.DEPENDS:
+            is_worth_it = change.card.answer_for(present).value == change.value
+        if is_worth_it:
             optional.append(change)
     # A load into another format undoes packing, so it comes first.
     changes = _put_load_first([*plan.steps, *optional])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,33 +87,31 @@ class CommittedRepository(Repository):
         self.base = fsfs.youngest(self.path)
         # A commit changes no file of an earlier revision, so the backup needs no copies of these many files.
         # It copies all others, because a commit changes some: db/current, db/txn-current, db/rep-cache.db.
-        other_files = self._list_other_files()
-        self._grant_writing(other_files)
-        return FolderBackup(self.path, self.private / "backup", other_files)
+        files_to_copy = self._grant_writing()
+        return FolderBackup(self.path, self.private / "backup", files_to_copy)
 
-    def _list_other_files(self) -> list[str]:
-        """Return the files that are of no revision, for example "db/current"."""
-        files = []
+    def _grant_writing(self) -> list[str]:
+        """Let servers commit that root starts as another user. Return the files that the backup has to copy.
+
+        These are all files but the revisions, for example "db/current".
+        """
+        # A commit adds the files of its revision, and changes no earlier one. But it changes other files:
+        # db/current, db/txn-current and db/rep-cache.db.
+        files_to_copy = []
         for folder, entries in walk(self.path):
+            # No commit writes the hooks and the configuration, so servers get no right to write there.
+            is_writable = folder not in ("hooks", "conf")
+            server_user.grant(self.path / folder, WRITABLE if is_writable else READABLE)
             for name, status in entries:
                 file = join(folder, name)
                 # True for all that is below db/revs and db/revprops.
-                is_of_revision = fsfs.is_shard(file)
-                if stat.S_ISREG(status.st_mode) and not is_of_revision:
-                    files.append(file)
-        return files
-
-    def _grant_writing(self, files: Sequence[str]) -> None:
-        """Let servers that root starts as another user write to all folders, and to these files.
-
-        No commit writes the hooks and the configuration, so servers get no right to write there.
-        """
-        read_only = ("hooks", "conf")
-        for folder, _ in walk(self.path):
-            server_user.grant(self.path / folder, READABLE if folder in read_only else WRITABLE)
-        for file in files:
-            if os.path.dirname(file) not in read_only:
-                server_user.grant(self.path / file, WRITABLE_FILE)
+                is_revision = fsfs.is_shard(file)
+                if is_revision or not stat.S_ISREG(status.st_mode):
+                    continue
+                files_to_copy.append(file)
+                if is_writable:
+                    server_user.grant(self.path / file, WRITABLE_FILE)
+        return files_to_copy
 
     def check_run(self) -> None:
         """Raise UserError if the run has committed, and a hook has not run."""
