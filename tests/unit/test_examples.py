@@ -80,6 +80,8 @@ def test_page_shows_example_and_what_carries_over(tmp_path):
     assert after / before == pytest.approx(0.8, rel=0.02)
     assert page.answers.carries_over == ["Not the seconds."]
     assert "Not the seconds." in build_page(replace(results, study=study))
+    own = describe_page(replace(results, study=study, own_repository="/srv/svn/project"))
+    assert own.answers.carries_over == () and own.answers.examples
 
 
 def test_study_with_an_unknown_value_in_an_example_is_refused(tmp_path):

@@ -287,7 +287,10 @@ def _describe_answers(
         legend=make_legend(cards, advice.min_effect_pct),
         examples=make_examples(results),
         # Sentences of the study's file: which results hold on other machines.
-        carries_over=results.study.carries_over if is_measured else (),
+        # These sentences are about the generated repository.
+        carries_over=results.study.carries_over
+        if is_measured and not results.own_repository
+        else (),
         has_operations=bool(operations),
         # The best combination of values in each situation, such as the cold log over http.
         situations=label_situations(results),
