@@ -94,6 +94,13 @@ def test_open_loop_counts_latency_from_arrival_and_loses_no_request(tmp_path):
     assert waits == sorted(waits) and waits[-1] > 0.3
 
 
+def test_open_loop_counts_requests_that_arrive_while_another_one_starts(tmp_path):
+    # No request ends during the traffic, so no end wakes the program for a request that it overlooked.
+    _, report = send(tmp_path, "sleep 2", per_s=50, readers=80, seed=5)
+    sent = report["read"]
+    assert sorted(sent["planned_s"] + sent["unstarted_s"]) == planned_arrivals(5, 50)
+
+
 def test_open_loop_with_enough_clients_starts_requests_at_their_arrival(tmp_path):
     _, report = send(tmp_path, ":", per_s=20, readers=20, seed=3)
     sent = report["read"]

@@ -95,7 +95,8 @@ class Sshd(Server):
         shutil.copytree(UNPACKED_SSHD, copy)
         # The group of the servers' user gets the right to read and run the files (0o750).
         for folder, _, names in os.walk(copy):
-            for path in (folder, *(os.path.join(folder, name) for name in names)):
+            paths = [folder, *(os.path.join(folder, name) for name in names)]
+            for path in paths:
                 if not os.path.islink(path):
                     server_user.grant(Path(path), 0o750)
         return copy
@@ -225,9 +226,17 @@ class Sshd(Server):
         # needs the right to enter the folder of the run, which is private.
         self._let_server_search_run()
         self._make_keys()
-        self._write_users()
-        # The script that sshd runs for each login.
-        self.write_file("session", os.fsencode(self._session_script()))
+        # sshd's own list of users and groups, in the form of passwd(5) and group(5).
+        ids = server_user.server_ids() or server_user.ServerIds(os.geteuid(), os.getegid())
+        user = f"{USER}:x:{ids.uid}:{ids.gid}::{self.run}:/bin/sh\n"
+        self.write_file("passwd", user.encode())
+        self.write_file("group", f"{USER}:x:{ids.gid}:\n".encode())
+        # The script that sshd runs for each login: svnserve, with nothing but the environment of a server.
+        variables = server_environment({SERVER_MARKER: str(self.run), **self.variables})
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        words = ["env", "-i", *settings, *self.programs.env_command()]
+        session = f"exec {shlex.join(words)} {self._session_command()}\n"
+        self.write_file("session", os.fsencode(session))
         names = {"user": USER, "run": self.run, "host": self.host, "port": self.port}
         client_text = CLIENT_TEMPLATE.substitute(names)
         (self.run / "ssh_config").write_text(client_text)
@@ -247,20 +256,6 @@ class Sshd(Server):
         host_key = (self.run / "host_key.pub").read_text()
         (self.run / "known_hosts").write_text(f"{USER} {host_key}")
 
-    def _write_users(self) -> None:
-        """Write sshd's own list of users and groups, in the form of passwd(5) and group(5)."""
-        ids = server_user.server_ids() or server_user.ServerIds(os.geteuid(), os.getegid())
-        user = f"{USER}:x:{ids.uid}:{ids.gid}::{self.run}:/bin/sh\n"
-        self.write_file("passwd", user.encode())
-        self.write_file("group", f"{USER}:x:{ids.gid}:\n".encode())
-
-    def _session_script(self) -> str:
-        """Return the shell script of a session: svnserve, with nothing but the environment of a server."""
-        variables = server_environment({SERVER_MARKER: str(self.run), **self.variables})
-        settings = [f"{name}={value}" for name, value in variables.items()]
-        words = ["env", "-i", *settings, *self.programs.env_command()]
-        return f"exec {shlex.join(words)} {self._session_command()}\n"
-
     def _session_command(self) -> str:
         """Return the end of the session's command line, for a shell."""
         return shlex.join(self.system_command())
@@ -275,8 +270,10 @@ class Sshd(Server):
         version = re.search(r"OpenSSH_(\d+)\.(\d+)", printed)
         if version and (int(version[1]), int(version[2])) >= PENALTIES_SINCE:
             directives.append("PerSourcePenalties no")
-        for directive, name in CONNECTION_PROGRAMS.items():
-            path = self._unpacked / "usr/lib/openssh" / name
-            if is_unpacked_sshd() and path.exists():
-                directives.append(f"{directive} {path}")
+        # An installed sshd finds its own programs.
+        if is_unpacked_sshd():
+            for directive, name in CONNECTION_PROGRAMS.items():
+                path = self._unpacked / "usr/lib/openssh" / name
+                if path.exists():
+                    directives.append(f"{directive} {path}")
         return directives

@@ -147,12 +147,20 @@ class TrafficGenerator:
         while True:
             # In nanoseconds since the start of the traffic, as `length` is.
             now = self._now()
+            self._queue_arrivals(now)
             if now < self.length:
-                self._start_all(now)
+                self._start_waiting(now)
             elif not self.running:
                 return 0
-            # Wait until a request ends, or the next one arrives, for at most LONGEST_WAIT_S.
-            signal.sigtimedwait([signal.SIGCHLD], self._wait_s())
+            # Wait until a request ends, the next one arrives or the traffic ends, for at most LONGEST_WAIT_S.
+            wait_s = LONGEST_WAIT_S
+            now = self._now()
+            # After the end of the traffic, only requests that run are awaited.
+            if now < self.length:
+                until = self.arrivals[0][0] if self.arrivals else self.length
+                # A request can have arrived since the clock was read above. It must not wait.
+                wait_s = min(max(until - now, 0) / NS, LONGEST_WAIT_S)
+            signal.sigtimedwait([signal.SIGCHLD], wait_s)
             self._reap()
             if self.failures > MOST_FAILURES:
                 self._end_all()
@@ -167,21 +175,12 @@ class TrafficGenerator:
     def _now(self) -> int:
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - self.began
 
-    def _wait_s(self) -> float:
-        """Return how long to wait for the end of a request: at most until the next arrival or the end."""
-        now = self._now()
-        until = self.arrivals[0][0] if self.arrivals else self.length
-        wait_s = (until - now) / NS
-        # After the end of the traffic, only requests that run are awaited.
-        return min(wait_s, LONGEST_WAIT_S) if wait_s > 0 else LONGEST_WAIT_S
+    def _queue_arrivals(self, now: int) -> None:
+        """Move the requests of an open loop that have arrived to those that wait for a client.
 
-    def _start_all(self, now: int) -> None:
-        """Start all requests that have arrived and find an idle client.
-
-        In a closed loop, each idle client starts a request. `now` is in nanoseconds since the start of the
-        traffic.
+        All requests arrive before the end of the traffic. Those that arrived too late to be started are
+        unstarted. `now` is in nanoseconds since the start of the traffic.
         """
-        # In an open loop: move the requests that have arrived to those that wait for a client.
         while self.arrivals and self.arrivals[0][0] <= now:
             planned, kind = self.arrivals.popleft()
             requests = self.requests[kind]
@@ -189,6 +188,13 @@ class TrafficGenerator:
             if len(requests.waiting) >= len(requests.idle):
                 self.late += 1
             requests.waiting.append(planned)
+
+    def _start_waiting(self, now: int) -> None:
+        """Start the requests that wait, as far as clients are idle.
+
+        In a closed loop, each idle client starts a request. `now` is in nanoseconds since the start of the
+        traffic.
+        """
         # Only an open loop has a rate of requests a second.
         is_closed_loop = self.per_s == 0
         for kind, requests in self.requests.items():
@@ -262,12 +268,12 @@ class TrafficGenerator:
         return text.decode(errors="replace").splitlines()[-ERROR_LINES:]
 
     def report(self) -> dict[str, object]:
-        own = os.times()
+        times = os.times()
         return {
             **{kind: requests.report() for kind, requests in self.requests.items()},
             "late": self.late,
             "requests_cpu_s": round(self.requests_cpu_s, 6),
-            "generator_cpu_s": round(own.user + own.system, 6),
+            "generator_cpu_s": round(times.user + times.system, 6),
             "errors": self.last_errors(),
         }
 
