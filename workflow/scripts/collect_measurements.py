@@ -14,22 +14,6 @@ from vcsbench.run.job import job_log
 snakemake: Any
 
 
-def check_recipes(results: list[CellRound], digests: dict[str, str]) -> None:
-    """Raise UserError for a result of another recipe that has no record of Snakemake.
-
-    `digests` has the digest of each cell's recipe. Snakemake keeps such a result, because it does not know
-    the params with which it was made.
-    """
-    for result in results:
-        is_other_recipe = not is_up_to_date(result, digests.get(result.cell, ""))
-        # An unreadable result is a failure: collect() has its reason.
-        if is_other_recipe and is_readable(result):
-            raise UserError(
-                f"{result.export}: this was measured with other settings, and Snakemake has lost its record "
-                f"of them. Run again with `--forcerun cell`, or delete it."
-            )
-
-
 def write_measurements() -> None:
     """Collect the results of a study, and write measurements, failures and fixed cost."""
     inputs, params, output = snakemake.input, snakemake.params, snakemake.output
@@ -38,7 +22,15 @@ def write_measurements() -> None:
     exports = params.of_nodes or inputs.exports
     # A job that failed has no export: with --keep-going, its cell-round is a failure here.
     results = [CellRound.parse(path) for path in exports if os.path.exists(path)]
-    check_recipes(results, params.digests)
+    for result in results:
+        # Snakemake keeps a result of another recipe if it has no record of the params that made it.
+        is_other_recipe = not is_up_to_date(result, params.digests.get(result.cell, ""))
+        # An unreadable result is a failure: collect() has its reason.
+        if is_other_recipe and is_readable(result):
+            raise UserError(
+                f"{result.export}: this was measured with other settings, and Snakemake has lost its record "
+                f"of them. Run again with `--forcerun cell`, or delete it."
+            )
     # A study without the key `trace_syscalls` traces no system calls.
     traces = None
     if params.traced:

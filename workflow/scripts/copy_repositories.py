@@ -15,7 +15,7 @@ from vcsbench.files import read_record, write_json
 from vcsbench.prepare import layout, loader, verify
 from vcsbench.prepare.copies import CopySettings, Loads, make_copies
 from vcsbench.prepare.repositories import load_record, pack_record
-from vcsbench.records import CopiesRecord, CopyLayout, LoadRecord
+from vcsbench.records import CopiesRecord, LoadRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import check_mounted
 from vcsbench.storages.workdir import LOADED_FOLDER, WorkDir
@@ -30,11 +30,15 @@ def copy() -> None:
     began = time.monotonic()
     params = snakemake.params
     variants = [Variant(*row) for row in params.variants]
-    loads = read_loads(variants)
+    # The load record of each variant, by the names of its repository and format.
+    loads: dict[tuple[str, str], LoadRecord] = {}
+    for variant in variants:
+        record = read_record(load_record(variant.repo, variant.format))
+        loads[variant.repo, variant.format] = cast("LoadRecord", record)
     workdir = WorkDir(params.storage, params.root)
     check_mounted(workdir.storage, params.mounted, "the workflow run began")
     # Before the first file of a private repository is written.
-    if any(record["private"] for record in loads.values()):
+    if any(load["private"] for load in loads.values()):
         workdir.make()
         workdir.check_protected()
     workdir.check_reachable()
@@ -47,7 +51,13 @@ def copy() -> None:
         loader.home_of(loads[repo, fmt], params.root).remove(LOADED_FOLDER, repo, fmt)
         reason = str(error).removesuffix(".")
         raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
-    copy_layout = check_layout(workdir, variants)
+    # No copy may be measured with an advantage, such as fewer movements of a disk's heads.
+    copies: dict[Path, Store] = {}
+    for variant in variants:
+        for number in range(1, params.copies + 1):
+            copies[copy_path(workdir.path, variant.name, number)] = variant.system.store
+    copy_layout = layout.prove_interleaving(copies)
+    print(f"The copies {copy_layout['sentence']}", file=sys.stderr, flush=True)
     copies_record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
@@ -60,29 +70,6 @@ def copy() -> None:
     }
     write_json(snakemake.output[0], copies_record)
     remove_made(variants, loads)
-
-
-def read_loads(variants: list[Variant]) -> Loads:
-    """Return the record of the load of each variant, by the names of its repository and format."""
-    loads: dict[tuple[str, str], LoadRecord] = {}
-    for variant in variants:
-        record = read_record(load_record(variant.repo, variant.format))
-        loads[variant.repo, variant.format] = cast("LoadRecord", record)
-    return loads
-
-
-def check_layout(workdir: WorkDir, variants: list[Variant]) -> CopyLayout:
-    """Return and print where the files of the copies lie on the device.
-
-    No copy may be measured with an advantage, such as fewer movements of a disk's heads.
-    """
-    copies: dict[Path, Store] = {}
-    for variant in variants:
-        for number in range(1, snakemake.params.copies + 1):
-            copies[copy_path(workdir.path, variant.name, number)] = variant.system.store
-    copy_layout = layout.prove_interleaving(copies)
-    print(f"The copies {copy_layout['sentence']}", file=sys.stderr, flush=True)
-    return copy_layout
 
 
 def remove_made(variants: list[Variant], loads: Loads) -> None:

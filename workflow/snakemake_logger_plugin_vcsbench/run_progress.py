@@ -120,7 +120,14 @@ class RunProgress:
             self.waited_s += job.waited_s
             return ""
         self.failed += has_failed
-        waited_s = _waited_s(job)
+        names = job.wildcards
+        number_of_round = int(names.get("round", 0))
+        result = CellRound(names.get("study", ""), names.get("cell", ""), number_of_round)
+        context = read_context(result.context)
+        waited_s = job.waited_s
+        # A failed cell-round has no context.
+        if context is not None:
+            waited_s = context["took"].get("waited_s", waited_s)
         self.waited_s += waited_s
         self.measured_s.append(now - job.started - waited_s)
         is_batch_measured = self.ended[MEASURING_RULE] == self.total[MEASURING_RULE]
@@ -221,22 +228,13 @@ def cell_rounds(number: int) -> str:
     return f"{number:,} cell-round{'s' if number != 1 else ''}"
 
 
-def _waited_s(job: Job) -> float:
-    """Return how long a cell-round waited for another measurement, as its context has it."""
-    names = job.wildcards
-    number = int(names.get("round", 0))
-    result = CellRound(names.get("study", ""), names.get("cell", ""), number)
-    context = read_context(result.context)
-    # A failed cell-round has no context.
-    return job.waited_s if context is None else context["took"].get("waited_s", job.waited_s)
-
-
 def _other_holder() -> int:
     """Return the process of another run that holds the machine's lock; 0 without one."""
     root = os.environ.get(RUN_ROOT)
     holder = lock_holder() if root else 0
-    is_ours = f"{RUN_ROOT}={root}" in process_facts.environment(holder) if holder else False
-    return 0 if is_ours else holder
+    if holder and f"{RUN_ROOT}={root}" in process_facts.environment(holder):
+        return 0
+    return holder
 
 
 def _describe_holder(pid: int) -> str:

@@ -47,17 +47,16 @@ def main(arguments: list[str]) -> int:
     exit_on_signals(lambda number: 128 + number, LONG_GRACE_S)
     # The script vcsbench blocks Ctrl-C (SIGINT), so that none is lost while Python starts.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    # `others` are the arguments that the parser does not know. `options.forwards` is True for an action that
-    # forwards them to Snakemake.
-    options, others = _parser().parse_known_args(arguments)
-    if others and not options.forwards:
-        unknown = shlex.join(others)
+    options, extra_arguments = _parser().parse_known_args(arguments)
+    # `options.forwards` is True for an action that forwards unknown arguments to Snakemake.
+    if extra_arguments and not options.forwards:
+        unknown = shlex.join(extra_arguments)
         print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
         return EXIT_MISCONFIGURED
     # Reports name this command, and not Snakemake's.
     os.environ[TYPED] = shlex.join(["vcsbench", *arguments])
     try:
-        code = _act(options, others)
+        code = _act(options, extra_arguments)
         # Output that cannot be written, for example to a full disk, is an error like that of an action.
         _flush_output()
         return code
@@ -84,14 +83,14 @@ def _flush_output() -> None:
         sys.stdout.flush()
 
 
-def _act(options: argparse.Namespace, others: list[str]) -> int:
+def _act(options: argparse.Namespace, extra_arguments: list[str]) -> int:
     """Check the options, run their action in the checkout, and return its exit code.
 
     The action gets the options, and the keys of the configuration that they set: `--minutes 15` sets
-    {"minutes": 15.0, "rounds": None}. `others` are arguments for Snakemake, which the action finds as
+    {"minutes": 15.0, "rounds": None}. `extra_arguments` are for Snakemake. The action finds them as
     `options.others`.
     """
-    options.others = _with_targets_first(others)
+    options.others = _with_targets_first(extra_arguments)
     # The user's paths are relative to the current folder, and this process changes to the checkout below. All
     # actions have the option for a log of the user's server, and only `import` has `bundle`.
     for name in ("server_log", "bundle"):
@@ -112,18 +111,18 @@ def _act(options: argparse.Namespace, others: list[str]) -> int:
     return act(options, keys)
 
 
-def _with_targets_first(others: Sequence[str]) -> list[str]:
+def _with_targets_first(arguments: Sequence[str]) -> list[str]:
     """Return the arguments for Snakemake. Raise UserError for one that is not UTF-8.
 
     Targets, which follow `--`, come first. Behind an option such as --forcerun, Snakemake would take them for
     values of this option.
     """
-    for word in others:
+    for word in arguments:
         # U+DC80 to U+DCFF stand for other bytes. Snakemake cannot write them to its log.
         if re.search("[\udc80-\udcff]", word):
             raise UserError(f"{one_line(word)}: the argument is not UTF-8. Correct it.")
-    end = others.index("--") if "--" in others else len(others)
-    return [*others[end + 1 :], *others[:end]]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [*arguments[end + 1 :], *arguments[:end]]
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -134,7 +133,13 @@ def _check_options(options: argparse.Namespace) -> None:
         if getattr(options, name) == "":
             option = name.replace("_", "-")
             raise UserError(f"--{option}: is empty. Give a value, or leave it out.")
-    _check_studies(options.studies)
+    all_studies = sorted(file.stem for file in (ROOT / "config" / "studies").glob("*.yaml"))
+    for name in options.studies:
+        if name not in all_studies:
+            raise UserError(
+                f"{OPTION_BY_KEY['studies']}: '{one_line(name)}' is no study. Use one of "
+                f"{', '.join(all_studies)}, or all."
+            )
     if options.minutes is not None:
         _check_minutes(options.minutes)
     # With 0 cores, Snakemake would wait for ever.
@@ -147,16 +152,6 @@ def _check_options(options: argparse.Namespace) -> None:
         raise UserError(
             f"--round: {one_line(options.round)} is no round. Give one from 1 to {MOST_ROUNDS}."
         )
-
-
-def _check_studies(names: Sequence[str]) -> None:
-    known = sorted(file.stem for file in (ROOT / "config" / "studies").glob("*.yaml"))
-    for name in names:
-        if name not in known:
-            raise UserError(
-                f"{OPTION_BY_KEY['studies']}: '{one_line(name)}' is no study. Use one of "
-                f"{', '.join(known)}, or all."
-            )
 
 
 def _check_minutes(text: str) -> None:

@@ -189,10 +189,13 @@ def groups(controller: str) -> tuple[Group, ...]:
     A controller is "cpu", "memory", "io" or "blkio". Example: groups("memory") in a container is
     (Group(Path("/sys/fs/cgroup/memory"), 1),). Return () without control groups.
     """
+    # The number of the hierarchy, its controllers, and the path of the process's own group. A line is like
+    # `4:cpu,cpuacct:/docker/0123` or, of version 2, `0::/docker/0123`. A path may have colons itself.
+    lines = read(SELF / "cgroup", "surrogateescape").split("\n")
+    all_fields = [line.split(":", 2) for line in lines]
+    memberships = [fields for fields in all_fields if len(fields) == 3]
     members: list[Group] = []
-    memberships = _read_memberships()
     for mount in _read_group_mounts():
-        # A membership is ["4", "cpu,cpuacct", "/docker/0123"]: `path` is that of the process's own group.
         for hierarchy, controllers, path in memberships:
             # Version 2 has one hierarchy, with the number 0, for all controllers. In version 1, each mount
             # has the hierarchy of some controllers.
@@ -234,20 +237,6 @@ def _read_group_mounts() -> list[_GroupMount]:
         options = "".join(device_and_options[1:]).split(",")
         mounts.append(_GroupMount(root, point, GROUP_VERSIONS[kind], options))
     return mounts
-
-
-def _read_memberships() -> list[list[str]]:
-    """Return the number of the hierarchy, controllers and path of each line of /proc/self/cgroup.
-
-    Its lines are like `4:cpu,cpuacct:/docker/0123` and, of version 2, `0::/docker/0123`.
-    """
-    memberships = []
-    for line in read(SELF / "cgroup", "surrogateescape").split("\n"):
-        # A path may have colons itself.
-        fields = line.split(":", 2)
-        if len(fields) == 3:
-            memberships.append(fields)
-    return memberships
 
 
 def _list_upwards(root: str, point: str, path: str, version: int) -> Iterator[Group]:

@@ -23,9 +23,9 @@ MIB = 2**20
 # By column of the measurements: the code why the kernel may not have counted it. Times are never missing, so
 # their columns are not here.
 _KERNEL_COLUMNS = (
-    *("call_bytes", "device_bytes", "call_written_bytes", "dirtied_bytes", "written_bytes"),
-    *("read_calls", "flushes", "wire_bytes", "server_cpu_s", "git_objects"),
-)
+    "call_bytes", "device_bytes", "call_written_bytes", "dirtied_bytes", "written_bytes",
+    "read_calls", "flushes", "wire_bytes", "server_cpu_s", "git_objects",
+)  # fmt: skip
 WHY_UNCOUNTED = {
     "instructions": WithheldCode.NO_COUNTER,
     **dict.fromkeys(_KERNEL_COLUMNS, WithheldCode.HIDDEN_COUNT),

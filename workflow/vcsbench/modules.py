@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -98,18 +98,14 @@ def code_digest(files: Iterable[str]) -> str:
         # The paths count, too, because a renamed file is another module.
         total.update(f"{os.path.relpath(file, PACKAGE)}\0{digest}\0".encode())
     if has_new:
-        _store_digests(syntax_digests)
+        # A checkout that cannot be written has no cache.
+        with suppress(OSError):
+            CACHE.parent.mkdir(exist_ok=True)
+            # Other processes read the cache, and may write it at the same time.
+            new = CACHE.with_name(f"{CACHE.name}.{os.getpid()}")
+            new.write_text(json.dumps(syntax_digests))
+            new.replace(CACHE)
     return total.hexdigest()[:16]
-
-
-def _store_digests(syntax_digests: Mapping[str, str]) -> None:
-    # A checkout that cannot be written has no cache.
-    with suppress(OSError):
-        CACHE.parent.mkdir(exist_ok=True)
-        # Other processes read the cache, and may write it at the same time.
-        new = CACHE.with_name(f"{CACHE.name}.{os.getpid()}")
-        new.write_text(json.dumps(syntax_digests))
-        new.replace(CACHE)
 
 
 @cache

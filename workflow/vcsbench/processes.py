@@ -167,7 +167,14 @@ class Program:
         # Popen raises ValueError if an argument has a NUL, or half of a character.
         except (OSError, ValueError) as error:
             self._errors.close()
-            raise UserError(f"{failure}: {argv[0]} cannot be run: {_explain(error)}") from error
+            reason = str(error)
+            if isinstance(error, OSError):
+                reason = error.strerror or reason
+                # The disk, or a table of the system, may be full.
+                remedy = REMEDY_BY_ERRNO.get(error.errno or 0)
+                if remedy:
+                    reason = f"{reason}. {remedy}, and run again."
+            raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
         self._pipe = cast(io.BufferedReader, self.process.stdout)
         self.stdout = self._pipe
         if limit_s:
@@ -228,15 +235,6 @@ class Program:
         end = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, end - ERROR_TAIL))
         return self._errors.read().decode("utf-8", "replace")
-
-
-def _explain(error: OSError | ValueError) -> str:
-    """Return why a program cannot be run, with a remedy for a full disk or table of the system."""
-    if not isinstance(error, OSError):
-        return str(error)
-    reason = error.strerror or str(error)
-    remedy = REMEDY_BY_ERRNO.get(error.errno or 0)
-    return f"{reason}. {remedy}, and run again." if remedy else reason
 
 
 def output(argv: Sequence[str], failure: str, limit_s: float | None = None) -> bytes:

@@ -115,9 +115,9 @@ class Programs(_Places):
     def any_httpd(self) -> str:
         """The httpd of the prefix, or of the system, with or without mod_dav_svn; "" if it is missing."""
         if self.prefix:
-            own = self.find("apache2") or self.find("httpd")
-            if own:
-                return own
+            program = self.find("apache2") or self.find("httpd")
+            if program:
+                return program
         for path in HTTPD:
             if os.access(path, os.X_OK):
                 return path
@@ -494,14 +494,11 @@ def _digest_contents(files: Mapping[str, Path]) -> str:
     total = hashlib.sha256()
     for name, path in sorted(files.items()):
         content = read_bytes(path, CONFIGURATION_BYTES)
-        if not _is_text(content):
+        try:
+            is_text = "\0" not in content.decode()
+        except UnicodeDecodeError:
+            is_text = False
+        if not is_text:
             raise UserError(f"{path}: the file is not text in UTF-8. Save it as UTF-8.")
         total.update(name.encode() + b"\0" + content + b"\0")
     return total.hexdigest()[:16]
-
-
-def _is_text(content: bytes) -> bool:
-    try:
-        return "\0" not in content.decode()
-    except UnicodeDecodeError:
-        return False

@@ -11,7 +11,7 @@ from vcsbench.advice import decision, labels
 from vcsbench.advice.answer_texts import OF_AMOUNTS, in_cases
 from vcsbench.advice.candidates import CaseAverages, with_candidates
 from vcsbench.advice.capacity_card import make_capacity_card
-from vcsbench.advice.cards import Advice, Card, RoleAnswer, Situation, fits, make_card
+from vcsbench.advice.cards import Advice, Card, RoleAnswer, fits, make_card
 from vcsbench.advice.decision import Row, WeightedOperation
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.situations import compare_choices
@@ -79,7 +79,14 @@ def advise(
     has_only_aggregates = bool(settings.questions) and all(
         question.aggregate for question in settings.questions
     )
-    situations = [] if has_only_aggregates else _situations(settings, rounds, noise)
+    situations = []
+    if not has_only_aggregates:
+        # There is a situation for each combination of values that a reader cannot choose.
+        scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
+        for _, rows in group_rows(rounds, scenario_axes):
+            # All rows of a group have the same values on these axes.
+            where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
+            situations.append(compare_choices(where, rows, axes, noise, settings.limits))
     min_effect_pct = settings.limits.min_effect_pct
     return Advice(
         cards=_cards(settings, results, rounds, noise),
@@ -126,7 +133,8 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
     It uses the study's tables that compare the elapsed times of these values. Without such a table, the first
     measured value is compared with the others here. Only cells that the question asks about count.
     """
-    axis, axes = question.axis, list(settings.order)
+    axis = question.axis
+    axes = list(settings.order)
     tables = _comparing_tables(results.tables, axis)
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
@@ -134,7 +142,7 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
     # `question.values` are the values to choose from, () for all. `withheld` are the comparisons of measured
     # cells that have no result, such as those of two machines.
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
-    # What selects the cells of the question, such as {"access": "http", "format": ["f6", "f7"]}.
+    # These values select the cells of the question, such as {"access": "http", "format": ["f6", "f7"]}.
     where = dict(question.where)
     if question.values:
         where[axis] = list(question.values)
@@ -228,9 +236,8 @@ def _capacity_card(question: CardQuestion, axes: Sequence[str], results: _Result
 def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
     """Return a list of one table, which compares the first measured value of an axis with the others.
 
-    The study's order decides which value is the first. Return [] with fewer than two measured values. A table
-    is a pair of its definition and its rows. `frame` has a row for each run. Of the settings, `block` has the
-    axes whose equal values make cells run next to each other, and `limits` the margin of a difference.
+    The study's order decides which value is the first. Return [] with fewer than two measured values.
+    `frame` has a row for each run.
     """
     measured = set(frame[axis])
     values = [value for value in settings.order[axis] if value in measured]
@@ -246,35 +253,29 @@ def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -
     return [(definition, table.to_dict("records"))]
 
 
-def _situations(settings: AdviceSettings, rounds: pd.DataFrame, noise: Noise) -> list[Situation]:
-    """Return the situations: one for each combination of values that a reader cannot choose."""
-    axes = list(settings.order)
-    scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
-    situations = []
-    for _, rows in group_rows(rounds, scenario_axes):
-        # All rows of a group have the same values on these axes.
-        where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
-        situations.append(compare_choices(where, rows, axes, noise, settings.limits))
-    return situations
-
-
 def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
     """Return sentences on the tables of exact metrics: which side of a comparison does less work.
 
     Exact metrics are counts of work, such as reads: they do not depend on the speed of the machine. Example:
     `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.` A candidate that does less work than
-    the baseline in some cases and more in others gives two sentences. A table is a pair of its definition and
-    its rows. Differences below `min_effect_pct` per cent do not count.
+    the baseline in some cases and more in others gives two sentences. Differences below `min_effect_pct` per
+    cent do not count.
     """
     smallest_factor = 1 + min_effect_pct / 100
     sentences = []
     for definition, rows in tables:
-        metric, compare = metric_in(definition), definition["compare"]
+        metric = metric_in(definition)
+        compare = definition["compare"]
         if not metric.exact:
             continue
+        # By candidate, the ratio baseline / candidate of each decided case: {"pack": [2.4, 1.0, 3.0]}.
+        decided_ratios: defaultdict[str, list[float]] = defaultdict(list)
+        for row in comparison_rows(rows):
+            is_decided = is_difference(row.call) or row.result == Result.EQUAL
+            if row.has_ratio and is_decided:
+                decided_ratios[row.candidate].append(row.ratio)
         baseline = labels.value_label(compare["axis"], compare["baseline"])
-        # By candidate: the ratio baseline / candidate in each case with a difference, or shown to be equal.
-        for value, ratios in _decided_ratios(rows).items():
+        for value, ratios in decided_ratios.items():
             candidate = labels.value_label(compare["axis"], value)
             less = [ratio for ratio in ratios if ratio >= smallest_factor]
             more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest_factor]
@@ -288,16 +289,3 @@ def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]
                     share = in_cases(len(factors), len(ratios))
                     sentences.append(f"{subject}: {amount} than {other}{share}.")
     return sentences
-
-
-def _decided_ratios(rows: Iterable[Row]) -> dict[str, list[float]]:
-    """Return the ratio baseline / candidate in each case of a table, by candidate: {"pack": [2.4, 1.0, 3.0]}.
-
-    Undecided cases are left out.
-    """
-    ratios: defaultdict[str, list[float]] = defaultdict(list)
-    for row in comparison_rows(rows):
-        is_decided = is_difference(row.call) or row.result == Result.EQUAL
-        if row.has_ratio and is_decided:
-            ratios[row.candidate].append(row.ratio)
-    return ratios

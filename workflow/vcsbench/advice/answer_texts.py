@@ -7,13 +7,7 @@ from typing import NamedTuple
 
 from vcsbench.advice import labels
 from vcsbench.advice.decision import ROUNDING, Case, Pair
-from vcsbench.advice.effects import (
-    CaseEffect,
-    ChangeEffect,
-    CombinedEffect,
-    combine_effects,
-    effect_in_case,
-)
+from vcsbench.advice.effects import ChangeEffect, CombinedEffect, combine_effects, effect_in_case
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.rules import Rule, find_rule
 from vcsbench.codes import AnswerKind, Result
@@ -23,7 +17,7 @@ from vcsbench.words import enumeration
 
 # Why comparisons of svnbench's commands between accesses do not count (effects.has_less_client_work).
 LESS_CLIENT_WORK = "over svn, its client does less work"
-# Names that begin with a small letter, also at the begin of a sentence.
+# Names that begin with a small letter, also at the beginning of a sentence.
 LOWER_CASE_NAMES = ("http", "svn", "git")
 # What a value is compared with if readers may have it already.
 SLOWEST = "the slowest other"
@@ -161,7 +155,11 @@ def answer_with_choice(
         sentence = f"Choose {text}."
         return Answer(kind, chosen, str(kind), sentence, effect=text, against=compared)
 
-    effects = [_effect_from_start(chosen, case, context) for case in cases]
+    effects = []
+    for case in cases:
+        # A case that does not compare the start compares the reference.
+        start = context.start if case.compares(context.start) else context.reference
+        effects.append(effect_in_case(chosen, case, start))
     if not current and all(each.gain is None and each.loss is None for each in effects):
         # Nothing shows that the choice matters, so no value is recommended.
         text = _counts_text(Counter(each.effect for each in effects), context, always=())
@@ -186,12 +184,6 @@ def answer_with_choice(
     else:
         short = label
     return Answer(kind, chosen, short, sentence, effect=text, against=compared)
-
-
-def _effect_from_start(value: str, case: Case, context: AnswerContext) -> CaseEffect:
-    """Return the effect over `context.start`, or over the reference if the case does not compare that."""
-    against = context.start if case.compares(context.start) else context.reference
-    return effect_in_case(value, case, against)
 
 
 def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
@@ -220,8 +212,8 @@ def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) 
 
 def _name_others(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
     """Return the label of the only other value in the cases: `loose refs`, otherwise `the slowest other`."""
-    others = {other for case in cases for other in case.times if other != value}
-    return context.label(others.pop()) if len(others) == 1 else SLOWEST
+    other_values = {other for case in cases for other in case.times if other != value}
+    return context.label(other_values.pop()) if len(other_values) == 1 else SLOWEST
 
 
 def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
@@ -246,7 +238,17 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     largest = max(all_factors)
     # A multiple that differs from 1 by rounding only is no cost.
     short = f"up to {labels.factor(largest)} slower" if largest > 1 + ROUNDING else "no cost"
-    text = "; ".join(clauses) + _count_uncertain(cases, context.reference)
+    text = "; ".join(clauses)
+    # A noise check compares equal builds, so it is no comparison of a cost.
+    compared = []
+    for case in cases:
+        for pair in case.pairs:
+            if pair.compares(context.reference) and not pair.is_noise_check:
+                compared.append(pair)
+    uncertain = [pair for pair in compared if not pair.is_decided]
+    if uncertain:
+        verb = "shows" if len(uncertain) == 1 else "show"
+        text += f" (of {len(compared)} comparisons {len(uncertain)} {verb} no certain difference)"
     return Answer(
         AnswerKind.COST,
         value="",
@@ -255,20 +257,6 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
         effect=text,
         against=context.label(context.reference),
     )
-
-
-def _count_uncertain(cases: Sequence[Case], reference: str) -> str:
-    """Return ` (of 5 comparisons 2 show no certain difference)`, "" if all of the reference are decided."""
-    compared = []
-    for case in cases:
-        for pair in case.pairs:
-            if pair.compares(reference) and not pair.is_noise_check:
-                compared.append(pair)
-    uncertain = [pair for pair in compared if not pair.is_decided]
-    if not uncertain:
-        return ""
-    verb = "shows" if len(uncertain) == 1 else "show"
-    return f" (of {len(compared)} comparisons {len(uncertain)} {verb} no certain difference)"
 
 
 def _cost_factors(
@@ -345,9 +333,9 @@ def _from_margin(factors: Mapping[str, Sequence[float]], margin: float) -> dict[
     """Return the factors by group without those below the margin, and without groups that have no other."""
     large = {}
     for group, factors_of_group in factors.items():
-        kept = [factor for factor in factors_of_group if factor >= margin]
-        if kept:
-            large[group] = kept
+        large_factors = [factor for factor in factors_of_group if factor >= margin]
+        if large_factors:
+            large[group] = large_factors
     return large
 
 
@@ -358,7 +346,8 @@ def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) ->
     [1.2], "update": [1.9]}. The first group is named, and all other groups share one range. A text has the
     note `(sure but small)` once at most: at its end, if all gains of the last range are small.
     """
-    better, min_effect_pct = context.comparative.better, context.min_effect_pct
+    better = context.comparative.better
+    min_effect_pct = context.min_effect_pct
     first_group, *other_groups = gains.keys()
     first_range = labels.range_of_factors(gains[first_group])
     # Cells without a command and a state of caches are in the group "".
@@ -372,8 +361,8 @@ def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) ->
     if other_range == first_range:
         return f"{first_range} {better}{slight}"
     # A single further group is named, too.
-    others = other_groups[0] if len(other_groups) == 1 else "others"
-    return f"{first_text}, {others} {other_range} {better}{slight}"
+    other_name = other_groups[0] if len(other_groups) == 1 else "others"
+    return f"{first_text}, {other_name} {other_range} {better}{slight}"
 
 
 def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
@@ -455,7 +444,14 @@ def _rule_text(rule: Rule, value: str, context: AnswerContext, later_text: str) 
     """
     if not rule:
         return ""
-    parts = {choice: _part_of_rule(context.label(choice), names) for choice, names in rule.items()}
+    parts = {}
+    for choice, groups in rule.items():
+        label = context.label(choice)
+        if all(group.startswith("over ") for group in groups):
+            accesses = [group.removeprefix("over ") for group in groups]
+            parts[choice] = f"{label} over {enumeration(accesses)}"
+        else:
+            parts[choice] = f"{label} for {enumeration(groups)}"
     exceptions = [text for choice, text in parts.items() if choice != value]
     complete = ", ".join(parts.values())
     shorter = f"{', '.join(exceptions)}, otherwise {context.label(value)}"
@@ -463,13 +459,6 @@ def _rule_text(rule: Rule, value: str, context: AnswerContext, later_text: str) 
         if len(f"Choose {text} {later_text}".split()) <= MAX_WORDS:
             return text
     return ""
-
-
-def _part_of_rule(label: str, groups: Sequence[str]) -> str:
-    """Return `f7 for log and export`, or `f7 over http and svn`."""
-    if all(name.startswith("over ") for name in groups):
-        return f"{label} over {enumeration([name.removeprefix('over ') for name in groups])}"
-    return f"{label} for {enumeration(groups)}"
 
 
 def undecided_text(pair: Pair) -> str:

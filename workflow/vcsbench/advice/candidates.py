@@ -54,18 +54,27 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     build was compared.` (noise checks only), or `No result was compared.` The new `lines` are sentences on
     noise checks and on values without measurements, and the card's `notes`.
     """
-    candidates = _group_by_candidate(card.cases, mean)
+    cases_and_pairs: dict[str, list[tuple[Case, Pair]]] = {}
+    for case in card.cases:
+        for pair in case.pairs:
+            cases_and_pairs.setdefault(pair.candidate, []).append((case, pair))
+    candidates = []
+    for name, members in cases_and_pairs.items():
+        wheres = [case.where for case, _ in members]
+        pairs = [pair for _, pair in members]
+        # All pairs of a candidate have one baseline: such a question has one table.
+        candidates.append(Candidate(name, pairs, mean(wheres, pairs[0].sides)))
     checks = [candidate for candidate in candidates if candidate.is_noise_check]
-    others = [candidate for candidate in candidates if not candidate.is_noise_check]
+    other_builds = [candidate for candidate in candidates if not candidate.is_noise_check]
     lines: list[str] = []
     for check in checks:
-        lines += _describe_noise_check(check, others)
+        lines += _describe_noise_check(check, other_builds)
     for missing in card.missing:
         # The label of a build is its name, which is the value itself.
         lines.append(missing.sentence(label=missing.value))
     # Pages print `lines` and then `notes`. The notes move to `lines`, so that they are printed once.
     lines += card.notes
-    answers = [_answer(candidate, card.min_effect_pct) for candidate in others]
+    answers = [_answer(candidate, card.min_effect_pct) for candidate in other_builds]
     if answers:
         answer = answers[0]
     else:
@@ -77,20 +86,6 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     return replace(card, notes=[], lines=lines, candidates=answers, answer=answer)
 
 
-def _group_by_candidate(cases: Sequence[Case], mean: Mean) -> list[Candidate]:
-    cases_and_pairs: dict[str, list[tuple[Case, Pair]]] = {}
-    for case in cases:
-        for pair in case.pairs:
-            cases_and_pairs.setdefault(pair.candidate, []).append((case, pair))
-    candidates = []
-    for name, members in cases_and_pairs.items():
-        wheres = [case.where for case, _ in members]
-        pairs = [pair for _, pair in members]
-        # All pairs of a candidate have one baseline: such a question has one table.
-        candidates.append(Candidate(name, pairs, mean(wheres, pairs[0].sides)))
-    return candidates
-
-
 def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     """Return the answer for a candidate: `new: 1.2x slower in 1, 1.10x to 1.4x faster in 5 of 8`.
 
@@ -98,17 +93,28 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     is DEPENDS if the candidate is slower somewhere, and VALUE if it is only faster. Without a difference, it
     is EQUAL if some cell is equal, otherwise UNDECIDED.
     """
-    pairs, total = candidate.pairs, len(candidate.pairs)
+    pairs = candidate.pairs
+    total = len(pairs)
     ratios = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT]
     # The outcomes of the other pairs, with their numbers: {"equal": 2, "wide interval": 1}. Each branch below
     # removes those that its `head` names, so that the remarks do not repeat them.
     outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
     of_all = f" of {total}" if total > 1 else ""
     if ratios:
-        # A ratio is baseline / candidate: below 1, the candidate is slower. DEPENDS also covers a candidate
-        # that is slower everywhere: nothing is recommended.
-        kind = AnswerKind.DEPENDS if min(ratios) < 1 else AnswerKind.VALUE
-        head = f"{_describe_differences(ratios, total)}{of_all}"
+        # A ratio is baseline / candidate: below 1, the candidate is slower.
+        slower = [1 / ratio for ratio in ratios if ratio < 1]
+        faster = [ratio for ratio in ratios if ratio > 1]
+        # DEPENDS also covers a candidate that is slower everywhere: nothing is recommended.
+        kind = AnswerKind.DEPENDS if slower else AnswerKind.VALUE
+        parts = []
+        # A developer looks for regressions first.
+        if slower:
+            slower_text = f"{labels.range_of_factors(slower)} slower"
+            parts.append(_with_number(slower_text, len(slower), total))
+        if faster:
+            faster_text = f"{labels.range_of_factors(faster)} faster"
+            parts.append(_with_number(faster_text, len(faster), total))
+        head = f"{', '.join(parts)}{of_all}"
     elif EQUAL_TEXT in outcomes:
         kind = AnswerKind.EQUAL
         number = outcomes.pop(EQUAL_TEXT)
@@ -128,18 +134,6 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
         sentence=f"{remarks}.".capitalize() if remarks else "",
         effect=f"{short}; {remarks}" if remarks else short,
     )
-
-
-def _describe_differences(ratios: Sequence[float], total: int) -> str:
-    """Return `1.2x slower in 1, 1.10x to 1.4x faster in 5`. A developer looks for regressions first."""
-    slower = [1 / ratio for ratio in ratios if ratio < 1]
-    faster = [ratio for ratio in ratios if ratio > 1]
-    parts = []
-    if slower:
-        parts.append(_with_number(f"{labels.range_of_factors(slower)} slower", len(slower), total))
-    if faster:
-        parts.append(_with_number(f"{labels.range_of_factors(faster)} faster", len(faster), total))
-    return ", ".join(parts)
 
 
 def _describe_outcomes(outcomes: Counter[str], total: int) -> str:
@@ -166,8 +160,8 @@ def _is_shown(average: Estimate) -> bool:
     return not average.low < 1 < average.high
 
 
-def _describe_noise_check(check: Candidate, others: Sequence[Candidate]) -> list[str]:
-    """Return sentences on a noise check, and on each of the `others`, the candidates in comparison with it.
+def _describe_noise_check(check: Candidate, other_builds: Sequence[Candidate]) -> list[str]:
+    """Return sentences on a noise check, and on each of the other builds in comparison with it.
 
     Example of the first sentence: `Noise check: copy, the same build: 0 of 8 differ; on average ...`.
     """
@@ -184,7 +178,7 @@ def _describe_noise_check(check: Candidate, others: Sequence[Candidate]) -> list
         summary += f"; {average_text}"
     lines = [f"Noise check: {check.name}, the same build: {summary}."]
     # A comparison is "" if a mean is unknown.
-    lines += [_compare_with_noise(candidate, check.average) for candidate in others]
+    lines += [_compare_with_noise(build, check.average) for build in other_builds]
     if differ:
         lines.append("Measure again: if it differs again, the machine is too noisy.")
     return [line for line in lines if line]
@@ -229,9 +223,8 @@ class CaseAverages:
         """Return the geometric mean of the ratios baseline / candidate over cases, with its interval.
 
         `sides` are the baseline and the candidate. `wheres` has the values of the other axes of each case.
-        Cases with equal values of the axes `self.block` are a block: their cells run next to each other in
-        each round. Return NO_ESTIMATE (NaN) if no round has both sides, if there are several hosts, or if a
-        block has fewer than three rounds with all its cases.
+        Return NO_ESTIMATE (NaN) if no round has both sides, if there are several hosts, or if a block has
+        fewer than three rounds with all its cases.
         """
         ratios = self._ratios_by_round(wheres, sides)
         # Hosts differ in speed, so an average over several of them would describe none of them.

@@ -62,7 +62,8 @@ def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
     uncertainty = "" if low == high else f" (95 % interval: {interval})"
     head = labels.case_label(capacity.where, shown)
     # `2.4x that of 1 client` is the latency with `clients`. If it has not doubled there, the text has `at 8`.
-    reached, place = (clients, "") if capacity.number else (f"more than {clients}", f" at {number}")
+    reached = clients if capacity.number else f"more than {clients}"
+    place = "" if capacity.number else f" at {number}"
     # A capacity recommends no value, so its kind is that of a question about costs.
     return Answer(
         AnswerKind.COST,

@@ -286,16 +286,33 @@ def make_card(
     the server's CPU time for a busy server. `comparative` has the words for a better and a worse value, such
     as faster and slower.
     """
+    weights = [0.0] * len(cases)
+    notes = []
+    for operation in workload:
+        # The cases that match an operation share its weight in per cent: if `log` has 60, and three cases
+        # match, each gets 20. A case that several operations match gets a share of each.
+        matching = [index for index, case in enumerate(cases) if fits(case.where, operation.where)]
+        for index in matching:
+            weights[index] += operation.weight / len(matching)
+        if not any(cases[index].is_decided for index in matching):
+            name = f"{operation.name} ({operation.weight:g} %)"
+            notes.append(f"Your workload's {name} has no result here.")
+    if withheld:
+        # One sentence has the most frequent reason: `8 comparisons left out (5 of them): measured on ...`.
+        reasons = Counter(comparison.reason for comparison in withheld)
+        reason, number = reasons.most_common(1)[0]
+        share = f" ({number} of them)" if len(reasons) > 1 else ""
+        notes.append(f"{count_of(len(withheld), 'comparison')} left out{share}: {reason}")
     card = Card(
         question=question,
         reference=reference,
         # Texts name the cases by their values of these axes.
         shown=distinguishing_axes(axes, [case.where for case in cases]),
-        cases=_weigh_cases(cases, workload),
+        cases=[replace(case, weight=weight) for case, weight in zip(cases, weights, strict=True)],
         min_effect_pct=min_effect_pct,
         has_workload=bool(workload),
         missing=missing,
-        notes=[*_workload_notes(cases, workload), *_withheld_notes(withheld)],
+        notes=notes,
         withheld=withheld,
         roles=roles,
         comparative=comparative,
@@ -317,41 +334,3 @@ def distinguishing_axes(axes: Sequence[str], wheres: Sequence[AxisValues]) -> li
         if len(values) > 1:
             shown.append(axis)
     return shown
-
-
-def _weigh_cases(cases: Sequence[Case], workload: Sequence[WeightedOperation]) -> list[Case]:
-    """Return the cases with their weights in per cent, 0 for a case that no operation matches.
-
-    The cases that match an operation share its weight: if `log` has 60 %, and three cases match, each gets
-    20. A case that several operations match gets a share of each.
-    """
-    weights = [0.0] * len(cases)
-    for operation in workload:
-        positions = [n for n, case in enumerate(cases) if fits(case.where, operation.where)]
-        for position in positions:
-            weights[position] += operation.weight / len(positions)
-    return [replace(case, weight=weight) for case, weight in zip(cases, weights, strict=True)]
-
-
-def _workload_notes(cases: Sequence[Case], workload: Sequence[WeightedOperation]) -> list[str]:
-    """Return a sentence for each operation of the workload without a decided case."""
-    notes = []
-    for operation in workload:
-        matching = [case for case in cases if fits(case.where, operation.where)]
-        if not any(case.is_decided for case in matching):
-            name = f"{operation.name} ({operation.weight:g} %)"
-            notes.append(f"Your workload's {name} has no result here.")
-    return notes
-
-
-def _withheld_notes(withheld: Sequence[Withheld]) -> list[str]:
-    """Return a sentence on the comparisons without a result, with the most frequent reason.
-
-    Example: `8 comparisons left out (5 of them): measured on several machines. ...`
-    """
-    if not withheld:
-        return []
-    reasons = Counter(comparison.reason for comparison in withheld)
-    reason, number = reasons.most_common(1)[0]
-    share = f" ({number} of them)" if len(reasons) > 1 else ""
-    return [f"{count_of(len(withheld), 'comparison')} left out{share}: {reason}"]

@@ -205,8 +205,7 @@ class Case:
     def assumed_loss(self, value: str, reference: str) -> float:
         """Return the loss of a value, or an assumption if no decided comparison shows it.
 
-        A loss is the time of a value divided by the best time of the case: 1 for the best value, 1.5 for one
-        that takes half as long again. `reference` is the value that stays if the user changes nothing.
+        `reference` is the value that stays if the user changes nothing.
         """
         if value in self.losses:
             return self.losses[value]
@@ -291,7 +290,7 @@ def find_cases(
     # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}.
     pairs_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Pair]] = defaultdict(dict)
     withheld: list[Withheld] = []
-    # comparison_rows() gives each record a type, and its numbers theirs.
+    # comparison_rows() turns each record into an object with typed fields.
     for row in comparison_rows(records):
         # A question about http and svn ignores a row that compares one of these with `file`.
         if values and not {row.baseline, row.candidate}.issubset(values):
@@ -312,18 +311,12 @@ def find_cases(
     for items, pairs in pairs_by_case.items():
         # The seconds of a value differ between its pairs, which may have other common rounds. A reader needs
         # one number, and gets that of the first pair.
-        times = _first_times(pairs.values())
+        times: dict[str, float] = {}
+        for pair in pairs.values():
+            for value, seconds in zip(pair.sides, pair.times, strict=True):
+                times.setdefault(value, seconds)
         cases.append(Case(dict(items), tuple(pairs.values()), times))
     return cases, withheld
-
-
-def _first_times(pairs: Iterable[Pair]) -> dict[str, float]:
-    """Return the seconds of each value, from the first pair that has it."""
-    times: dict[str, float] = {}
-    for pair in pairs:
-        for value, seconds in zip(pair.sides, pair.times, strict=True):
-            times.setdefault(value, seconds)
-    return times
 
 
 def missing_values(
@@ -355,11 +348,9 @@ def missing_values(
 def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
     """Return the kind of the answer to a question, and the value to choose, "" if nothing is decided.
 
-    The loss of a value in a case is its time divided by the best time there. `Case.losses` has the losses
-    that decided comparisons show. Without one, a loss is assumed from the other comparisons of the case
-    (Case.assumed_loss). `reference` is the value that stays if the user changes nothing. The answer is
-    DEPENDS if the value is shown to lose more than the margin of `limits` (such as 1.1) in some case. The
-    value is then for users who must choose one for all cases.
+    `reference` is the value that stays if the user changes nothing. The answer is DEPENDS if the value is
+    shown to lose more than the margin of `limits` (such as 1.1) in some case. The value is then for users who
+    must choose one for all cases.
     """
     if not cases:
         return AnswerKind.NOT_MEASURED, ""

@@ -59,8 +59,14 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
             return CaseEffect(ChangeEffect.NOT_COMPARED)
         return CaseEffect(_why_undecided(case))
     loss = case.losses[value] if case.losses[value] > 1 + ROUNDING else None
+    if against != value:
+        slower = case.losses.get(against)
+    else:
+        # Whoever keeps a value gains nothing. So its text has the gain over the slowest of the other values.
+        other_losses = [other for name, other in case.losses.items() if name != value]
+        slower = max(other_losses, default=None)
     # At most 1 if the value is not faster than `against`; None if the case does not decide `against`.
-    gain = _gain_over(against, value, case)
+    gain = None if slower is None else slower / case.losses[value]
     if gain is not None and gain > 1 + ROUNDING:
         return CaseEffect(ChangeEffect.FASTER, gain, loss)
     # Whoever chooses this value loses time, because another value is the best one. This is certain even if
@@ -71,17 +77,6 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     if gain is None:
         return CaseEffect(_why_undecided(case))
     return CaseEffect(ChangeEffect.EQUAL)
-
-
-def _gain_over(other: str, value: str, case: Case) -> float | None:
-    """Return how many times as fast a decided value is as another one; None if that is not decided."""
-    if other != value:
-        slower = case.losses.get(other)
-    else:
-        # Whoever keeps a value gains nothing. So its text has the gain over the slowest of the other values.
-        others = [loss for name, loss in case.losses.items() if name != value]
-        slower = max(others, default=None)
-    return None if slower is None else slower / case.losses[value]
 
 
 def _why_undecided(case: Case) -> ChangeEffect:

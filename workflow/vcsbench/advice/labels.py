@@ -20,9 +20,9 @@ MAX_PARTS = 3
 CaseFactor = tuple[AxisValues, float]
 # A difference that is called, and smaller than the smallest effect worth noting.
 SLIGHT = "sure but small"
-# Factors below are percentages. The bound is less than 1.1, because 1.0997 is printed as 1.10x.
+# Smaller factors are printed as percentages. This one is below 1.1, because 1.0997 is printed as 1.10x.
 _PERCENT_BELOW = 1.0995
-# The interval of two rounds can end beyond.
+# Larger factors are printed as this one. The interval of two rounds can end beyond it.
 _LARGEST = 9999.0
 
 
@@ -55,9 +55,8 @@ def case_label(where: AxisValues, shown: Sequence[str], names_cache: bool = True
     The state of the caches is part of the label, too, unless `names_cache` is False. Examples: `export over
     svn, OS cache warm (f7, packed)`, `cold log`, and `all cases` without any value.
     """
-    cache, access = where.get(CACHE_AXIS, ""), where.get(ACCESS_AXIS, "")
-    if not names_cache:
-        cache = ""
+    cache = where.get(CACHE_AXIS, "") if names_cache else ""
+    access = where.get(ACCESS_AXIS, "")
     # The words of the command, such as `cold log over svn`.
     command_words = []
     if cache_state(cache).is_cold:
@@ -142,9 +141,10 @@ def range_of_factors(ratios: Sequence[float]) -> str:
 
     `ratios` are in any order, at least one. If both ends have the same text, it stands alone: `2.4x`.
     """
-    least, most = min(ratios), max(ratios)
-    has_two_units = least < _PERCENT_BELOW <= most
-    low, high = times(least) if has_two_units else factor(least), factor(most)
+    smallest, largest = min(ratios), max(ratios)
+    has_two_units = smallest < _PERCENT_BELOW <= largest
+    low = times(smallest) if has_two_units else factor(smallest)
+    high = factor(largest)
     if low == high:
         return high
     return f"{low.removesuffix(' %')} to {high}"
@@ -253,8 +253,8 @@ def seconds(value: float, more_digits: int = 0) -> str:
 
 def seconds_of_both(values: Sequence[float]) -> list[str]:
     """Return two times with a digit more if they are close, so that their quotient agrees with the factor."""
-    least, most = min(values), max(values)
-    is_close = 0 < least < most < 1 and most < 1.2 * least
+    shorter, longer = min(values), max(values)
+    is_close = 0 < shorter < longer < 1 and longer < 1.2 * shorter
     return [seconds(value, more_digits=1 if is_close else 0) for value in values]
 
 

@@ -74,15 +74,15 @@ def _rule_of_groups(
     for name, cases in groups.items():
         value = _value_of_group(cases, best, reference, limits)
         rule.setdefault(value, []).append(name)
-    others = [value for value in rule if value != best]
-    if not others or not rule[best]:
+    other_values = [value for value in rule if value != best]
+    if not other_values or not rule[best]:
         return {}
     # Suppose that f6 wins for export, and is as fast as the best value f7 for log. Then f6 would do for all
     # cases, and no rule is needed. So in the groups of `best`, each other value must be slower on average by
     # more than the margin, such as 1.1.
     cases_of_best = [case for name in rule[best] for case in groups[name]]
     wins = []
-    for value in others:
+    for value in other_values:
         wins.append(_mean_win(best, over=value, cases=cases_of_best, reference=reference))
     return rule if min(wins) > limits.margin else {}
 

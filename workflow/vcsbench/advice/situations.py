@@ -36,18 +36,26 @@ def compare_choices(
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
     # All mappings below are by cell, such as ("log", "f7", "cold"). This one has the rows of its rounds.
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
-    values_by_cell = {cell: _values_of_choice(cell, axes, where) for cell in cells}
     # All rows of a cell have the same text in `work`: the different works of all its rounds.
     works = {cell: rounds["work"].iloc[0] for cell, rounds in cells.items()}
     # Only cells with the most frequent work are compared: a cell that exported less was faster for that
     # reason. `alike` is empty if no work is the most frequent one.
     alike = same_work.majority(works)
+    values_by_cell = {}
     other_work = []
-    for cell, values in values_by_cell.items():
+    # The logarithms of the times of each compared cell, by the number of the round.
+    log_times: dict[Cell, Logs] = {}
+    for cell, rounds in cells.items():
+        # A reader chooses the values of a cell that the situation does not have.
+        items = zip(axes, cell, strict=True)
+        values = {axis: value for axis, value in items if value and axis not in where}
+        values_by_cell[cell] = values
         if cell not in alike:
             other_work.append((values, _difference(cell, works, alike)))
-    # The logarithms of the times of each cell with two or more rounds.
-    log_times = _logs_by_round({cell: rounds for cell, rounds in cells.items() if cell in alike})
+        # One round has no scatter.
+        elif len(rounds) >= CALLED_ROUNDS:
+            times = zip(rounds["round"], rounds[DEFAULT_METRIC], strict=True)
+            log_times[cell] = {number: math.log(time) for number, time in times}
 
     why = _why_no_best(rows, cells, alike, log_times)
     if why:
@@ -87,12 +95,6 @@ def _why_no_best(
     return WhyNoBest.OTHER_WORK if has_other_work else WhyNoBest.ONE_CHOICE
 
 
-def _values_of_choice(cell: Cell, axes: Sequence[str], where: AxisValues) -> dict[str, str]:
-    """Return the values that a reader chooses with a cell, without the situation's values."""
-    values = zip(axes, cell, strict=True)
-    return {axis: value for axis, value in values if value and axis not in where}
-
-
 def _rank_choices(
     log_times: Mapping[Cell, Logs],
     shares: Mapping[Cell, float],
@@ -108,12 +110,12 @@ def _rank_choices(
     """
     means = _common_means(log_times)
     # Cells with equal means are sorted by their values, so that the order is always the same.
-    best, *others = sorted(means, key=lambda cell: (means[cell], cell))
+    best, *other_cells = sorted(means, key=lambda cell: (means[cell], cell))
     logs_of_best = log_times[best]
     # The ratios other / best: above 1, the other cell is slower. They are averaged over the rounds that both
     # cells have. Their errors contain the noise that the study shows for these two cells.
     ratios = []
-    for cell in others:
+    for cell in other_cells:
         logs = log_times[cell]
         log_ratios = [logs[number] - log for number, log in logs_of_best.items() if number in logs]
         ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
@@ -122,7 +124,7 @@ def _rank_choices(
     # common rounds of all cells, but a ratio may be over more rounds.
     calls = call_ratios(ratios, noise.has_duplicates, (Call.SLOWER, Call.FASTER), limits)
     choices = [Choice(values_by_cell[best], seconds=math.exp(means[best]), call=Call.EQUAL)]
-    for cell, ratio, call in zip(others, ratios, calls, strict=True):
+    for cell, ratio, call in zip(other_cells, ratios, calls, strict=True):
         # The cell takes at least this many times as long. If the interval reaches below 1, it may take as
         # long as the best one: 1.
         least_factor = max(ratio.low, 1.0)
@@ -134,16 +136,6 @@ def _rank_choices(
             outcome = call or Call.UNDECIDED
         choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), ratio.value, outcome))
     return choices
-
-
-def _logs_by_round(cells: Mapping[Cell, pd.DataFrame]) -> dict[Cell, Logs]:
-    """Return the logarithms of the times of the cells with at least two rounds: one round has no scatter."""
-    logs: dict[Cell, Logs] = {}
-    for cell, rounds in cells.items():
-        if len(rounds) >= CALLED_ROUNDS:
-            times = zip(rounds["round"], rounds[DEFAULT_METRIC], strict=True)
-            logs[cell] = {number: math.log(time) for number, time in times}
-    return logs
 
 
 def _common_means(logs: Mapping[Cell, Logs]) -> dict[Cell, float]:
@@ -174,7 +166,7 @@ def _difference(cell: Cell, works: Mapping[Cell, str], alike: set[Cell]) -> str:
     if refusal:
         return refusal.reason
     # Without a majority, the cell is compared with the first cell whose work is known and different.
-    compared = alike if alike else set(works)
-    others = [works[other] for other in works if other in compared and works[other] != works[cell]]
-    known = [work for work in others if not same_work.refusal("", {"": work})]
-    return same_work.difference(works[cell], known[0])
+    compared = alike or set(works)
+    other_works = [work for name, work in works.items() if name in compared and work != works[cell]]
+    known_works = [work for work in other_works if not same_work.refusal("", {"": work})]
+    return same_work.difference(works[cell], known_works[0])

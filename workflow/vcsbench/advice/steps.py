@@ -174,9 +174,9 @@ def plan_steps(
         steps.append(next_step)
         states = _states_after(picks, steps)
     # These are the changes of the cards without a step. Each list begins with the best change.
-    others = [changes[0] for changes in changes_by_card if changes]
-    others += _better_on_condition(steps, picks, margin, workload)
-    return StepPlan(steps, sorted(others, key=_rank), states)
+    other_changes = [changes[0] for changes in changes_by_card if changes]
+    other_changes += _better_on_condition(steps, picks, margin, workload)
+    return StepPlan(steps, sorted(other_changes, key=_rank), states)
 
 
 def _better_on_condition(
@@ -252,9 +252,8 @@ def _is_slower_somewhere(
     outcomes = list(change.outcomes)
     for other in possible:
         if other.axis != change.axis:
-            outcomes += find_outcomes(
-                change.card, change.value, [{**state, other.axis: other.value}]
-            )
+            after_other = {**state, other.axis: other.value}
+            outcomes += find_outcomes(change.card, change.value, [after_other])
     return any(outcome.effect is ChangeEffect.SLOWER for outcome in outcomes)
 
 
@@ -277,7 +276,7 @@ def find_outcomes(card: Card, value: str, states: Sequence[AxisValues]) -> list[
     all_outcomes = [outcome for outcomes in by_operation.values() for outcome in outcomes]
     # Nobody runs the commands of svnbench at work. They count only if no other command was compared.
     for_work = [outcome for outcome in all_outcomes if not is_benchmark(outcome.where)]
-    return for_work if for_work else all_outcomes
+    return for_work or all_outcomes
 
 
 def _outcomes_in(card: Card, value: str, state: AxisValues) -> dict[OperationKey, list[Outcome]]:
@@ -288,9 +287,9 @@ def _outcomes_in(card: Card, value: str, state: AxisValues) -> dict[OperationKey
     """
     # The reader's value on the axis of the card, "" if it is unknown.
     current = state.get(card.question.axis, "")
-    outcomes: dict[OperationKey, list[Outcome]] = {}
     if current == value:
         return {}
+    outcomes: dict[OperationKey, list[Outcome]] = {}
     for case in card.cases:
         # A case fits unless it has another value than the reader on one of its axes.
         if not fits(case.where, state):
@@ -358,22 +357,19 @@ def _change_to(
     outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
     gain = 0.0
     for outcome in outcomes:
+        weight = 1.0
+        if workload:
+            matching = [operation for operation in workload if fits(outcome.where, operation.where)]
+            weight = sum(operation.weight for operation in matching)
         # An operation such as the cold log may have one outcome over http and one over svn. Each of the two
         # then has half of its weight.
-        share = _weight(outcome.where, workload) / outcome_counts[outcome.operation_key]
+        share = weight / outcome_counts[outcome.operation_key]
         if outcome.effect is ChangeEffect.FASTER:
             gain += share * math.log(outcome.factor)
         elif outcome.effect is ChangeEffect.SLOWER:
             gain -= share * math.log(outcome.factor)
     worth = _worth(outcomes, gain, margin=margin, has_workload=bool(workload))
     return ValueChange(card, value, outcomes, worth, gain)
-
-
-def _weight(where: AxisValues, workload: Sequence[WeightedOperation]) -> float:
-    """Return the weight of a case in the workload, 1 without a workload."""
-    if not workload:
-        return 1.0
-    return sum(operation.weight for operation in workload if fits(where, operation.where))
 
 
 def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload: bool) -> Worth:

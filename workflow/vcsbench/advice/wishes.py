@@ -8,7 +8,6 @@ from vcsbench.advice import labels, steps
 from vcsbench.advice.cards import Advice, Card
 from vcsbench.advice.effects import ChangeEffect, is_benchmark
 from vcsbench.advice.questions import CardAction
-from vcsbench.advice.steps import Outcome
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS
 from vcsbench.config.study import WITHOUT_SERVER
@@ -174,7 +173,11 @@ def _wishes_of_card(
         # The outcomes of the change from the present value to this one, case by case. The change applies to
         # the whole repository, so each of its wishes has all operations that it makes slower.
         outcomes = steps.find_outcomes(card, value, [values_now])
-        slower = _slower_operations(outcomes, margin)
+        slower = []
+        for outcome in outcomes:
+            if outcome.effect is ChangeEffect.SLOWER and outcome.factor >= margin:
+                label = labels.case_label(outcome.where, [ACCESS_AXIS])
+                slower.append(f"{label} ({labels.factor(outcome.factor)})")
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             is_gain = outcome.effect is ChangeEffect.FASTER and outcome.factor >= margin
@@ -199,16 +202,6 @@ def _wishes_of_card(
                 work=_work_of_change(axis, value, work),
                 slower=slower,
             )
-
-
-def _slower_operations(outcomes: Sequence[Outcome], margin: float) -> list[str]:
-    """Return the operations that become slower by the margin: `cold export over svn (1.3x)`."""
-    slower = []
-    for outcome in outcomes:
-        if outcome.effect is ChangeEffect.SLOWER and outcome.factor >= margin:
-            label = labels.case_label(outcome.where, [ACCESS_AXIS])
-            slower.append(f"{label} ({labels.factor(outcome.factor)})")
-    return slower
 
 
 def _only_command(action: CardAction, access: str) -> str:

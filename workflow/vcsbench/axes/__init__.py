@@ -43,7 +43,7 @@ COMMANDS = "commands"
 
 
 def axis_of(name: str) -> Axis:
-    """Return an axis by its name. One that a user has added has no functions."""
+    """Return an axis by its name. An axis that only a study defines has no functions."""
     return AXES.get(name) or Axis(name)
 
 
@@ -101,8 +101,8 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
     """Raise UserError for a fault of a study's axes. `values` has the values of each axis.
 
     The faults are an axis `build` without builds, a value that no machine can measure, such as `cache:
-    tepid`, a wrong default, and a table that compares the first value of an axis that has no other. A value
-    that only this machine cannot measure is no fault: its cells are skipped later.
+    tepid`, a wrong default, and a table that compares the first value of an axis with the others if there are
+    none. A value that only this machine cannot measure is no fault: its cells are skipped later.
     """
     file = f"config/studies/{study.name}.yaml"
     if BUILD_AXIS in values and not env.builds:
@@ -120,22 +120,12 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
     for name, command in study.commands.items():
         key = f"commands.{name}.defaults"
         _check_defaults(study, env, key, command.defaults or {}, [command])
-    _check_comparisons(study, env, values)
-
-
-def _check_comparisons(study: Study, env: Environment, values: Mapping[str, Sequence[str]]) -> None:
-    """Raise UserError if a table compares the first value of an axis with the others, and there are none.
-
-    `values` are the measured values of each axis. An example is a table with `candidates: rest` on the axis
-    `build`, and a configuration with one build.
-    """
     for table, definition in resolved_tables(study, values).items():
         comparison = definition.get("compare")
         if comparison and not comparison["candidates"]:
             axis = comparison["axis"]
-            # A study gives an axis a list of values, or a word for values of the configuration, as in `build:
-            # builds`. Only on an axis with a word, `candidates: rest` has become a list, which is empty here.
-            # So `study.axes[axis]` is this word, the key of the configuration that lacks a value.
+            # Only `candidates: rest` can become an empty list, and only on an axis with a word, such as
+            # `build: builds`. This word is the key of the configuration that lacks a value.
             word = str(study.axes[axis])
             content = f"has {values[axis][0]} only" if values[axis] else "is empty"
             raise UserError(
@@ -175,8 +165,8 @@ def _check_defaults(
         # are not needed here.
         AXES[name].recipe_keys(value, env)
         # If the axis applies to all commands, each cell has a value of its own, and takes no default.
-        applies_to_all = all(name not in (each.inapplicable_axes or ()) for each in commands)
-        if name in study.axes and applies_to_all:
+        takes_default = any(name in (command.inapplicable_axes or ()) for command in commands)
+        if name in study.axes and not takes_default:
             raise UserError(
                 f"{file}: `{key}.{name}`: has no effect: the study has this axis. Remove it."
             )

@@ -83,12 +83,16 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     kind of the cell's server: a key of SERVER_PROGRAMS, or "" without one. Example of a result: `/opt/svn has
     no svn in bin or sbin`.
     """
-    # A build may be a conda environment that Snakemake makes before the run.
-    reason = _why_no_conda(build)
-    if not reason and server:
+    # A side of a build may be a conda environment that Snakemake makes before the run, from a file.
+    for side in (build.client, build.server):
+        # `environments` has the file by the name of the environment's folder in results/builds.
+        file = build.environments.get(os.path.basename(side.prefix))
+        if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
+            return f"none of {', '.join(CONDA)} is installed, which {file} needs"
+    if server:
         reason = _why_no_server(build, machine, server)
-    if reason:
-        return reason
+        if reason:
+            return reason
     for program in programs_in(argv):
         # Other programs than Subversion's, such as tar, are no part of a build. They are on the PATH.
         client = build.client if program in SUBVERSION_PROGRAMS else ON_PATH.client
@@ -107,21 +111,6 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     return ""
 
 
-def _why_no_conda(build: Build) -> str:
-    """Return why Snakemake cannot make a conda environment of a build, in a clause; "" if it can.
-
-    Example: `none of micromamba, mamba, conda, pixi is installed, which envs/svn-1.15.yaml needs`. It is also
-    "" if the build has no such environment, or if it exists.
-    """
-    for programs in (build.client, build.server):
-        # `environments` has the file of each environment by the name of its folder in results/builds. A build
-        # elsewhere has no entry.
-        file = build.environments.get(os.path.basename(programs.prefix))
-        if file and _is_to_be_made(programs) and not any(map(shutil.which, CONDA)):
-            return f"none of {', '.join(CONDA)} is installed, which {file} needs"
-    return ""
-
-
 def _why_no_server(build: Build, machine: Machine, server: str) -> str:
     """Return why a build has no server of a kind, such as "httpd", in a clause; "" if it has one."""
     if server == "httpd":
@@ -131,6 +120,7 @@ def _why_no_server(build: Build, machine: Machine, server: str) -> str:
     if server in GIT_SERVERS:
         return _why_no_git_server(build.server, server)
     reasons = [_why_no_program(build.server, machine, name) for name in SERVER_PROGRAMS[server]]
+    # The first reason, if any program is missing.
     return next(filter(None, reasons), "")
 
 

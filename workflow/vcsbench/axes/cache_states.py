@@ -142,21 +142,13 @@ def _why_not_in_state(cache: str, recipe: Recipe, env: Environment) -> str:
         return "svnserve -t ends with each connection, so it keeps no cache"
     if not state.clears_caches:
         return ""
-    if state.is_cold:
-        return _why_files_never_cold(recipe, env)
-    # A state such as `hot` clears caches only to begin from a known state. So its files may also be on a
-    # storage in memory, and only the way to clear caches matters.
-    return why_not_cleared(env.machine, env.config.settings.clear_caches)
-
-
-def _why_files_never_cold(recipe: Recipe, env: Environment) -> str:
-    """Return why no run of a cell can read its files from a disk, in a clause; "" if a run can.
-
-    The files are on the storage, or on the cell's own file system. Example: `files there are in memory, so
-    they are never cold`.
-    """
     # The user's setting of the way to clear caches, such as drop-caches.
     clearing = env.config.settings.clear_caches
+    # A state such as `hot` clears caches only to begin from a known state. So its files may also be on a
+    # storage in memory, and only the way to clear caches matters.
+    if not state.is_cold:
+        return why_not_cleared(env.machine, clearing)
+    # A cold run must read its files from a disk. They are on the storage, or on the cell's own file system.
     if "filesystem" not in recipe:
         return why_never_cold(env.machine, recipe["storage"]["path"], clearing)
     filesystem = recipe["filesystem"]

@@ -103,13 +103,6 @@ def _why_no_pristines(pristines: str, recipe: Recipe, env: Environment) -> str:
     return f"svn is {version}, and can do without pristines since {since}"
 
 
-def reflink_library(root: Path) -> Path:
-    """Return the library's path. All nodes of a cluster have the same one, because their tools are a link."""
-    library = root / REFLINK_LIBRARY
-    tools = root / REFLINK_LIBRARY.parts[0]
-    return library.resolve() if tools.is_symlink() else library
-
-
 def _reflink_keys(reflink: str, env: Environment) -> Recipe:
     """Return the keys of a recipe for `reflink: on`, {} for `off` and without the axis.
 
@@ -119,12 +112,16 @@ def _reflink_keys(reflink: str, env: Environment) -> Recipe:
     """
     if reflink != "on":
         return {}
-    library = str(reflink_library(env.root))
+    library = env.root / REFLINK_LIBRARY
+    # On a cluster, the folder of tools is a link. With the link resolved, the path is the same on all nodes.
+    tools = env.root / REFLINK_LIBRARY.parts[0]
+    if tools.is_symlink():
+        library = library.resolve()
     # Each compiler makes other bytes of the same source. So the digest is that of the source, and a cell is
     # measured again only if the source changes.
     source = (env.root / REFLINK_SOURCE).read_bytes()
     return {
-        "environment": {"LD_PRELOAD": library, REFLINK_STATISTICS: "{run}/reflinks"},
+        "environment": {"LD_PRELOAD": str(library), REFLINK_STATISTICS: "{run}/reflinks"},
         "reflink": hashlib.sha256(source).hexdigest()[:16],
     }
 
@@ -158,8 +155,9 @@ def _why_no_arrival(arrival: str) -> str:
 
 
 def _why_no_client(readers: str, recipe: Recipe, env: Environment) -> str:
-    """Return why a cell has no traffic, in a clause; "" if it has some, or if its command has none."""
-    if "traffic" in recipe and not recipe.get("readers", 1) + recipe.get("committers", 0):
+    """Return why no client makes the traffic of a cell, in a clause; "" if one does, or without traffic."""
+    number = recipe.get("readers", 1) + recipe.get("committers", 0)
+    if "traffic" in recipe and number == 0:
         return "it has neither readers nor committers"
     return ""
 

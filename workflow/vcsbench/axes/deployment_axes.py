@@ -99,7 +99,7 @@ def _why_no_rules(rules: str, recipe: Recipe, env: Environment) -> str:
 
 
 def _why_no_short_circuit(path_authz: str, recipe: Recipe, env: Environment) -> str:
-    """Return why mod_authz_svn cannot be asked directly in a cell, in a clause; "" if it can, or is not."""
+    """Return why a cell cannot have the value short_circuit, in a clause; "" if it can, or has another."""
     if recipe.get("path_authz") == SHORT_CIRCUIT and "access_rules" not in recipe:
         # Without rules, httpd would do the same as with `on`.
         return f"`SVNPathAuthz {SHORT_CIRCUIT}` needs access rules"

@@ -16,12 +16,12 @@ from vcsbench.systems.git_store import (
 
 
 def _list_upkeeps(env: Environment) -> list[str]:
-    """Return the states to compare, first the one that others are compared with."""
+    """Return the states to compare, the baseline first."""
     # Only a repository of the user has an upkeep of its own (`as-is`).
     if env.config.settings.repository is not None:
         return list(UPKEEPS)
-    others = [upkeep for upkeep in UPKEEPS if upkeep not in (Upkeep.AS_IS, Upkeep.ONE_PACK)]
-    return [Upkeep.ONE_PACK, *others]
+    candidates = [upkeep for upkeep in UPKEEPS if upkeep not in (Upkeep.AS_IS, Upkeep.ONE_PACK)]
+    return [Upkeep.ONE_PACK, *candidates]
 
 
 def _select_upkeeps(named: list[str], values: list[str], env: Environment) -> list[str]:

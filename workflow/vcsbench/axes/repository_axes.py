@@ -180,9 +180,15 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     if parsed.is_as_is:
         # The recipe of a cell without a value of the axis `repo` names no repository: it is the only one.
         name = recipe.get("repository", {}).get("name", env.only_repository)
-        reason = _why_no_copy_as_is(name, env)
-        if reason:
-            return reason
+        if name != env.only_repository:
+            return f"{name} is no repository of yours to copy as it is"
+        shape = env.own_shape
+        if shape is None:
+            return f"an exact copy needs a local Subversion repository: {env.shape_or_reason}"
+        if shape.number > format_number(newest):
+            return (
+                f"the svnadmin here reads formats up to {newest}, and {name} is of {shape.format}"
+            )
     elif format_number(parsed.format) > format_number(newest):
         return f"the svnadmin here makes formats up to {newest}"
     if not parsed.is_upgraded:
@@ -194,22 +200,6 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     own_format = env.own_shape.format if env.own_shape else ""
     if parsed.is_as_is and own_format == newest:
         return f"{env.only_repository} is of {newest} already"
-    return ""
-
-
-def _why_no_copy_as_is(name: str, env: Environment) -> str:
-    """Return why svnadmin cannot make an exact copy of a repository, in a clause; "" if it can.
-
-    The repository must be the user's own and local, and svnadmin must be able to read its format.
-    """
-    if name != env.only_repository:
-        return f"{name} is no repository of yours to copy as it is"
-    if env.own_shape is None:
-        return f"an exact copy needs a local Subversion repository: {env.shape_or_reason}"
-    newest = env.machine.newest_format
-    if env.own_shape.number > format_number(newest):
-        own_format = env.own_shape.format
-        return f"the svnadmin here reads formats up to {newest}, and {name} is of {own_format}"
     return ""
 
 

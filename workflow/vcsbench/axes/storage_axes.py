@@ -18,7 +18,7 @@ from vcsbench.storages.workdir import resolve
 TO_MAKE, IN_GUEST = "make", "guest"
 # The value of the axis `filesystem` that stands for the file system of the storage under test.
 OF_STORAGE = "storage"
-# It replaces an ext4 without a journal (storages.spread).
+# It replaces an ext4 without a journal (_filesystem_keys).
 INSTEAD = "ext4"
 # The kernel's names of each kind of file system.
 FILESYSTEM_NAMES: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in MAKEABLE}
@@ -63,7 +63,12 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
     storage = str(resolve(settings.storages[settings.storage], env.root))
     # The word `storage` in place of a configured name.
     if filesystem == OF_STORAGE:
-        return {"filesystem": _filesystem_of_storage(storage)}
+        # An ext4 without a journal does not reuse the inodes of removed files for minutes. After a run has
+        # removed its tree, the next tree takes several times as long. So vcsbench makes another ext4 there.
+        # If it cannot, the slow file system is used.
+        if lacks_journal(storage) and not why_cannot_make(INSTEAD):
+            return {"filesystem": {"make": INSTEAD, "root": storage, "mounted": []}}
+        return {"filesystem": {"make": "", "root": storage, "mounted": _mounted(storage)}}
     file = env.config.source_of(["filesystems"])
     unknown = unknown_name([filesystem], [OF_STORAGE, *settings.filesystems])
     if unknown:
@@ -76,20 +81,20 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
     key = f"{file}: `filesystems.{filesystem}`"
     # `nfs: guest`: a virtual machine has the file system.
     if folder_or_word == IN_GUEST:
-        return {"filesystem": _guest_filesystem(filesystem, key, env)}
+        if filesystem not in guest.FOLDERS:
+            folders = " and ".join(guest.FOLDERS)
+            raise UserError(f"{key}: a guest has {folders}, and no {filesystem}. Use one of these.")
+        in_guest: RecipeFilesystem = {
+            "make": "",
+            # The folder inside the guest.
+            "root": guest.FOLDERS[filesystem],
+            # The kind in the image of the file system. NFS exports it.
+            "guest": guest.FILESYSTEM_KIND,
+            # The folder of the host for the image.
+            "scratch": str(resolve(settings.scratch, env.root)),
+        }
+        return {"filesystem": in_guest}
     return {"filesystem": _existing_filesystem(filesystem, folder_or_word, key, env)}
-
-
-def _filesystem_of_storage(storage: str) -> RecipeFilesystem:
-    """Return the file system of the storage's folder, or a new ext4 on it if it is an ext4 without a journal.
-
-    Such an ext4 does not reuse the inodes of removed files for minutes. After a run has removed its tree, the
-    next tree takes several times as long.
-    """
-    # INSTEAD is "ext4". If vcsbench cannot make one here, the slow file system is used.
-    if lacks_journal(storage) and not why_cannot_make(INSTEAD):
-        return {"make": INSTEAD, "root": storage, "mounted": []}
-    return {"make": "", "root": storage, "mounted": _mounted(storage)}
 
 
 def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> RecipeFilesystem:
@@ -112,26 +117,6 @@ def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> 
             f"{key}: {root} is {kind}, not {name}. Call it {kind}, or use a folder on {name}."
         )
     return {"make": "", "root": root, "mounted": mounted}
-
-
-def _guest_filesystem(name: str, key: str, env: Environment) -> RecipeFilesystem:
-    """Return a file system that guests (virtual machines) have, by its name: `nfs` or `guest-local`.
-
-    `root` is its folder inside the guest, and `scratch` the folder of the host for the image of the file
-    system. `guest` is the kind in this image (ext4), which NFS exports. `make` is "": it is for file systems
-    that vcsbench makes on the host. Raise UserError for another name. The error begins with `key`:
-    "config/config.yaml: `filesystems.nfs`".
-    """
-    if name not in guest.FOLDERS:
-        raise UserError(
-            f"{key}: a guest has {' and '.join(guest.FOLDERS)}, and no {name}. Use one of these."
-        )
-    return {
-        "make": "",
-        "root": guest.FOLDERS[name],
-        "guest": guest.FILESYSTEM_KIND,
-        "scratch": str(resolve(env.config.settings.scratch, env.root)),
-    }
 
 
 def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
@@ -175,8 +160,8 @@ def _limits(
     values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
 ) -> list[str]:
     # LOOP is about images behind a loop device. The storage itself and a guest have none.
-    others = [value for value in values if value != OF_STORAGE and value not in guest.FOLDERS]
-    return [LOOP] if others else []
+    made = [value for value in values if value != OF_STORAGE and value not in guest.FOLDERS]
+    return [LOOP] if made else []
 
 
 # The kind and mount point of a folder. Each call reads all mounts of the machine.

@@ -55,18 +55,16 @@ class BuildReader:
         """Return the builds by name. Raise UserError if one does not exist."""
         builds = {}
         for name, definition in self.definitions.items():
-            builds[name] = self._read_build(["builds", name], definition)
+            keys = ["builds", name]
+            if definition and definition.has_sides:
+                client = self._read_side([*keys, "client"], definition.client)
+                server = self._read_side([*keys, "server"], definition.server)
+            else:
+                client = self._read_place(keys, definition)
+                server = client
+            environments = {**client.environments, **server.environments}
+            builds[name] = Build(client.programs, server.programs, environments)
         return builds
-
-    def _read_build(self, keys: list[str], definition: BuildPlace | None) -> Build:
-        if definition and definition.has_sides:
-            client = self._read_side([*keys, "client"], definition.client)
-            server = self._read_side([*keys, "server"], definition.server)
-        else:
-            client = self._read_place(keys, definition)
-            server = client
-        environments = {**client.environments, **server.environments}
-        return Build(client.programs, server.programs, environments)
 
     def _read_side(self, keys: list[str], side: str | Side | None) -> _Side:
         """Return the programs of a side: a place, the name of a build with one, or None for the PATH."""
@@ -121,8 +119,8 @@ class BuildReader:
     def _existing_folder(self, keys: list[str], text: str) -> str:
         folder = self._absolute(text)
         if not os.path.isdir(folder):  # is_dir() raises for long names
-            text = f"{folder}: no such folder. Build there first, or remove the build."
-            raise self.error(keys, text)
+            reason = f"{folder}: no such folder. Build there first, or remove the build."
+            raise self.error(keys, reason)
         return str(folder)
 
     def _read_environment(self, keys: list[str], file: Path) -> _Side:

@@ -153,8 +153,12 @@ def load_config(
     # For a wrong value, validate() calls the function with the path of its keys, such as ["minutes"].
     settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
-    # The names of the temporary folder and of the studies' files.
-    _check_surroundings(root)
+    if UNUSABLE.search(tempfile.gettempdir()):
+        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {WHY_UNUSABLE}. Use another folder.")
+    for word in (ALL, DEFAULT, INDEX_PAGE):
+        path = root / STUDIES / f"{word}.yaml"
+        if os.path.exists(path):
+            raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
     _check_configuration(config)
     if is_cluster and settings.rounds is None:
         rounds = {"rounds": config.least_rounds}
@@ -200,16 +204,6 @@ def _is_git_repository(path: str) -> bool:
     return all(os.path.exists(f"{folder}/{name}") for name in ("HEAD", "objects", "refs"))
 
 
-def _check_surroundings(root: Path) -> None:
-    """Raise UserError for an unusable name of the temporary folder, or a keyword as a study's name."""
-    if UNUSABLE.search(tempfile.gettempdir()):
-        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {WHY_UNUSABLE}. Use another folder.")
-    for word in (ALL, DEFAULT, INDEX_PAGE):
-        path = root / STUDIES / f"{word}.yaml"
-        if os.path.exists(path):
-            raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
-
-
 def source_of_value(files: Sequence[Path], keys: Keys) -> str:
     """Return the source of a value of the configuration, for an error: "config/config.yaml", or an option.
 
@@ -251,7 +245,17 @@ def _check_configuration(config: Config) -> None:
             raise config.error(keys_of_folder, f"{path!a} {WHY_UNUSABLE}. Use another folder.")
     _check_minutes(config)
     for name, study in config.studies.items():
-        _check_study(config, name, study)
+        if not STUDY_NAME.fullmatch(name):
+            text = f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file."
+            raise config.error(["studies"], text)
+        if not study.commands:
+            raise config.error(
+                ["studies"],
+                f"{name} has published numbers only and no `commands` to measure. Remove it; `snakemake "
+                f"published` computes its tables.",
+            )
+        if name not in config.settings.grid:
+            raise config.error(["grid"], f"`grid.{name}` is missing. Add the cells to measure.")
     # Some keys, such as `grid`, also name studies that this run does not measure.
     for keys, name in _named_studies(config.settings):
         if not os.path.exists(config.root / STUDIES / f"{name}.yaml"):
@@ -259,23 +263,6 @@ def _check_configuration(config: Config) -> None:
             raise config.error(keys, text)
     if config.settings.workload:
         _check_workload(config, config.settings.workload)
-
-
-def _check_study(config: Config, name: str, study: Study) -> None:
-    """Raise UserError for a study that cannot be measured."""
-    if not STUDY_NAME.fullmatch(name):
-        raise config.error(
-            ["studies"],
-            f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file.",
-        )
-    if not study.commands:
-        raise config.error(
-            ["studies"],
-            f"{name} has published numbers only and no `commands` to measure. Remove it; `snakemake "
-            f"published` computes its tables.",
-        )
-    if name not in config.settings.grid:
-        raise config.error(["grid"], f"`grid.{name}` is missing. Add the cells to measure.")
 
 
 def _check_minutes(config: Config) -> None:

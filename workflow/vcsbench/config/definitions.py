@@ -28,10 +28,15 @@ from vcsbench.metrics import COUNTS, METRICS
 
 PUBLISHED_BYTES = 16 << 20
 CORRECT_PUBLISHED = "Correct the file, or `published.numbers` of the study."
-# The columns of published numbers: metrics, and those that metrics are computed from.
-PUBLISHED_COLUMNS = [
-    *dict.fromkeys(n for m in METRICS.values() for n in (m.name, *m.needs) if n != COUNTS)
-]
+# The columns of published numbers: metrics, and the columns that metrics are computed from.
+PUBLISHED_COLUMNS = list(
+    dict.fromkeys(
+        column
+        for metric in METRICS.values()
+        for column in (metric.name, *metric.needs)
+        if column != COUNTS
+    )
+)
 Scalar = str | int | float
 Bound = Annotated[float, Field(ge=-1e12, le=1e12)]
 
@@ -55,9 +60,9 @@ class SidesDefinition(TypedDict, total=False):
 def _with_sides(compare: SidesDefinition) -> SidesDefinition:
     """Return the sides. Raise ValueError unless they are a saved baseline, or two values of an axis."""
     if "to" in compare:
-        others = [name for name in compare if name != "to"]
-        if others:
-            raise ValueError(f"`{others[0]}` excludes `to`. Remove one of them.")
+        for name in compare:
+            if name != "to":
+                raise ValueError(f"`{name}` excludes `to`. Remove one of them.")
         return compare
     for name in ("axis", "baseline", "candidate"):
         if name not in compare:

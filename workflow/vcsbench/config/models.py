@@ -119,10 +119,10 @@ def defined_in(key: str, what_is_wrong: str) -> AfterValidator:
 
     def check(name: str, info: ValidationInfo) -> str:
         # The context is the whole content (validation.validate).
-        known = info.context.get(key) if info.context else None
-        # Another error is reported for a mapping that is none.
-        if isinstance(known, dict):
-            unknown = unknown_name([name], known)
+        mapping = info.context.get(key) if info.context else None
+        # If the value of the key is no mapping, pydantic reports that.
+        if isinstance(mapping, dict):
+            unknown = unknown_name([name], mapping)
             if unknown:
                 raise ValueError(f"{what_is_wrong} {unknown}")
         return name

@@ -43,7 +43,10 @@ def load_study(path: str | Path) -> Study:
     path = Path(path)
     file = validate(read_mapping(path), StudyFile, lambda _keys: str(path))
     _check_path_parts(path, file)
-    _check_questions(path, file)
+    for name, question in file.questions.items():
+        unknown = unknown_name([question.get("axis", name)], file.axes)
+        if unknown:
+            raise UserError(f"{path}: `questions.{name}`: the study has no axis {unknown}")
     _check_named_values(path, file)
     for name, table in file.tables.items():
         _check_columns(path, file, name, table)
@@ -74,14 +77,6 @@ def _check_path_parts(path: Path, file: StudyFile) -> None:
                     f"results, {part}. Rename one of them."
                 )
             value_by_part[part] = value
-
-
-def _check_questions(path: Path, file: StudyFile) -> None:
-    """Raise UserError for a question that is about no axis of the study."""
-    for name, question in file.questions.items():
-        unknown = unknown_name([question.get("axis", name)], file.axes)
-        if unknown:
-            raise UserError(f"{path}: `questions.{name}`: the study has no axis {unknown}")
 
 
 def _check_named_values(path: Path, file: StudyFile) -> None:

@@ -277,7 +277,11 @@ def _sentence(
         # No file has the key itself.
         return f"{file_of(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
     # A value of several possible types has an error for each. They become one: "should be a number or text".
-    fault = _joined_fault(best, placed_errors)
+    faults: list[str] = []
+    for placed in placed_errors:
+        if placed.keys == keys and _is_type(placed.error) == _is_type(best.error):
+            faults.append(_fault(placed.error))
+    fault = " or ".join(dict.fromkeys(faults)).replace(" or should be", " or")
     name = f"`{dotted(keys)}`" if keys else "the file"
     # A sentence of our own validators has the remedy.
     if fault.endswith("."):
@@ -294,24 +298,12 @@ def _rank(placed: _PlacedError) -> tuple[int, bool, bool]:
     return (-len(placed.keys), _is_type(placed.error), not is_unknown_key)
 
 
-def _joined_fault(best: _PlacedError, placed_errors: Sequence[_PlacedError]) -> str:
-    """Return what is wrong with the value of an error, for example "should be a number or text".
-
-    For a value that may have several types, pydantic reports an error for each type. They are joined.
-    """
-    faults: list[str] = []
-    for other in placed_errors:
-        if other.keys == best.keys and _is_type(other.error) == _is_type(best.error):
-            faults.append(_fault(other.error))
-    return " or ".join(dict.fromkeys(faults)).replace(" or should be", " or")
-
-
 def _is_type(error: ErrorDetails) -> bool:
     return error["type"].endswith(("_type", "literal_error"))
 
 
 def _shown_value(keys: Keys, error: ErrorDetails) -> str:
-    # It may contain a password.
+    # A URL may contain a password.
     if keys and keys[-1] == "url":
         return "this value"
     value = error["input"]
@@ -425,21 +417,17 @@ def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
         fields: dict[str, Schema] = {}
         schemas = []
         for schema in schemas_of_types:
-            fields |= schema.get("properties", {})
-            schemas += _schemas_at(schema, key)
+            properties = schema.get("properties", {})
+            fields |= properties
+            schemas_of_items = item_schemas(schema)
+            if schemas_of_items:
+                # In a list or a mapping with any keys, all values have the same schemas.
+                schemas += schemas_of_items
+            elif key in properties:
+                # A model has a schema for each key.
+                schemas.append(properties[key])
         levels.append(fields)
     return levels
-
-
-def _schemas_at(schema: Schema, key: str | int) -> list[Schema]:
-    """Return the schemas of the value at a key, in content with this schema; [] without such a key."""
-    # In a list or a mapping with any keys, all values have the same schemas.
-    schemas_of_items = item_schemas(schema)
-    if schemas_of_items:
-        return schemas_of_items
-    # A model has a schema for each key.
-    properties = schema.get("properties", {})
-    return [properties[key]] if key in properties else []
 
 
 # Keys that went, and what to do.

@@ -37,7 +37,11 @@ def write_rules(folders: Sequence[str], count: int) -> str:
         lines.append(f"group-{group} = {', '.join(users)}")
     lines += ["", "[/]", "* = rw", "", f"[/{FORBIDDEN}]", "* ="]
     remaining = count - 2
-    existing_folders = _spread(folders, remaining // 2)
+    # If there are more folders than half of the paths, those at equal distances are chosen.
+    existing_folders = list(folders)
+    most = remaining // 2
+    if len(folders) > most:
+        existing_folders = [folders[index * len(folders) // most] for index in range(most)]
     # The client is in no group, so `*` gives it all rights in these folders.
     for number, folder in enumerate(existing_folders):
         lines += ["", f"[{folder}]", f"@group-{number % GROUPS} = r", "* = rw"]
@@ -47,13 +51,6 @@ def write_rules(folders: Sequence[str], count: int) -> str:
         path = f"{parents[number % len(parents)]}/{GENERATED}-{number}"
         lines += ["", f"[{path}]", f"@group-{number % GROUPS} = rw", "* ="]
     return "\n".join(lines) + "\n"
-
-
-def _spread(items: Sequence[str], number: int) -> list[str]:
-    """Return `number` of the items at equal distances, or all of them if there are fewer."""
-    if number >= len(items):
-        return list(items)
-    return [items[index * len(items) // number] for index in range(number)]
 
 
 def list_tree_folders(svnlook: str, repository: Path, tree: str) -> list[str]:

@@ -119,13 +119,18 @@ class LinkedNetworks:
         finally:
             isolation.enter_network(self._client_network)
         stack.callback(os.close, self._server_network)
-        # The relay is a program that passes packets on between two TUN devices.
         if self.shaper == Shaper.RELAY:
-            self._open_devices(stack)
+            # The relay is a program that passes packets on between two TUN devices, one in each network. They
+            # exist as long as a process has them open.
+            self._devices.append(self._open_device())
+            with self.in_server_network():
+                self._devices.append(self._open_device())
+            for device in self._devices:
+                stack.callback(os.close, device)
+            stack.callback(self._end_relay)
         else:
-            # Without it, a pair of interfaces (veth) is like a cable: one end is in the client's network, and
-            # the other in the server's. The program ip finds the server's network by the path of our
-            # descriptor.
+            # A pair of interfaces (veth) is like a cable: one end is in the client's network, and the other
+            # in the server's. The program ip finds the server's network by the path of our descriptor.
             peer = f"/proc/{os.getpid()}/fd/{self._server_network}"
             _run_ip(
                 *("link", "add", "name", INTERFACE, "type", "veth"),
@@ -141,15 +146,6 @@ class LinkedNetworks:
                 link_check.wait_for_first_packet(client, server)
         if self.link.is_shaped:
             self._shape_exactly()
-
-    def _open_devices(self, stack: ExitStack) -> None:
-        """Open a TUN device in each network. They exist as long as a process has them open."""
-        self._devices.append(self._open_device())
-        with self.in_server_network():
-            self._devices.append(self._open_device())
-        for device in self._devices:
-            stack.callback(os.close, device)
-        stack.callback(self._end_relay)
 
     def _open_device(self) -> int:
         device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
@@ -182,10 +178,16 @@ class LinkedNetworks:
 
     def _shape(self, one_way_ms: float) -> None:
         self.one_way_ms = one_way_ms
-        if self.shaper == Shaper.RELAY:
-            self._start_relay()
-            return
         link = self.link
+        if self.shaper == Shaper.RELAY:
+            self._end_relay()
+            delay_ns = round(one_way_ms * 1e6)
+            rate = round(link.rate_mbit * link_check.BITS_PER_MBIT)
+            numbers = [*self._devices, delay_ns, rate, link.loss_pct]
+            self._relay = processes.start_process(
+                [str(RELAY), *map(str, numbers)], pass_fds=self._devices
+            )
+            return
         argv = ["tc", "qdisc", "replace", "dev", INTERFACE, "root", "netem"]
         argv += ["limit", str(QUEUE_LENGTH), "delay", f"{one_way_ms * 1e3:.0f}us"]
         if link.rate_mbit:
@@ -195,15 +197,6 @@ class LinkedNetworks:
         processes.run_program(argv)
         with self.in_server_network():
             processes.run_program(argv)
-
-    def _start_relay(self) -> None:
-        self._end_relay()
-        delay_ns = round(self.one_way_ms * 1e6)
-        rate = round(self.link.rate_mbit * link_check.BITS_PER_MBIT)
-        numbers = [*self._devices, delay_ns, rate, self.link.loss_pct]
-        self._relay = processes.start_process(
-            [str(RELAY), *map(str, numbers)], pass_fds=self._devices
-        )
 
     def _end_relay(self) -> None:
         if self._relay:

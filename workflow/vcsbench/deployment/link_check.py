@@ -171,17 +171,13 @@ def measure_rate_mbit(
         # The content of the packets has the number of their train, because some may arrive late.
         for number in range(TRAINS):
             datagram = NUMBER.pack(number).ljust(DATAGRAM_BYTES, b"\1")
-            _send_train(sender, datagram, packets, sent_at_once)
+            unsent = packets
+            while unsent:
+                count = min(unsent, sent_at_once)
+                sender.send(datagram * count)
+                unsent -= count
             rates.append(_receive_train(receiver, datagram, packets))
     return statistics.median(rates)
-
-
-def _send_train(sender: socket.socket, datagram: bytes, packets: int, sent_at_once: int) -> None:
-    unsent = packets
-    while unsent:
-        count = min(unsent, sent_at_once)
-        sender.send(datagram * count)
-        unsent -= count
 
 
 def _receive_train(receiver: socket.socket, datagram: bytes, packets: int) -> float:

@@ -22,7 +22,7 @@ from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import SAME_FIXED_COST
 from vcsbench.plan.result_state import OUTDATED, read_context
-from vcsbench.records import CellTrace, Context, Evidence, RunRecord, complete_run
+from vcsbench.records import CellTrace, Context, RunRecord, complete_run
 
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import RunColumns
@@ -127,8 +127,18 @@ def _make_frames(
     are added, and the list becomes one text. A cell with a median below `min_run_s` seconds gets the flag
     `too-short`.
     """
+    first_columns = ["cell", *axes, *FIRST_COLUMNS]
+    all_columns = dict.fromkeys(itertools.chain.from_iterable(run_rows))
+    outer_columns = {*first_columns, *LAST_COLUMNS}
+    middle_columns = [name for name in all_columns if name not in outer_columns]
+    columns = [*first_columns, *middle_columns, *LAST_COLUMNS]
+    # The columns have the type object. pandas would otherwise convert whole numbers, such as a process id, to
+    # floats in a column where another run has none.
+    frame = pd.DataFrame(run_rows, columns=columns, dtype=object)
+    times = {name: frame[name].astype(float) for name in TIMES}
+    frame = pd.DataFrame(dict(frame.items()) | times)
     # Here, `flags` still has lists.
-    all_runs = comparison_flags.flag_other_libraries(_frame_of_runs(run_rows, axes))
+    all_runs = comparison_flags.flag_other_libraries(frame)
     measurements, fixed_cost = separate_fixed_cost(all_runs, axes)
     if not measurements.empty:
         measurements["flags"] = comparison_flags.find_all_flags(measurements, axes, min_run_s)
@@ -224,9 +234,14 @@ def _columns_of_run(
     for name, value in evidence.items():
         # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
         columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
-    # The evidence has the peak memory of an untimed run. This replaces it by that of the timed run, if
-    # hyperfine measured one.
-    columns |= _peak_memory(timed, evidence)
+    # hyperfine before version 2 does not report the peak memory of each run. The peak of the untimed run
+    # whose output was checked takes its place.
+    peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
+    if peak_bytes is None:
+        peak_bytes = evidence.get("client_peak_memory_bytes")
+        measured_in = "" if peak_bytes is None else "untimed"
+    columns["client_peak_memory_bytes"] = peak_bytes
+    columns["client_peak_memory_run"] = measured_in
     columns |= run_columns.count_columns(evidence, context)
     columns |= run_columns.client_columns(timed, record, context)
     columns |= run_columns.traffic_columns(record)
@@ -239,20 +254,6 @@ def _columns_of_run(
     columns[STATE_COLUMN] = _SORTED.encode(record["promises"])
     columns["flags"] = _flags_of_run(timed, record, context, limits)
     return columns
-
-
-def _peak_memory(timed: Run, evidence: Evidence) -> RunColumns:
-    """Return the client's peak memory, and the run in which it was measured: "timed", "untimed" or ""."""
-    # hyperfine before version 2 does not report the peak memory of each run. The peak of the untimed run
-    # whose output was checked takes its place.
-    untimed_bytes = evidence.get("client_peak_memory_bytes")
-    if timed.peak_memory_bytes is not None:
-        peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
-    elif untimed_bytes is not None:
-        peak_bytes, measured_in = untimed_bytes, "untimed"
-    else:
-        peak_bytes, measured_in = None, ""
-    return {"client_peak_memory_bytes": peak_bytes, "client_peak_memory_run": measured_in}
 
 
 def _flags_of_run(
@@ -353,18 +354,6 @@ def _columns_of_cell_round(context: Context) -> RunColumns:
     }
 
 
-def _frame_of_runs(rows: Sequence[RunColumns], axes: Sequence[str]) -> pd.DataFrame:
-    """Return a frame with a row for each run (Collected.measurements)."""
-    first = ["cell", *axes, *FIRST_COLUMNS]
-    names = dict.fromkeys(itertools.chain.from_iterable(rows))
-    middle = [name for name in names if name not in first and name not in LAST_COLUMNS]
-    # The columns have the type object. pandas would otherwise convert whole numbers, such as a process id, to
-    # floats in a column where another run has none.
-    frame = pd.DataFrame(rows, columns=[*first, *middle, *LAST_COLUMNS], dtype=object)
-    times = {name: frame[name].astype(float) for name in TIMES}
-    return pd.DataFrame(dict(frame.items()) | times)
-
-
 def separate_fixed_cost(
     frame: pd.DataFrame, axes: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -387,9 +376,12 @@ def separate_fixed_cost(
     # with one value of this axis, and its runs count for the cells with any other value, too.
     keys = [axis for axis in axes if axis not in SAME_FIXED_COST]
     keys.append("host")
-    # This adds the column `fixed_cost_s`: the median time on the empty repository, less the waits there. The
-    # waits of the cell itself are added below.
-    runs = runs.merge(_median_starts(fixed, keys), on=keys, how="left")
+    # This adds the column `fixed_cost_s`: the median time of valid runs on the empty repository, less the
+    # waits there. The waits of the cell itself are added below.
+    valid_fixed = fixed[comparison_flags.are_valid(fixed)]
+    start_s = valid_fixed["elapsed_s"] - _acknowledgement_waits_s(valid_fixed)
+    groups = valid_fixed.assign(fixed_cost_s=start_s).groupby(keys, as_index=False)
+    runs = runs.merge(groups[["fixed_cost_s"]].median(), on=keys, how="left")
 
     # where() makes the values of invalid runs NaN, which a median leaves out.
     is_valid = comparison_flags.are_valid(runs)
@@ -408,17 +400,6 @@ def separate_fixed_cost(
     # The flags stay the last column.
     columns = [name for name in runs if name != "flags"]
     return runs[[*columns, "flags"]], fixed
-
-
-def _median_starts(fixed: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Return the median time of valid runs on the empty repository, without waits, by the columns `keys`.
-
-    Example of a row: command "log", access "svn", host "localhost#0123abcd", fixed_cost_s 0.012.
-    """
-    valid = fixed[comparison_flags.are_valid(fixed)]
-    start_s = valid["elapsed_s"] - _acknowledgement_waits_s(valid)
-    groups = valid.assign(fixed_cost_s=start_s).groupby(list(keys), as_index=False)
-    return groups[["fixed_cost_s"]].median()
 
 
 def _acknowledgement_waits_s(frame: pd.DataFrame) -> pd.Series:

@@ -246,9 +246,9 @@ def join_flags(words: Iterable[str]) -> str:
     different = set(words)
     if Flag.OUTLIER_20 in different:
         different.discard(Flag.OUTLIER_10)
-    known = [word for word in FLAGS if word in different]
+    ordered = [word for word in FLAGS if word in different]
     unknown = sorted(different - FLAGS.keys())
-    return " ".join([*known, *unknown])
+    return " ".join([*ordered, *unknown])
 
 
 def add_flag(flags: str, word: str, is_set: bool) -> str:

@@ -77,7 +77,8 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
     flags: list[Flag] = []
     if _has_clock_mismatch(evidence, elapsed_s, limits):
         flags.append(Flag.CLOCK)
-    if _lacks_counts(evidence):
+    written_bytes = (evidence.get("client_wchar", 0), evidence.get("server_wchar", 0))
+    if None in written_bytes or _sum_reads(evidence) is None:
         flags.append(Flag.IO_UNKNOWN)
     is_hot = promises.get("os") == "hot"
     if promises.get("os") == "cold":
@@ -89,22 +90,17 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
         fault = _find_server_fault(evidence, promises.get("server", ""), limits)
         if fault:
             flags.append(fault)
-    if _has_other_network_line(evidence):
-        flags.append(Flag.NETWORK_NOT_AS_SET)
+    # The line between client and server, if it was measured.
+    if "line_round_trip_ms" in evidence:
+        line = LinkMeasurement(
+            evidence["line_round_trip_ms"],
+            evidence["line_to_server_mbit"],
+            evidence["line_to_client_mbit"],
+        )
+        if not line.is_as_set(evidence["line_delay_ms"], evidence["line_rate_mbit"]):
+            flags.append(Flag.NETWORK_NOT_AS_SET)
     flags += _judge_machine(evidence, is_hot, limits)
     return flags
-
-
-def _has_other_network_line(evidence: Evidence) -> bool:
-    """Return True if the line between client and server was measured, and is another one than was set."""
-    if "line_round_trip_ms" not in evidence:
-        return False
-    measured = LinkMeasurement(
-        evidence["line_round_trip_ms"],
-        evidence["line_to_server_mbit"],
-        evidence["line_to_client_mbit"],
-    )
-    return not measured.is_as_set(evidence["line_delay_ms"], evidence["line_rate_mbit"])
 
 
 def _has_clock_mismatch(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
@@ -127,12 +123,6 @@ def _has_clock_mismatch(evidence: Evidence, elapsed_s: float, limits: Thresholds
         allowed_gap_s = max(allowed_gap_s, limits["min_clock_gap_s"])
     fits = 0 <= gap_s <= allowed_gap_s
     return not fits
-
-
-def _lacks_counts(evidence: Evidence) -> bool:
-    """Return True if the kernel did not report what client or server read or wrote."""
-    written = (evidence.get("client_wchar", 0), evidence.get("server_wchar", 0))
-    return None in written or _sum_reads(evidence) is None
 
 
 def _sum_reads(evidence: Evidence | WarmUpReads) -> int | None:
@@ -184,7 +174,12 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
     if read_bytes == 0:
         flags.append(Flag.NO_DISK_READS)
 
-    discarded_bytes = _discarded_run_reads(evidence)
+    # All cold runs of a command on a copy of a repository share one discarded run. If its reads could not be
+    # counted, those of the first untimed run of this round (`warming`) take their place.
+    discarded_bytes = evidence.get("discarded_read_bytes") or 0
+    warm_ups = evidence.get("warming", [])
+    if not discarded_bytes and warm_ups:
+        discarded_bytes = _sum_reads(warm_ups[0]) or 0
     # A run also reads tables of the file system, or modules of Python. If the discarded run read no more than
     # `ignore_below_mib`, they can be most of it, and a comparison with it means nothing.
     if discarded_bytes > limits["ignore_below_mib"] * MIB:
@@ -218,22 +213,6 @@ def _has_foreign_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) 
     foreign_bytes = after_bytes - before_bytes - read_bytes
     ignored_bytes = limits["ignore_below_mib"] * MIB
     return foreign_bytes > max(ignored_bytes, limits["max_foreign_share_cold"] * input_bytes)
-
-
-def _discarded_run_reads(evidence: Evidence) -> int:
-    """Return the bytes that the discarded cold run read from devices; 0 if they are unknown.
-
-    All cold runs of a command on a copy of a repository share one discarded run, which is not timed. Its
-    bytes are in `discarded_read_bytes`. If they could not be counted, the reads of the first untimed run of
-    this round (`warming`) take their place.
-    """
-    discarded_bytes = evidence.get("discarded_read_bytes")
-    if discarded_bytes:
-        return discarded_bytes
-    warm_ups = evidence.get("warming", [])
-    if not warm_ups:
-        return 0
-    return _sum_reads(warm_ups[0]) or 0
 
 
 def _reports_no_page_of_input(evidence: Evidence) -> bool:

@@ -223,7 +223,7 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
 
 
 def has_idle_server(run: RunRecord, context: Context) -> bool:
-    """Return True if the server of a run sent too few bytes for the work of its client.
+    """Return True if the server of a run sent or read too few bytes for the work of its client.
 
     The client has then read the repository's files itself. Return False without a server, or if a count is
     unknown.
@@ -231,7 +231,11 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     evidence = run["evidence"]
     # The kernel counts what these servers read, but not what they send.
     if evidence.get("server_kind") in UNCOUNTED_SENDERS:
-        return _has_server_without_reads(run, context)
+        read_bytes = evidence.get("server_rchar")
+        checked_bytes = context["captured_io"].get("server_rchar")
+        if read_bytes is None or checked_bytes is None:
+            return False
+        return read_bytes < SENT_SHARE * checked_bytes
     sent_bytes = evidence.get("server_wchar")
     if not evidence.get("server_kind") or sent_bytes is None:
         return False
@@ -262,15 +266,6 @@ def _needed_sent_bytes(run: RunRecord, context: Context) -> float:
         share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
         lower_bounds.append(share * received_bytes)
     return max(lower_bounds)
-
-
-def _has_server_without_reads(run: RunRecord, context: Context) -> bool:
-    """Return True if the server of a run read less than half of what it read in the checked run."""
-    read_bytes = run["evidence"].get("server_rchar")
-    checked_bytes = context["captured_io"].get("server_rchar")
-    if read_bytes is None or checked_bytes is None:
-        return False
-    return read_bytes < SENT_SHARE * checked_bytes
 
 
 def count_needed_flushes(run: RunRecord, context: Context) -> int:

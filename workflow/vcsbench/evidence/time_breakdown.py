@@ -76,11 +76,16 @@ def break_down_time(
         waiting_s = usual_wait_s * len(rows)
         round_s = seconds / rounds + waiting_s / rounds
         blocks[str(name)] = BlockTime(rounds, seconds, round_s)
+    elapsed_s = runs["elapsed_s"]
+    if "window_s" in runs:
+        # The duration of traffic is given, so its runs have no elapsed time as a result. The time between the
+        # hooks before and after such a run takes its place.
+        elapsed_s = elapsed_s.fillna(pd.to_numeric(runs["window_s"], errors="coerce"))
     return TimeBreakdown(
         preparation_s=preparation_s,
         measuring_s=sum(block_time.seconds for block_time in blocks.values()),
         waiting_s=float(waits_s.sum()),
-        timed_s=_sum_timed_s(runs),
+        timed_s=float(elapsed_s.sum()),
         blocks=blocks,
     )
 
@@ -100,15 +105,6 @@ def _list_cell_rounds(runs: pd.DataFrame, block: Sequence[str]) -> pd.DataFrame:
         began_s=began / pd.Timedelta(seconds=1),
     )
     return cell_rounds.sort_values("began_s")
-
-
-def _sum_timed_s(runs: pd.DataFrame) -> float:
-    elapsed_s = runs["elapsed_s"]
-    if "window_s" in runs:
-        # The duration of traffic is given, so its runs have no elapsed time as a result. The time between the
-        # hooks before and after such a run takes its place.
-        elapsed_s = elapsed_s.fillna(pd.to_numeric(runs["window_s"], errors="coerce"))
-    return float(elapsed_s.sum())
 
 
 def _waits_after(cell_rounds: pd.DataFrame) -> pd.Series:

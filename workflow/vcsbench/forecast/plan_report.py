@@ -37,7 +37,7 @@ def describe_plan(plan: Plan, repositories: PreparedRepositories) -> Iterator[st
     yield ""
     yield from _describe_duration(plan, repositories)
     yield from _describe_detectable_differences(plan)
-    # What this machine lacks, and runs can do without: their evidence is then not complete.
+    # Runs can do without these things, but their evidence is then not complete.
     lacks = trials.find_lacks(plan, trials.EVIDENCE)
     if lacks:
         yield ""

@@ -13,7 +13,6 @@ from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import Network, is_private_cell
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
-from vcsbench.records import Recipe
 from vcsbench.storages.cell_filesystem import SMALLEST
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import resolve
@@ -70,7 +69,12 @@ def _describe_clearing(plan: Plan) -> str:
     planned = 0
     per_round = 0
     for key, cell in plan.cell_by_key.items():
-        clearings = _clearings_per_round(plan.draft(cell))
+        recipe = plan.draft(cell)
+        state = recipe["state"]
+        steps_once = [*state["setup"], *state.get("first", [])]
+        # The steps `prepare` come before each run, also before warm-up runs.
+        runs = state["warmup"] + int(recipe["runs"])
+        clearings = steps_once.count(CLEAR) + state["prepare"].count(CLEAR) * runs
         per_round += clearings
         planned += clearings * rounds_by_cell[key]
     frequencies = []
@@ -92,14 +96,6 @@ def _describe_clearing(plan: Plan) -> str:
         f"Empties the kernel's caches for all programs on this machine, {how_often}. "
         f"They read from the disk again. On a production server, {EVICT}."
     )
-
-
-def _clearings_per_round(recipe: Recipe) -> int:
-    state = recipe["state"]
-    steps_once = [*state["setup"], *state.get("first", [])]
-    # The steps `prepare` come before each run, also before warm-up runs.
-    runs = state["warmup"] + int(recipe["runs"])
-    return steps_once.count(CLEAR) + state["prepare"].count(CLEAR) * runs
 
 
 def loaded_bytes(plan: Plan, repo: str) -> int:

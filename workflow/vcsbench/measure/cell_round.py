@@ -104,7 +104,19 @@ class RoundMeasurement:
         what a run wrote.
         """
         self.runs = []
-        self.collector = self._make_collector()
+        self.collector = EvidenceCollector(
+            # If the server is another machine, the files that it reads are not here.
+            read=None if "remote" in self.recipe else self.cell.input,
+            written=self.cell.output,
+            server=self.cell.server,
+            clearing=self.recipe["clearing"],
+            measures_sync=self.recipe.get("measure_sync", False),
+            networks=self.cell.networks,
+            group=self.group,
+            samples_memory="traffic" in self.recipe,
+            runs_hooks="hooks" in self.recipe,
+            owns_network=self.recipe.get("network") in OWN_NETWORKS,
+        )
         # The line between client and server, if the cell has one.
         self.collector.measure_line()
         try:
@@ -126,21 +138,6 @@ class RoundMeasurement:
         # The bytes of a discarded run are valid for an hour after the last cold run. That was just now.
         # Nothing is stored for a cell that discards no run, and renew() then does nothing.
         self.discarded_run.renew()
-
-    def _make_collector(self) -> EvidenceCollector:
-        return EvidenceCollector(
-            # If the server is another machine, the files that it reads are not here.
-            read=None if "remote" in self.recipe else self.cell.input,
-            written=self.cell.output,
-            server=self.cell.server,
-            clearing=self.recipe["clearing"],
-            measures_sync=self.recipe.get("measure_sync", False),
-            networks=self.cell.networks,
-            group=self.group,
-            samples_memory="traffic" in self.recipe,
-            runs_hooks="hooks" in self.recipe,
-            owns_network=self.recipe.get("network") in OWN_NETWORKS,
-        )
 
     def set_runs_aside(self) -> None:
         """Move the runs and their export to `set_aside`, and prepare another measure() with a new server."""
@@ -224,18 +221,15 @@ class RoundMeasurement:
             # All runs print the same. So the output of the first one stands for all.
             self._warm_up(is_representative=is_first)
         if must_discard:
-            self._store_discarded_run()
-
-    def _store_discarded_run(self) -> None:
-        """Store what the discarded run read from the device, unless the kernel hides a count."""
-        assert self.captured
-        # The client's count is taken from `captured`, which has the command alone. The count of a warm-up run
-        # in the collector also has what this process itself has read in the meantime.
-        by_client = self.captured.io["read_bytes"]
-        by_server = self.collector.warming[0].get("server_read_bytes", 0)
-        if by_client is not None and by_server is not None:
-            self.discarded_bytes = by_client + by_server
-            self.discarded_run.write(self.discarded_bytes)
+            assert self.captured
+            # The client's count is taken from `captured`, which has the command alone. The count of a warm-up
+            # run in the collector also has what this process itself has read in the meantime.
+            client_bytes = self.captured.io["read_bytes"]
+            server_bytes = self.collector.warming[0].get("server_read_bytes", 0)
+            # A count that the kernel hides is None.
+            if client_bytes is not None and server_bytes is not None:
+                self.discarded_bytes = client_bytes + server_bytes
+                self.discarded_run.write(self.discarded_bytes)
 
     def _prepare_run(self, is_timed: bool, is_first: bool) -> None:
         """Do the steps of the cache state before a run, and read the counters at its begin.
@@ -256,22 +250,15 @@ class RoundMeasurement:
                 if must_clear_again:
                     self.cell.run_step(step)
         # For a command that changes its input, such as a commit, the step `restore` has ended the server.
-        if self.cell.writes_input:
-            self._start_server_again()
+        # So it is started here, unless a later step has started it.
+        if self.cell.writes_input and self.cell.server and not self.cell.server.pid:
+            self.cell.start_server()
+            # If the run needs a server with warm caches, a command that reads the whole tree fills them.
+            if self._promises().get("server") == "kept":
+                self.collector.begin(self.hyperfine.pid, is_timed=False)
+                self.cell.fill_server_caches()
+                self.collector.end(self.hyperfine.pid)
         self.collector.begin(self.hyperfine.pid, is_timed)
-
-    def _start_server_again(self) -> None:
-        """Start the server that the step `restore` has ended, unless a later step has started it.
-
-        If the run needs a server with warm caches, a command that reads the whole tree fills them.
-        """
-        if not self.cell.server or self.cell.server.pid:
-            return
-        self.cell.start_server()
-        if self._promises().get("server") == "kept":
-            self.collector.begin(self.hyperfine.pid, is_timed=False)
-            self.cell.fill_server_caches()
-            self.collector.end(self.hyperfine.pid)
 
     def _warm_up(self, is_representative: bool) -> None:
         """Run the command untimed, and end the record of its evidence, which collector.begin() has begun.
@@ -308,18 +295,18 @@ class RoundMeasurement:
         # The requests of readers come first, those of committers follow. A cell without readers also has one
         # request of a reader, because its answer identifies the repository.
         readers = max(1, self.cell.readers)
-        first = self._capture(self.cell.requests[0], is_representative)
+        first_run = self._capture(self.cell.requests[0], is_representative)
         for number, request in enumerate(self.cell.requests[1:readers], 2):
             run = self._capture(request, is_representative)
             # The fingerprints of the answers; {} for answers that are not read.
-            if run.work != first.work:
+            if run.work != first_run.work:
                 raise UserError(
-                    f"reader {number} got another answer than reader 1: {run.work} and not {first.work}. "
-                    f"Use a command in `argv` whose output does not vary."
+                    f"reader {number} got another answer than reader 1: {run.work} and not "
+                    f"{first_run.work}. Use a command in `argv` whose output does not vary."
                 )
         for commit in self.cell.requests[readers:]:
             self._capture(commit, is_representative=False)
-        return first
+        return first_run
 
     def _capture(self, command: Invocation, is_representative: bool) -> Captured:
         """Run a command untimed, and return the run.
@@ -443,18 +430,15 @@ class RoundMeasurement:
         if "clients" in self.recipe:
             run["launched"] = json.loads(self.cell.launcher_report.read_text())
         if "traffic" in self.recipe:
-            run["traffic"] = self._read_traffic()
-
-    def _read_traffic(self) -> Traffic:
-        """Return the report of the traffic, to which the numbers of its clients are added."""
-        report: Traffic = json.loads(self.cell.traffic_report.read_text())
-        report["seconds"] = self.recipe["traffic"]["seconds"]
-        report["readers"] = self.cell.readers
-        report["committers"] = self.recipe.get("committers", 0)
-        report["arrival"] = self.recipe.get("arrival", CLOSED_LOOP)
-        if isinstance(self.cell.input, CommittedRepository):
-            report["revisions_added"] = fsfs.youngest(self.cell.input.path) - self.cell.input.base
-        return report
+            report: Traffic = json.loads(self.cell.traffic_report.read_text())
+            report["seconds"] = self.recipe["traffic"]["seconds"]
+            report["readers"] = self.cell.readers
+            report["committers"] = self.recipe.get("committers", 0)
+            report["arrival"] = self.recipe.get("arrival", CLOSED_LOOP)
+            repository = self.cell.input
+            if isinstance(repository, CommittedRepository):
+                report["revisions_added"] = fsfs.youngest(repository.path) - repository.base
+            run["traffic"] = report
 
     # The checks after the runs
 

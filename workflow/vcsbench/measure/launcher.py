@@ -58,7 +58,11 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
         client.ended_ns = ended_ns
         if status:
             _end_all(clients)
-            return _report_failure(client, client_count, status)
+            code = os.waitstatus_to_exitcode(status)
+            # A negative code is the negated number of a signal.
+            how = f"exits with {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
+            print(f"client {client.number + 1} of {client_count} {how}", file=sys.stderr)
+            return code if code > 0 else 128 - code
         client.user_s = usage.ru_utime
         client.system_s = usage.ru_stime
     _write_report(report, list(clients.values()), starts, began_ns, released_ns)
@@ -107,15 +111,6 @@ def _end_all(clients: dict[int, Client]) -> None:
     for pid, client in clients.items():
         if not client.ended_ns:
             os.kill(pid, signal.SIGKILL)
-
-
-def _report_failure(client: Client, client_count: int, status: int) -> int:
-    """Print how a client ended, and return the exit code of the launcher."""
-    code = os.waitstatus_to_exitcode(status)
-    # A negative code is the negated number of a signal.
-    how = f"exits with {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
-    print(f"client {client.number + 1} of {client_count} {how}", file=sys.stderr)
-    return code if code > 0 else 128 - code
 
 
 def _write_report(

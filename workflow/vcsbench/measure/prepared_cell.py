@@ -123,7 +123,12 @@ class PreparedCell:
             self.environment[name] = value.replace("{run}", str(folder))
         # The folder with a copy of the server configuration.
         self.files = self._copy_server_files()
-        self.networks = self._make_networks()
+        # The networks of client and server, not yet open; None without a line between them.
+        self.networks: LinkedNetworks | None = None
+        if "link" in recipe:
+            line = recipe["link"]
+            link = Link(line["delay_ms"], line["rate_mbit"], line["loss_pct"])
+            self.networks = LinkedNetworks(link, Shaper(line["shaper"]))
         self.server = self._make_server()
         if self.server:
             self.environment.update(self.server.client_variables())
@@ -168,14 +173,6 @@ class PreparedCell:
             raise UserError(f"{folder}: was changed after this workflow run began. Run again.")
         return copy
 
-    def _make_networks(self) -> LinkedNetworks | None:
-        """Return the networks of client and server, not yet open, with the line between them, if any."""
-        if "link" not in self.recipe:
-            return None
-        line = self.recipe["link"]
-        link = Link(line["delay_ms"], line["rate_mbit"], line["loss_pct"])
-        return LinkedNetworks(link, Shaper(line["shaper"]))
-
     def _make_server(self) -> Server | None:
         """Return the server of the cell, not yet started; None if it has no server, or nothing to serve."""
         recipe = self.recipe
@@ -218,8 +215,13 @@ class PreparedCell:
             self.networks.open(stack)
         if self.server:
             stack.callback(self.server.close)
-            # Access rules name folders of the tree, whose path subject.check() has read.
-            self.server.rules = self._make_rules(self.server)
+            if "access_rules" in self.recipe:
+                # The rules name folders of the tree, whose path subject.check() has read.
+                assert isinstance(self.input, Repository)
+                tree = urllib.parse.unquote(self.input.tree)
+                svnlook = self.server.programs.get("svnlook")
+                folders = list_tree_folders(svnlook, self.input.prepared, tree)
+                self.server.rules = write_rules(folders, self.recipe["access_rules"]["count"])
         server_programs = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server_programs)
         if cell_code(self.recipe) != self.recipe["code"]:
@@ -229,16 +231,6 @@ class PreparedCell:
         # The command needs facts that the subjects have read, and the port of the server.
         self.fill_in()
         self.versions = self._read_versions()
-
-    def _make_rules(self, server: Server) -> str:
-        """Return the text of the server's access rules for paths of its repository; "" without rules."""
-        if "access_rules" not in self.recipe:
-            return ""
-        assert isinstance(self.input, Repository)
-        tree = urllib.parse.unquote(self.input.tree)
-        svnlook = server.programs.get("svnlook")
-        folders = list_tree_folders(svnlook, self.input.prepared, tree)
-        return write_rules(folders, self.recipe["access_rules"]["count"])
 
     def _read_versions(self) -> dict[str, str]:
         """Return the versions of hyperfine, client and server by the names of the programs."""
@@ -428,7 +420,9 @@ class PreparedCell:
         assert self.input
         url = self.url(self.input.name)
         tree = self.input.words().get("tree")
-        return f"{url}/{tree}".rstrip("/") if tree else url.rstrip("/")
+        if tree:
+            url += f"/{tree}"
+        return url.rstrip("/")
 
     @property
     def one_request(self) -> Invocation:
@@ -540,9 +534,9 @@ class PreparedCell:
     def load_files(self) -> None:
         """Read all files of the input into the page cache, unless they would fill it.
 
-        A command reads parts of files. The kernel reads ahead of it, and the next run finds the end of what
-        was read ahead, where the kernel reads again. So a run could read from the disk although an equal run
-        came before it.
+        The kernel reads ahead of a command that reads parts of files. Where the next run comes to the end of
+        the pages that were read ahead, the kernel reads again. So a run could read from the disk although an
+        equal run came before it.
         """
         # The repository of a server on another machine is not here. The private copy for commits is made
         # later, before each run, so it is in memory.
@@ -659,8 +653,8 @@ def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
     for name, argv in commands.items():
         done = processes.run_program(argv, may_fail=True)
         # OpenSSH's programs print it as an error, and old ones with their usage.
-        of_openssh = OPENSSH_VERSION.search(done.errors)
-        versions[name] = of_openssh[1] if of_openssh else _find_version(done.output)
+        openssh_version = OPENSSH_VERSION.search(done.errors)
+        versions[name] = openssh_version[1] if openssh_version else _find_version(done.output)
     return versions
 
 

@@ -438,8 +438,20 @@ class Svnserve(Server):
         # The files that the configuration names, such as {"rules": "/proc/self/fd/5"}.
         files = {}
         if self.credentials and self.deployment.authentication == SASL:
-            # svnserve finds the files of SASL by a variable of its environment, so they are not in `files`.
-            self._make_sasl_files(self.credentials)
+            # svnserve finds SASL's configuration and database by a variable of its environment, so they are
+            # not in `files`.
+            folder = self.run / "sasl"
+            folder.mkdir(mode=0o700)
+            server_user.grant(folder, 0o750)
+            server_path = self._hand_over("sasl", os.O_PATH | os.O_DIRECTORY)
+            configuration = folder / "svn.conf"
+            database = folder / "sasldb"
+            credentials.make_sasl_database(database, self.credentials)
+            text = credentials.sasl_configuration(f"{server_path}/{database.name}")
+            configuration.write_text(text)
+            for file in (configuration, database):
+                server_user.grant(file, 0o640)
+            self.variables["SASL_CONF_PATH"] = server_path
         elif self.credentials:
             passwords = credentials.svnserve_passwords(self.credentials)
             files["passwords"] = self._write("passwords", passwords.encode())
@@ -450,19 +462,6 @@ class Svnserve(Server):
         if not self.settings:
             return ""
         return self._write("svnserve.conf", self.settings.encode())
-
-    def _make_sasl_files(self, user: Credentials) -> None:
-        """Make the folder with SASL's configuration and database, and set its place in `variables`."""
-        folder = self.run / "sasl"
-        folder.mkdir(mode=0o700)
-        server_user.grant(folder, 0o750)
-        server_path = self._hand_over("sasl", os.O_PATH | os.O_DIRECTORY)
-        configuration, database = folder / "svn.conf", folder / "sasldb"
-        credentials.make_sasl_database(database, user)
-        configuration.write_text(credentials.sasl_configuration(f"{server_path}/{database.name}"))
-        for file in (configuration, database):
-            server_user.grant(file, 0o640)
-        self.variables["SASL_CONF_PATH"] = server_path
 
 
 class Httpd(Server):
@@ -505,8 +504,18 @@ class Httpd(Server):
             directives = read_bytes(directives_file, DIRECTIVES_LIMIT)
         except FileNotFoundError:
             raise missing_server_file(directives_file) from None
-        deployed_files = self._write_deployed_files()
-        self.settings = "\n".join(httpd_directives(self.deployment, deployed_files))
+        # The files that the settings name, such as {"rules": "/proc/self/fd/5"}.
+        files = {}
+        if self._certificate:
+            for name, path in self._certificate._asdict().items():
+                server_user.grant(path, 0o640)
+                files[name] = self._hand_over(path.name, os.O_RDONLY)
+        if self.credentials:
+            hashes = credentials.hash_password(self.credentials, self.deployment.authentication)
+            files["passwords"] = self._write("passwords", hashes.encode())
+        if self.deployment.has_rules:
+            files["rules"] = self._write("authz", self.rules.encode())
+        self.settings = "\n".join(httpd_directives(self.deployment, files))
         template = string.Template(HTTPD_TEMPLATE.read_text())
         text = template.substitute(
             run=self._make_writable(),
@@ -521,20 +530,6 @@ class Httpd(Server):
             deployed=self.settings,
         )
         return self._write("httpd.conf", os.fsencode(text))
-
-    def _write_deployed_files(self) -> dict[str, str]:
-        """Write the files that the settings need, and return their paths: {"rules": "/proc/self/fd/5"}."""
-        files = {}
-        if self._certificate:
-            for name, path in self._certificate._asdict().items():
-                server_user.grant(path, 0o640)
-                files[name] = self._hand_over(path.name, os.O_RDONLY)
-        if self.credentials:
-            hashes = credentials.hash_password(self.credentials, self.deployment.authentication)
-            files["passwords"] = self._write("passwords", hashes.encode())
-        if self.deployment.has_rules:
-            files["rules"] = self._write("authz", self.rules.encode())
-        return files
 
     @cached_property
     def _certificate(self) -> Certificate | None:

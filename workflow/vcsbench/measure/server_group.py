@@ -80,7 +80,12 @@ def _make_folder() -> Path | None:
         return None
     # The first group is that of this process, the others are its ancestors.
     own_folder = folders[0]
-    _remove_left_groups(own_folder)
+    # Remove the groups of processes that were killed. The kernel refuses that for a group in use.
+    for old_folder in own_folder.glob(f"{NAME}*"):
+        pid = old_folder.name.removeprefix(NAME)
+        if not Path("/proc", pid).exists():
+            with contextlib.suppress(OSError):
+                old_folder.rmdir()
     folder = own_folder / f"{NAME}{os.getpid()}"
     try:
         folder.mkdir()
@@ -92,12 +97,3 @@ def _make_folder() -> Path | None:
             folder.rmdir()
         return None
     return folder
-
-
-def _remove_left_groups(above: Path) -> None:
-    """Remove the groups of processes that were killed. The kernel refuses that for a group in use."""
-    for folder in above.glob(f"{NAME}*"):
-        pid = folder.name.removeprefix(NAME)
-        if not Path("/proc", pid).exists():
-            with contextlib.suppress(OSError):
-                folder.rmdir()

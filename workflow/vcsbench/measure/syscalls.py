@@ -256,7 +256,13 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
 def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]:
     """Return the system calls of one run: of the client, and of the server (None without one)."""
     cell.start_server()
-    limit_s = _choose_limit(cell)
+    # The time of an untraced run gives the time limit of the traced one.
+    cell.reset_output()
+    cell.start_server()
+    began = time.monotonic()
+    capture(cell.one_request, discard_output, cell.folder / "traced.log")
+    untraced_s = time.monotonic() - began
+    limit_s = max(cell.timed.limit_s, MAX_SLOWDOWN * untraced_s)
     cell.reset_output()
     # reset_output() ends the server if it puts a repository back.
     cell.start_server()
@@ -268,15 +274,6 @@ def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]
     client = trace_command(request)
     cell.server.await_connections()
     return client, server_strace.end()
-
-
-def _choose_limit(cell: PreparedCell) -> float:
-    """Return the time limit of a traced run, in seconds, by the time of an untraced one."""
-    cell.reset_output()
-    cell.start_server()
-    began = time.monotonic()
-    capture(cell.one_request, discard_output, cell.folder / "traced.log")
-    return max(cell.timed.limit_s, MAX_SLOWDOWN * (time.monotonic() - began))
 
 
 UPDATE = "{svn} update -q {working_copy}"

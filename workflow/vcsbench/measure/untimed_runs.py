@@ -254,7 +254,13 @@ class ExitTracer(threading.Thread):
         """Let a stopped process go on; read its counts before if it is about to exit."""
         event = status >> 16
         if event == EXIT_EVENT:
-            self._read_counts(pid)
+            peak_bytes = process_facts.own_peak_bytes(pid)
+            if peak_bytes is not None:
+                self.peak_bytes = max(self.peak_bytes or 0, peak_bytes)
+            self.maps += read(f"/proc/{pid}/maps") + "\n"
+            if pid == self.pid:
+                # After its end, only root can read them.
+                self.io = process_facts.io_counts(pid)
             _ptrace(DETACH, pid, 0)
         elif event:
             # A fork, for example. The number of the stop is no signal.
@@ -262,15 +268,6 @@ class ExitTracer(threading.Thread):
         else:
             # A signal has stopped it. It gets this signal.
             _ptrace(CONT, pid, os.WSTOPSIG(status))
-
-    def _read_counts(self, pid: int) -> None:
-        peak_bytes = process_facts.own_peak_bytes(pid)
-        if peak_bytes is not None:
-            self.peak_bytes = max(self.peak_bytes or 0, peak_bytes)
-        self.maps += read(f"/proc/{pid}/maps") + "\n"
-        if pid == self.pid:
-            # After its end, only root can read them.
-            self.io = process_facts.io_counts(pid)
 
 
 def _ptrace(request: int, pid: int, data: int) -> bool:

@@ -1,7 +1,7 @@
 """Compute the fingerprint of a command's work, from its output or from the files that it wrote.
 
 Cells are compared only if their fingerprints are equal. The `work` key of a study's command is a key of
-KINDS.
+WORK_KINDS.
 """
 
 import hashlib
@@ -287,7 +287,10 @@ def _add_content(
     if is_revision_0 and length <= LARGEST_REVISION_0:
         digest.update(DATE.sub(b"", stream.read(length)))
         return
-    while length > 0 and (data := stream.read(min(length, CHUNK))):
+    while length > 0:
+        data = stream.read(min(length, CHUNK))
+        if not data:
+            return
         digest.update(data)
         length -= len(data)
 

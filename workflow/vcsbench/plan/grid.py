@@ -13,7 +13,7 @@ from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.cache_states import warmest_first
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.study import Command, Study, axis_values, matches_cell, path_part
+from vcsbench.config.study import Study, axis_values, matches_cell, path_part
 
 # A duplicate is a second cell with the axes of another one, its original. It is measured like any other cell,
 # and has the path of its original with this suffix. Tables use originals only. A difference between the two
@@ -155,18 +155,14 @@ def _read_points(
                 continue
             command = study.command(axes)
             # A command may be restricted to some values of axes, such as one access.
-            if command.restrict_to is None or matches_cell(axes, command.restrict_to):
-                # The point has "" for an axis that does not apply to the command.
-                points.append(_without_inapplicable(axes, command))
+            if command.restrict_to is not None and not matches_cell(axes, command.restrict_to):
+                continue
+            # The point has "" for an axis that does not apply to the command.
+            axes |= dict.fromkeys(command.inapplicable_axes or (), "")
+            # An axis may depend on another one that does not apply to the command.
+            inapplicable = [axis for axis in axes if not axis_of(axis).applies(axes)]
+            points.append(axes | dict.fromkeys(inapplicable, ""))
     return points
-
-
-def _without_inapplicable(axes: AxisValues, command: Command) -> dict[str, str]:
-    """Return the values of a cell with "" for each axis that does not apply to it."""
-    applicable = {**axes, **dict.fromkeys(command.inapplicable_axes or (), "")}
-    # An axis may depend on another one that does not apply to the command.
-    inapplicable = [axis for axis in applicable if not axis_of(axis).applies(applicable)]
-    return applicable | dict.fromkeys(inapplicable, "")
 
 
 def _read_part(

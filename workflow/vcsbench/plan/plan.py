@@ -202,7 +202,9 @@ class Plan:
         rounds = self.config.settings.rounds
         if rounds is None:
             # The blocks of a study have different rounds. All have the order of the longest block.
-            decided = [n for batches in self.batches.values() for n in batches.rounds().values()]
+            decided: list[int] = []
+            for batches in self.batches.values():
+                decided += batches.rounds().values()
             rounds = max(decided)
         return self._order(rounds)
 

@@ -61,28 +61,31 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     the cell does not have, the default of the command or the study is used.
     """
     command = study.command(axes)
-    defaults = _default_values(study, command, axes, env)
+    # The values of axes that the cell does not have. Those of the command have precedence.
+    defaults = dict(study.defaults)
+    # A repository of the user's may have one packing in all studies.
+    repository = env.repositories.get(axes.get("repo", ""), {})
+    if "packing" in repository:
+        defaults["packing"] = str(repository["packing"])
+    if command.defaults is not None:
+        defaults.update(command.defaults)
     keys = _with_axes(_keys_of_command(command, env), axes, defaults, env)
     # `recipe` is the same dictionary. Its keys come from many places, so their types cannot be checked.
     recipe = cast("Recipe", keys)
     # The following keys depend on several axes. They replace or complete keys of the command and the axes.
     if keys["runs"] == AUTO:
-        recipe["runs"] = _choose_runs(recipe)
+        link = recipe.get("link")
+        # Over a slow line, most of the time is waiting. It scatters little, and a run takes long.
+        if link and link["delay_ms"] >= SLOW_LINE_MS:
+            recipe["runs"] = 1
+        else:
+            recipe["runs"] = recipe["state"].get("runs", 1)
     # This sets recipe["access"]. One access can be another server for another system: `http` of git is not
     # `http` of Subversion.
     use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
     recipe["state"] = _state_of_cell(recipe, command)
     recipe["network"] = choose_network(recipe, env)
     return recipe
-
-
-def _choose_runs(draft: Recipe) -> int:
-    """Return the number of timed runs that `runs: auto` stands for: that of the cell's cache state, or 1."""
-    link = draft.get("link")
-    # Over a slow line, most of the time is waiting. It scatters little, and a run takes long.
-    if link and link["delay_ms"] >= SLOW_LINE_MS:
-        return 1
-    return draft["state"].get("runs", 1)
 
 
 def _with_axes(
@@ -126,20 +129,6 @@ def _keys_of_command(command: Command, env: Environment) -> dict[str, object]:
     }
     values = {key: getattr(command, key) for key in COMMAND_KEYS}
     return keys | {key: value for key, value in values.items() if value is not None}
-
-
-def _default_values(
-    study: Study, command: Command, axes: Mapping[str, str], env: Environment
-) -> dict[str, str]:
-    """Return the values of axes that the cell does not have. Those of the command have precedence."""
-    defaults = dict(study.defaults)
-    repository = env.repositories.get(axes.get("repo", ""), {})
-    # A repository of the user's may have one packing in all studies.
-    if "packing" in repository:
-        defaults["packing"] = str(repository["packing"])
-    if command.defaults is not None:
-        defaults.update(command.defaults)
-    return defaults
 
 
 def _all_axes(axes: Mapping[str, str]) -> list[str]:

@@ -68,20 +68,17 @@ class SamplingBatches:
         # The last batch with rounds at this time. Earlier decisions are not read, because the last one has
         # the total rounds of each block.
         self._last_at_start = 1
-        for number in sorted(self._numbers_of_files(), reverse=True):
+        numbers = []
+        for path in (root / BUDGET_FOLDER / study).glob("batch*.json"):
+            match = re.fullmatch(r"batch(\d+)\.json", path.name)
+            if match:
+                numbers.append(int(match[1]))
+        for number in sorted(numbers, reverse=True):
             # This reads the decision of the batch, and stores its rounds in _rounds_by_batch, if it has any.
             rounds = self._rounds_after(number)
             if rounds is not None:
                 self._last_at_start = number
                 break
-
-    def _numbers_of_files(self) -> list[int]:
-        numbers = []
-        for path in (self.root / BUDGET_FOLDER / self.study).glob("batch*.json"):
-            match = re.fullmatch(r"batch(\d+)\.json", path.name)
-            if match:
-                numbers.append(int(match[1]))
-        return numbers
 
     def _rounds_after(self, number: int) -> dict[str, int] | None:
         """Return the total rounds of each block after a batch; None if its decision adds no rounds.

@@ -25,7 +25,6 @@ from vcsbench.storages.folder_states import StoredFile, read_chunks
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import repository
 from vcsbench.subjects.repository import REPOSITORIES, Variant
-from vcsbench.systems.base import System
 
 _DIGEST_MODULUS = 1 << 128
 # ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other. So
@@ -36,9 +35,7 @@ LARGE_BYTES, SYNCED_BYTES = 48 << 10, 1 << 20
 UMASK, READABLE = 0o022, 0o044
 TEMPORARY = "making"
 # The facts on a load that the metadata of its copies have, too.
-FROM_LOAD = {
-    *("tree", "folder", "busy_file", "long_names", "reserved_names", "notes", "load_options")
-}
+FROM_LOAD = {"tree", "folder", "busy_file", "long_names", "reserved_names", "notes", "load_options"}
 REMEDY = "lower `copies` or the scale, or use another folder in `storages`"
 _COPY_NAME = re.compile(r"\.?[\w.-]+\.\d+(\.json(\.new)?)?")
 
@@ -231,24 +228,19 @@ def make_copies(
         _check_space(workdir.path, jobs, settings.fragmentation_kib)
         if jobs:
             _make_batch(workdir, planned, loads, settings)
+        # Before cold runs, a client is run on a repository of its system without content.
         for system in {variant.system for variant in variants}:
-            _make_empty(workdir, system)
+            if not repository.empty_copy_ok(workdir.path, system):
+                empty = workdir.path / REPOSITORIES / system.empty_name
+                _remove_copy(workdir, empty)
+                system.store.create_empty(empty)
+                repository.write_metadata(empty, {"state": folder_states.read_state(empty)})
     # All copies of a variant have the same facts, so the facts of the first copy are returned.
     facts = {}
     for variant in variants:
         first_copy = repository.copy_path(workdir.path, variant.name, 1)
         facts[variant.name] = repository.published_metadata(repository.read_metadata(first_copy))
     return facts
-
-
-def _make_empty(workdir: WorkDir, system: System) -> None:
-    """Make the repository of a system without content, on which a client is run before cold runs."""
-    if repository.empty_copy_ok(workdir.path, system):
-        return
-    empty = workdir.path / REPOSITORIES / system.empty_name
-    _remove_copy(workdir, empty)
-    system.store.create_empty(empty)
-    repository.write_metadata(empty, {"state": folder_states.read_state(empty)})
 
 
 def _remove_incomplete(workdir: WorkDir) -> None:
@@ -310,24 +302,6 @@ def _remove_copy(workdir: WorkDir, copy: Path) -> None:
     workdir.remove(REPOSITORIES, copy.name)
 
 
-class NeededSpace(NamedTuple):
-    """The space that copies need: bytes with spacers, those of the spacers alone, and the number of files."""
-
-    total: int
-    spacers: int
-    files: int
-
-
-def _needed_space(jobs: Sequence[CopyJob], fragmentation_kib: float, block: int) -> NeededSpace:
-    """Return the space that copies need, with a spacer for each step, on a storage with blocks of a size."""
-    # Each file takes whole blocks on the disk, usually of 4 KiB.
-    blocks = sum(math.ceil(file.size / block) for job in jobs for file in job.files)
-    # A step is a revision, or a shard of a packed copy (interleave).
-    steps = sum(len({file.step for file in job.files}) for job in jobs)
-    spacers = round(steps * fragmentation_kib * 1024)
-    return NeededSpace(blocks * block + spacers, spacers, sum(len(job.files) for job in jobs))
-
-
 def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
     """Print the space that the copies need. Raise UserError if they do not fit on the storage at `path`.
 
@@ -335,20 +309,29 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     setting `fragmentation_kib` is the mean size of a spacer; 0: no spacers.
     """
     status = os.statvfs(path)
-    free = status.f_bavail * status.f_frsize
-    needed = _needed_space(jobs, fragmentation_kib, status.f_frsize)
-    size_text = words.size(needed.total)
-    if needed.spacers:
-        size_text += f", spacers of {words.size(needed.spacers)} included"
+    block_bytes = status.f_frsize
+    free_bytes = status.f_bavail * block_bytes
+    files = sum(len(job.files) for job in jobs)
+    # Each file takes whole blocks on the disk, usually of 4 KiB.
+    blocks = sum(math.ceil(file.size / block_bytes) for job in jobs for file in job.files)
+    # There is a spacer for each step: a revision, or a shard of a packed copy (interleave).
+    steps = sum(len({file.step for file in job.files}) for job in jobs)
+    spacer_bytes = round(steps * fragmentation_kib * 1024)
+    needed_bytes = blocks * block_bytes + spacer_bytes
+
+    size_text = words.size(needed_bytes)
+    if spacer_bytes:
+        size_text += f", spacers of {words.size(spacer_bytes)} included"
     number = words.count_of(len(jobs), "copy needs", "copies need")
-    print(f"{number} {size_text}; {path} has {words.size(free)}", file=sys.stderr, flush=True)
+    free = words.size(free_bytes)
+    print(f"{number} {size_text}; {path} has {free}", file=sys.stderr, flush=True)
     # Each file needs an inode. btrfs makes inodes as it needs them, and reports 0 of 0.
-    has_too_few_inodes = status.f_files > 0 and needed.files > status.f_favail
-    if needed.total > free or has_too_few_inodes:
-        fewer_spacers = "lower `fragmentation_kib`, " if needed.spacers else ""
+    has_too_few_inodes = status.f_files > 0 and files > status.f_favail
+    if needed_bytes > free_bytes or has_too_few_inodes:
+        fewer_spacers = "lower `fragmentation_kib`, " if spacer_bytes else ""
         raise UserError(
-            f"{path}: the copies need {size_text} in {needed.files} files, and there are {words.size(free)} "
-            f"and {status.f_favail} files free. Free some space, {fewer_spacers}or {REMEDY}, and run again."
+            f"{path}: the copies need {size_text} in {files} files, and there are {free} and "
+            f"{status.f_favail} files free. Free some space, {fewer_spacers}or {REMEDY}, and run again."
         )
 
 
@@ -379,9 +362,16 @@ def _make_batch(
             )
         # If the storage was unmounted after the run began, the copies are on the disk below its mount point.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
-        # A source that is itself a copy must still have the digest that its own metadata have.
+        # A source that is itself a copy must still have the digest that its own metadata have. Without its
+        # metadata, the next run makes it again.
         for job, content in zip(jobs, contents, strict=True):
-            _check_copied_again(job.source, content)
+            source_metadata = repository.read_metadata(job.source)
+            if source_metadata and source_metadata["digest"] != content.digest:
+                repository.metadata_file(job.source).unlink()
+                raise UserError(
+                    f"{job.source}: its files have other bytes than were written, though none was written "
+                    f"to since. Check the device, and run again to make the copy again."
+                )
         for copy, content in zip(planned, contents, strict=True):
             load = loads[copy.variant.repo, copy.variant.format]
             metadata = _describe_copy(copy, load, content, settings.fragmentation_kib)
@@ -392,21 +382,6 @@ def _make_batch(
         raise
     finally:
         workdir.remove(TEMPORARY)
-
-
-def _check_copied_again(source: Path, content: Content) -> None:
-    """Raise UserError if a source is itself a copy, and has other bytes now than when it was made.
-
-    `content` was read from a new copy of the source. Before the error, the metadata of the source are
-    removed, so that the next run makes it again.
-    """
-    metadata = repository.read_metadata(source)
-    if metadata and metadata["digest"] != content.digest:
-        repository.metadata_file(source).unlink()
-        raise UserError(
-            f"{source}: its files have other bytes than were written, though none was written "
-            f"to since. Check the device, and run again to make the copy again."
-        )
 
 
 def _describe_copy(

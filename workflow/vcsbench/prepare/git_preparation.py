@@ -37,10 +37,10 @@ REPACK = ("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
 DIGEST_MODULUS = 1 << 256
 # Old objects of many histories have these faults, which are no damage.
 TOLERATED_FAULTS = (
-    *("zeroPaddedFilemode", "missingSpaceBeforeDate", "missingSpaceBeforeEmail", "missingEmail"),
-    *("missingNameBeforeEmail", "badDate", "badDateOverflow", "badEmail", "badName", "badTimezone"),
-    *("zeroPaddedDate", "multipleAuthors", "missingTaggerEntry", "badTagName"),
-)
+    "zeroPaddedFilemode", "missingSpaceBeforeDate", "missingSpaceBeforeEmail", "missingEmail",
+    "missingNameBeforeEmail", "badDate", "badDateOverflow", "badEmail", "badName", "badTimezone",
+    "zeroPaddedDate", "multipleAuthors", "missingTaggerEntry", "badTagName",
+)  # fmt: skip
 CHECK_AGAIN = "Run again to make it again."
 
 
@@ -83,7 +83,8 @@ class GitPreparation(Preparation):
     def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
         seconds_by_upkeep: dict[str, float] = {}
         with progress.stage("making states", len(states), "states") as at:
-            for at.done, name in enumerate(states):
+            for index, name in enumerate(states):
+                at.done = index
                 state = git_store.parse_state(name)
                 seconds = make_state(loaded, state).upkeep_s
                 # With many refs, bitmaps and graphs take longer: the repository's own refs count.
@@ -213,7 +214,12 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     repacked between pushes, as a server does. Raise UserError if there is only one commit.
     """
     git_store.create_bare(path, object_format(loaded))
-    commits = _list_commits(loaded)
+    # All commits, parents before their children, each with its parents.
+    commits = []
+    arguments = ("rev-list", "--date-order", "--reverse", "--parents", "--all")
+    for line in run_git(loaded, *arguments).decode("ascii").splitlines():
+        commit, *parents = line.split()
+        commits.append((commit, parents))
     if len(commits) < 2:
         raise UserError(f"{loaded}: has one commit, too few for many packs. Use another upkeep.")
     parts = min(PUSHES, len(commits))
@@ -245,16 +251,6 @@ def _push(loaded: Path, path: Path, refspecs: Sequence[str]) -> None:
     run_git(loaded, "push", "-q", f"--receive-pack={RECEIVE}", str(path), *refspecs)
 
 
-def _list_commits(path: Path) -> list[tuple[str, list[str]]]:
-    """Return all commits, parents before their children, each with its parents."""
-    arguments = ("rev-list", "--date-order", "--reverse", "--parents", "--all")
-    commits = []
-    for line in run_git(path, *arguments).decode("ascii").splitlines():
-        commit, *parents = line.split()
-        commits.append((commit, parents))
-    return commits
-
-
 def verify_git(path: Path, failure: str = "") -> None:
     """Check all objects, packs, indices and refs of a repository. Raise UserError if it is damaged.
 
@@ -273,15 +269,17 @@ def verify_git(path: Path, failure: str = "") -> None:
 
 def _verify_states(paths: Sequence[Path], stop: threading.Event) -> None:
     """Raise UserError if a repository is damaged, or if two states of a history have different objects."""
-    digests: dict[str, Path] = {}
+    path_by_digest: dict[str, Path] = {}
     with progress.stage("verifying", len(paths), "repositories") as at:
-        for at.done, path in enumerate(paths):
+        for index, path in enumerate(paths):
+            at.done = index
             check_stop(stop)
             verify_git(path)
-            if git_store.parse_state(path.name.partition(".")[2]).refs == git_store.AS_IS_REFS:
-                digests[digest_objects(path)] = path
-    if len(digests) > 1:
-        first, second, *_ = digests.values()
+            state = git_store.parse_state(path.name.partition(".")[2])
+            if state.refs == git_store.AS_IS_REFS:
+                path_by_digest[digest_objects(path)] = path
+    if len(path_by_digest) > 1:
+        first, second, *_ = path_by_digest.values()
         raise UserError(f"{second}: has other objects or refs than {first.name}. {CHECK_AGAIN}")
 
 

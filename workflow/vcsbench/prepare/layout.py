@@ -77,7 +77,10 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     together: set[str] = set()
     compared_files = 0
     for all_positions in kinds:
-        positions = _comparable(all_positions)
+        # With a single step, a copy has no distance between its own steps.
+        positions = {copy: steps for copy, steps in all_positions.items() if len(steps) > 1}
+        if len(positions) < 2:
+            continue
         gap_by_copy = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
         same_step_gaps += _gaps_to_nearest_copy(positions)
         other_step_gaps += gap_by_copy.values()
@@ -91,11 +94,14 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     apart = sorted(compared_copies - together)
     if not apart:
         verdict = LayoutVerdict.INTERLEAVED
+        statement = "lie interleaved"
     elif len(apart) == len(compared_copies):
         verdict = LayoutVerdict.APART
+        statement = "do NOT lie interleaved"
     else:
         verdict = LayoutVerdict.PARTLY
-    statement = _describe_verdict(verdict, len(apart))
+        number = words.count_of(len(apart), "copy lies", "copies lie")
+        statement = f"lie interleaved only in part, {number} apart"
     same_step = words.size(median(same_step_gaps))
     other_step = words.size(median(other_step_gaps))
     sentence = (
@@ -105,26 +111,9 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     return {"verdict": verdict, "sentence": sentence, "apart": apart}
 
 
-def _describe_verdict(verdict: LayoutVerdict, apart: int) -> str:
-    """Return the text of a verdict after "The copies". `apart` is the number of copies that lie apart."""
-    if verdict == LayoutVerdict.INTERLEAVED:
-        return "lie interleaved"
-    if verdict == LayoutVerdict.APART:
-        return "do NOT lie interleaved"
-    number = words.count_of(apart, "copy lies", "copies lie")
-    return f"lie interleaved only in part, {number} apart"
-
-
 def _unknown(reason: str) -> CopyLayout:
     sentence = f"cannot be shown to lie interleaved: {reason}"
     return {"verdict": LayoutVerdict.UNKNOWN, "sentence": sentence, "apart": []}
-
-
-def _comparable(positions: Positions) -> Positions:
-    """Return the copies with several steps, if there are several such copies; otherwise none."""
-    # With a single step, a copy has no distance between its own steps.
-    several = {copy: steps for copy, steps in positions.items() if len(steps) > 1}
-    return several if len(several) > 1 else {}
 
 
 def _gap_between_steps(steps: Mapping[int, int]) -> float:

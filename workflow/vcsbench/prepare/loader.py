@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from vcsbench import progress, words
@@ -63,8 +63,13 @@ def choose_staging(
     workdirs = list(dict.fromkeys([scratch, *repositories]))
     for workdir in workdirs:
         workdir.make()
-    # By work folder: the bytes that later repositories take on its device, and the bytes that are free there.
-    reserved = _reserved_bytes(workdirs, repositories, size)
+    # The bytes that later repositories take on the device of each work folder. Work folders on one device
+    # share its space, so each of them has the bytes of all.
+    devices = {workdir: os.stat(workdir.path).st_dev for workdir in workdirs}
+    bytes_by_device: Counter[int] = Counter()
+    for workdir, number in repositories.items():
+        bytes_by_device[devices[workdir]] += size * number
+    reserved = {workdir: bytes_by_device[device] for workdir, device in devices.items()}
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
 
     total = words.count_of(sum(repositories.values()), "repository", "repositories")
@@ -87,21 +92,6 @@ def choose_staging(
     # No work folder has enough space. The error names the last one.
     last = workdirs[-1]
     raise _too_small(last, reserved[last] + size, free[last])
-
-
-def _reserved_bytes(
-    workdirs: Sequence[WorkDir], repositories: Mapping[WorkDir, int], size: int
-) -> dict[WorkDir, int]:
-    """Return the bytes that later repositories take on the device of each work folder.
-
-    Work folders on one device share its space, so each of them has the bytes of all. `repositories` has the
-    number of later repositories in each work folder, and `size` is the size of one.
-    """
-    devices = {workdir: os.stat(workdir.path).st_dev for workdir in workdirs}
-    bytes_by_device: Counter[int] = Counter()
-    for workdir, number in repositories.items():
-        bytes_by_device[devices[workdir]] += size * number
-    return {workdir: bytes_by_device[device] for workdir, device in devices.items()}
 
 
 def _too_small(workdir: WorkDir, needed: int, free: int) -> UserError:

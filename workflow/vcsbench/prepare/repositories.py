@@ -111,12 +111,13 @@ class PreparedRepositories:
 
         Example: {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}.
         """
-        others: dict[str, list[str]] = {}
+        storages_by_variant: dict[str, list[str]] = {}
         for variant in self.needed[storage]:
             if variant.is_made:
                 storages = [name for name, variants in self.needed.items() if variant in variants]
-                others[variant.name] = [name for name in storages if name != storage]
-        return others
+                storages.remove(storage)
+                storages_by_variant[variant.name] = storages
+        return storages_by_variant
 
     @cache  # noqa: B019 - one instance
     def copies_token(self, storage: str) -> str:
@@ -141,7 +142,12 @@ class PreparedRepositories:
             if variant in made_variants:
                 lost.append(f"{variant.name}.{number}: {reason}")
         if lost:
-            _print_lost_copies(workdir, lost)
+            listed = lost[:LISTED]
+            if len(lost) > LISTED:
+                listed.append(f"and {len(lost) - LISTED} more")
+            copies_are = words.count_of(len(lost), "copy is", "copies are")
+            text = f"{copies_are} missing or changed, and made again ({'; '.join(listed)})"
+            print(f"{workdir}: {text}", file=sys.stderr)
             return self._now
         # The rule also makes an empty repository for each version control system.
         for system in {variant.system for variant in made_variants}:
@@ -192,7 +198,10 @@ class PreparedRepositories:
                 return True
         # One dump serves all formats. It is made from the repository in the first of them.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
-        return is_dumped and loaded is None and not self._has_dump(repo)
+        if not is_dumped or loaded is not None:
+            return False
+        dump = self.read_dump(repo)
+        return dump is None or not has_dump(dump, self.dumps[repo])
 
     @cache  # noqa: B019 - one instance
     def pack_token(self, repo: str, fmt: str) -> str:
@@ -212,11 +221,6 @@ class PreparedRepositories:
         if record is None or not has_dump(record, self.dumps[repo]):
             return self._now
         return record["made"]
-
-    def _has_dump(self, repo: str) -> bool:
-        """Return True if the dump file of a repository exists unchanged, with enough revisions."""
-        record = self.read_dump(repo)
-        return record is not None and has_dump(record, self.dumps[repo])
 
     def needs_load(self, repo: str, fmt: str) -> bool:
         """Return True if a repository has to be loaded, for the first time or again."""
@@ -294,16 +298,6 @@ class PreparedRepositories:
         """Return the record of a dump file; None if it is missing or unreadable."""
         record = read_json(self.root / repository.dump_record(repo))
         return cast("DumpRecord", record) if record else None
-
-
-def _print_lost_copies(workdir: Path, lost: Sequence[str]) -> None:
-    """Print the first lost copies: `/var/tmp/vcsbench-1a2b3c4d: 1 copy is missing or changed, ...`."""
-    listed = list(lost[:LISTED])
-    if len(lost) > LISTED:
-        listed.append(f"and {len(lost) - LISTED} more")
-    copies_are = words.count_of(len(lost), "copy is", "copies are")
-    text = f"{copies_are} missing or changed, and made again ({'; '.join(listed)})"
-    print(f"{workdir}: {text}", file=sys.stderr)
 
 
 def load_record(repo: str, fmt: str) -> str:

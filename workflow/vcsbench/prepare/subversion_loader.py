@@ -146,8 +146,6 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     """
     copy, view = staging / f"{formats.AS_IS}.new", staging / f"{formats.AS_IS}.view"
     youngest = fsfs.youngest(repository)
-    # svnadmin would write into `locks` of the copied folder, and copy hooks and passwords. So it copies the
-    # folder `view`, which has a link to the repository's `db`, and empty folders in place of the others.
     _make_view(repository, view)
     try:
         # hotcopy and _remove_bogus_dates() run svnadmin. Its error is completed below.
@@ -155,7 +153,13 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
             # The progress display gets its number from lines such as `* Copied revision 7`.
             show_revision = at.follow(_COPIED)
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=show_revision)
-        notes = _disconnect_memcached(copy)
+        notes = []
+        if formats.has_memcached(copy):
+            # Programs that open the copy would connect to the user's servers, and could read the revisions of
+            # another repository with the same UUID from there.
+            configuration = copy / "db" / "fsfs.conf"
+            configuration.write_bytes(_MEMCACHED.sub(b"[unused]", configuration.read_bytes()))
+            notes.append(MEMCACHED_NOTE)
         facts = _remove_bogus_dates(copy)
         facts.notes.extend(notes)
     except UserError as error:
@@ -181,17 +185,6 @@ def _make_view(repository: Path, view: Path) -> None:
         (view / name).mkdir(parents=True)
     (view / "format").write_bytes(read_bytes(repository / "format", SMALL_FILE))
     (view / "db").symlink_to(repository / "db")
-
-
-def _disconnect_memcached(copy: Path) -> list[str]:
-    """Remove the servers of memcached from the settings of a copy, and return a note; [] without servers."""
-    if not formats.has_memcached(copy):
-        return []
-    # Programs that open the copy would connect to the user's servers, and could read the revisions of another
-    # repository with the same UUID from there.
-    configuration = copy / "db" / "fsfs.conf"
-    configuration.write_bytes(_MEMCACHED.sub(b"[unused]", configuration.read_bytes()))
-    return [MEMCACHED_NOTE]
 
 
 def _make_readable(copy: Path) -> None:

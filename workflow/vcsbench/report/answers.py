@@ -88,7 +88,26 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
     """
     flags = shown_flags(results)
     cards = sorted(results.advice.cards, key=lambda card: card.answer.kind in UNANSWERED)
-    return [_make_card_view(card, results, flags, opposites) for card in cards]
+    views = []
+    for card in cards:
+        axis = card.question.axis
+        # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
+        answering = [pair for _, pair in _list_pairs(card) if not pair.is_noise_check]
+        view = CardView(
+            card=card,
+            anchor=anchor_of(card),
+            rows=_make_rows(card, results, flags),
+            # The labels of the two sides of the card's forest plot, such as f6 and `f7 or f8`.
+            left=_name_side(axis, unique_values(pair.baseline for pair in answering)),
+            right=_name_side(axis, unique_values(pair.candidate for pair in answering)),
+            same=_describe_same(card, results),
+            actions=_find_actions(card),
+            lines=_make_lines(card, results),
+            opposites=_describe_opposites(card, opposites),
+            costs=describe_costs(results, axis),
+        )
+        views.append(view)
+    return views
 
 
 def shown_flags(results: Results) -> set[str]:
@@ -101,7 +120,6 @@ def shown_flags(results: Results) -> set[str]:
     - BUSY_FLAGS: the page has one sentence on the runs that other programs disturbed,
     - those of DOUBTS, such as `outlier-20` or `too-short`, that no aggregate card has.
     """
-    # All comparisons, with and without flags: the whole of which each flag has a share.
     number_of_pairs = 0
     # By flag: the number of comparisons that have it.
     counts: Counter[str] = Counter()
@@ -115,32 +133,6 @@ def shown_flags(results: Results) -> set[str]:
             counts.update(flag for flag in pair.flags if flag not in ignored_flags)
     shown = {flag for flag, count in counts.items() if count <= NEARLY_ALL * number_of_pairs}
     return shown - PLAIN_FLAGS - BUSY_FLAGS
-
-
-def _make_card_view(
-    card: Card, results: Results, flags: Collection[str], opposites: Sequence[Reversal]
-) -> CardView:
-    """Return a card as the page shows it. `flags` are those that its rows may name (shown_flags).
-
-    `same` are the values that all comparisons share, `actions` the commands that apply a value, and `lines`
-    the remarks below the answer.
-    """
-    axis = card.question.axis
-    # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
-    answering = [pair for _, pair in _list_pairs(card) if not pair.is_noise_check]
-    return CardView(
-        card=card,
-        anchor=anchor_of(card),
-        rows=_make_rows(card, results, flags),
-        # The labels of the two sides of the card's forest plot, such as f6 and `f7 or f8`.
-        left=_name_side(axis, unique_values(pair.baseline for pair in answering)),
-        right=_name_side(axis, unique_values(pair.candidate for pair in answering)),
-        same=_describe_same(card, results),
-        actions=_find_actions(card),
-        lines=_make_lines(card, results),
-        opposites=_describe_opposites(card, opposites),
-        costs=describe_costs(results, axis),
-    )
 
 
 def _list_pairs(card: Card) -> list[tuple[Case, Pair]]:
@@ -179,15 +171,14 @@ def _find_actions(card: Card) -> list[ValueAction]:
 
     A value without a command is left out.
     """
-    measured = unique_values(value for case in card.cases for value in case.times)
+    question = card.question
     actions = []
-    for value in measured:
-        action = card.question.actions.get(value)
+    for value in unique_values(value for case in card.cases for value in case.times):
+        action = question.actions.get(value)
         if action:
-            actions.append(ValueAction(value, value_label(card.question.axis, value), action))
-    measuring = card.question.how_to_measure
-    if measuring:
-        actions.append(ValueAction("", "Measure more values", measuring))
+            actions.append(ValueAction(value, value_label(question.axis, value), action))
+    if question.how_to_measure:
+        actions.append(ValueAction("", "Measure more values", question.how_to_measure))
     return actions
 
 
@@ -200,65 +191,39 @@ def _make_lines(card: Card, results: Results) -> list[str]:
     axis = card.question.axis
     # An aggregate card has `lines` on noise, any other card `notes` on the workload and withheld comparisons.
     lines = [*card.lines, *card.notes]
+    # A card on a cost has no commands, in which readers would see what a value is.
     if card.question.is_cost:
-        lines += _describe_values(card)
-    outside = _values_outside_of_grid(card, results)
-    if outside:
-        names = words.enumeration([value_label(axis, value) for value in outside])
-        lines.append(f"This run did not measure {names}.")
+        meanings = []
+        for value in unique_values(value for case in card.cases for value in case.times):
+            meaning = load_vocabulary().value(axis, value).meaning
+            if meaning and value != card.reference:
+                meanings.append(f"{value_label(axis, value)}: {meaning}")
+        if meanings:
+            lines.append(f"{'; '.join(meanings)}.")
+    # The study's values are a text if they are a configuration key, such as `builds`: the user has chosen
+    # them. A question about some values needs no others.
+    study_values = results.study.axes.get(axis, ())
+    if not isinstance(study_values, str) and not card.question.values:
+        in_grid = {cell.get(axis) for cell in results.grid}
+        outside = [value_label(axis, value) for value in study_values if value not in in_grid]
+        if outside:
+            lines.append(f"This run did not measure {words.enumeration(outside)}.")
     # The answer leaves out most comparisons of svnbench's commands, which do no work for a user.
-    if card.uncounted_cases:
-        lines.append(_describe_uncounted(card))
+    cases = card.uncounted_cases
+    if cases:
+        commands = words.enumeration(unique_values(case.where[COMMAND_AXIS] for case in cases))
+        subject = words.count_of(
+            sum(len(case.pairs) for case in cases),
+            f"comparison of {commands} is",
+            f"comparisons of {commands} are",
+        )
+        reason = LESS_CLIENT_WORK if axis == ACCESS_AXIS else "no other command is decided"
+        lines.append(f"{subject} in the tables only: {reason}.")
     # The lines of an aggregate card already say which values have no result.
     if not card.question.aggregate:
         for missing in card.missing:
             lines.append(missing.sentence(value_label(axis, missing.value)))
     return lines
-
-
-def _describe_values(card: Card) -> list[str]:
-    """Return a sentence on the meaning of the values that cost something, [] if no value has a meaning.
-
-    Such a card has no commands, in which readers would see what a value is.
-    """
-    axis = card.question.axis
-    parts = []
-    for value in unique_values(value for case in card.cases for value in case.times):
-        meaning = load_vocabulary().value(axis, value).meaning
-        if meaning and value != card.reference:
-            parts.append(f"{value_label(axis, value)}: {meaning}")
-    return [f"{'; '.join(parts)}."] if parts else []
-
-
-def _values_outside_of_grid(card: Card, results: Results) -> list[str]:
-    """Return the values of a card's axis that the study names and the grid lacks, such as `["f8"]`."""
-    axis = card.question.axis
-    values = results.study.axes.get(axis, ())
-    # A text is the name of a configuration key, such as `builds`: the user has chosen the values.
-    if isinstance(values, str):
-        return []
-    # A question about some values needs no others.
-    if card.question.values:
-        return []
-    in_grid = {cell.get(axis) for cell in results.grid}
-    return [value for value in values if value not in in_grid]
-
-
-def _describe_uncounted(card: Card) -> str:
-    """Return a sentence on the comparisons that only the tables have, because they do not count here.
-
-    An example: `4 comparisons of null-export are in the tables only: over svn, its client does less work.`
-    """
-    cases = card.uncounted_cases
-    commands = words.enumeration(unique_values(case.where[COMMAND_AXIS] for case in cases))
-    number = sum(len(case.pairs) for case in cases)
-    subject = words.count_of(
-        number, f"comparison of {commands} is", f"comparisons of {commands} are"
-    )
-    reason = "no other command is decided"
-    if card.question.axis == ACCESS_AXIS:
-        reason = LESS_CLIENT_WORK
-    return f"{subject} in the tables only: {reason}."
 
 
 def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
@@ -296,7 +261,14 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
         # identify the cell of this side.
         cells = [values_in({**case.where, axis: value}, axes) for value in pair.sides]
         runs_of_sides = [runs_of_cells.get(cell, []) for cell in cells]
-        sides = _label_sides(axis, pair, names_candidate, names_baseline)
+        # The sides that the row's label has to name: `f8 against f6`, `f8`, or "" for none.
+        sides = ""
+        if names_candidate or names_baseline:
+            sides = value_label(axis, pair.candidate)
+            if pair.is_noise_check:
+                sides += " (the same build)"
+            if names_baseline:
+                sides += f" against {value_label(axis, pair.baseline)}"
         row = make_card_row(
             card,
             case,
@@ -319,15 +291,3 @@ def _rank_pair(pair_in_case: tuple[Case, Pair]) -> tuple[bool, bool, float]:
     # By its logarithm, a ratio of 1/2 is as large as one of 2.
     size = abs(math.log(pair.ratio))
     return pair.is_noise_check, not pair.is_decided, -size
-
-
-def _label_sides(axis: str, pair: Pair, names_candidate: bool, names_baseline: bool) -> str:
-    """Return the sides that a row's label has to name: `f8 against f6`, `f8`, or "" for none."""
-    if not names_candidate and not names_baseline:
-        return ""
-    side = value_label(axis, pair.candidate)
-    if pair.is_noise_check:
-        side += " (the same build)"
-    if names_baseline:
-        side += f" against {value_label(axis, pair.baseline)}"
-    return side

@@ -99,6 +99,9 @@ def make_card_row(
     notes = _notes_on_numbers(card, pair, runs_of_sides)
     if flags:
         notes.append(f"flags: {', '.join(label_flag(flag) for flag in flags)}")
+    style = ROW_STYLES.get(pair.call, UNDECIDED_STYLE)
+    if card.answer.value == pair.baseline:
+        style = EXCHANGED_STYLES.get(style, style)
     return CardRow(
         pair=pair,
         # "" is the value of an axis that does not apply to the case.
@@ -109,16 +112,9 @@ def make_card_row(
         times=labels.seconds_of_both(pair.times) if all(pair.times) else [],
         interval=f"{labels.value_label(axis, pair.candidate)} {interval_or_outcome}",
         note="; ".join(notes),
-        style=_style_row(card, pair),
+        style=style,
         flags=flags,
     )
-
-
-def _style_row(card: Card, pair: Pair) -> str:
-    style = ROW_STYLES.get(pair.call, UNDECIDED_STYLE)
-    if card.answer.value == pair.baseline:
-        return EXCHANGED_STYLES.get(style, style)
-    return style
 
 
 def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> list[str]:

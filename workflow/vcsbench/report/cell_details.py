@@ -45,14 +45,29 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
     # The runs of a cell stand next to each other, so that CellDetails.runs can name them by the index of the
     # first one and their number.
     runs = [run for members in runs_by_cell.values() for run in members]
-    metrics = {
-        section.anchor: metric_in(results.study.tables[section.name]) for section in sections
-    }
     # The metrics that are counts, such as bytes read, and above 0 in some run.
     counts = []
     for metric in METRICS.values():
         if metric.exact and any(_value_in_run(metric, run) for run in runs):
             counts.append(metric)
+    # A list for each column. The metrics of the tables are added below, with None for an unknown value.
+    columns: dict[str, list[object]] = {
+        "round": [int(run["round"]) for run in runs],
+        "flags": [run["flags"] for run in runs],
+    }
+    tables: dict[str, Row] = {}
+    for section in sections:
+        metric = metric_in(results.study.tables[section.name])
+        columns[metric.name] = [_shorten(_value_in_run(metric, run)) for run in runs]
+        tables[section.anchor] = {
+            "name": section.title,
+            "metric": metric.name,
+            "title": metric.title,
+            "unit": metric.unit,
+            "printed": "%" if section.compares else metric.unit,
+            "compared": section.compared,
+            "baseline": section.baseline,
+        }
     command = results.command
     return {
         "of": {
@@ -64,11 +79,8 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
         },
         "counted": {metric.title: metric.unit for metric in counts},
         "cells": _describe_cells(results, runs_by_cell, counts),
-        "runs": _make_run_columns(runs, metrics.values()),
-        "tables": {
-            section.anchor: _describe_table(section, metrics[section.anchor])
-            for section in sections
-        },
+        "runs": columns,
+        "tables": tables,
     }
 
 
@@ -103,30 +115,6 @@ def _describe_cells(
     return cells
 
 
-def _make_run_columns(runs: Rows, metrics: Iterable[Metric]) -> dict[str, list[object]]:
-    """Return a list per column: `round`, `flags`, and the values of each metric, None if unknown."""
-    columns: dict[str, list[object]] = {
-        "round": [int(run["round"]) for run in runs],
-        "flags": [run["flags"] for run in runs],
-    }
-    for metric in metrics:
-        columns[metric.name] = [_shorten(_value_in_run(metric, run)) for run in runs]
-    return columns
-
-
-def _describe_table(section: TableSection, metric: Metric) -> Row:
-    """Return the facts of a table for the dialog: its metric, the unit of its numbers, and its comparison."""
-    return {
-        "name": section.title,
-        "metric": metric.name,
-        "title": metric.title,
-        "unit": metric.unit,
-        "printed": "%" if section.compares else metric.unit,
-        "compared": section.compared,
-        "baseline": section.baseline,
-    }
-
-
 def _value_in_run(metric: Metric, run: Row) -> float | None:
     """Return the value of a metric in a run, None without a column that it needs, or for a division by 0."""
     if not all(words.is_number(run.get(name)) for name in metric.needs):
@@ -141,8 +129,8 @@ def _value_in_run(metric: Metric, run: Row) -> float | None:
 
 def _median_of_known(values: Iterable[float | None]) -> float | None:
     """Return the median without unknown values (None), None if no value is known."""
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return median(numbers) if numbers else None
 
 
 def _shorten(value: float | None) -> float | None:

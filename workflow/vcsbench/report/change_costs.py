@@ -68,12 +68,12 @@ def measured_work(results: Results) -> WorkOfChange:
     if not load:
         return {}
     is_git = load["format"] == GIT_FORMAT
-    noun, state_axis = ("commit", UPKEEP_AXIS) if is_git else ("revision", PACKING_AXIS)
+    state_axis = UPKEEP_AXIS if is_git else PACKING_AXIS
     seconds = {(state_axis, state): taken for state, taken in load["seconds_by_state"].items()}
     # The import of a git repository is no change that a user chooses.
     if not is_git:
         seconds[FORMAT_AXIS, ANY] = load["seconds"]
-    amount = words.count_of(load["revisions"], noun)
+    amount = words.count_of(load["revisions"], "commit" if is_git else "revision")
     in_memory = _is_in_memory(load)
     return {
         change: MeasuredWork(taken, amount, in_memory) for change, taken in seconds.items() if taken

@@ -173,7 +173,7 @@ def pick_filter(axes: Iterable[str], compared: str = "") -> str:
 
 def _specification(chart: altair.Chart | altair.LayerChart | altair.FacetChart) -> dict[str, Any]:
     """Return the chart as a JSON object of Vega-Lite, in the fonts and colours of the page."""
-    configured = (
+    return (
         chart.configure(background="white", font="system-ui, sans-serif")
         .configure_view(stroke=None)
         .configure_axis(
@@ -182,9 +182,8 @@ def _specification(chart: altair.Chart | altair.LayerChart | altair.FacetChart) 
         )
         .configure_legend(titleColor=SOFT, titleFontWeight="normal", labelLimit=LABEL_WIDTH)
         .configure_header(labelFontWeight="bold", labelColor=INK)
+        .to_dict()
     )  # fmt: skip
-    specification: dict[str, Any] = configured.to_dict()
-    return specification
 
 
 def forest_chart(
@@ -341,8 +340,7 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     if any(dot.published for dot in dots):
         key = f"Hollow diamond: published. {key}"
     # The sentence also stands for factors below 1 / MAX_FACTOR, which are drawn at the left end.
-    beyond_axis = [each for each in factors if each and not 1 / MAX_FACTOR <= each <= MAX_FACTOR]
-    if beyond_axis:
+    if any(factor and not 1 / MAX_FACTOR <= factor <= MAX_FACTOR for factor in factors):
         key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
     # A later layer covers an earlier one: the bar of the expected range is behind everything.
     chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(

@@ -119,13 +119,13 @@ def _find_candidate(compare: Row, table: TableDefinition) -> str:
     `compare` is `{"axis": "format", "baseline": "f6", "candidate": "f7"}`, {} for a finding on one metric.
     The table may have the sides exchanged: then its candidate is f6.
     """
-    of_table = table.get("compare")
-    if not of_table or of_table["axis"] != compare.get("axis"):
+    table_compare = table.get("compare")
+    if not table_compare or table_compare["axis"] != compare.get("axis"):
         return ""
     baseline, candidate = compare["baseline"], compare["candidate"]
-    if baseline == of_table["baseline"] and candidate in of_table["candidates"]:
+    if baseline == table_compare["baseline"] and candidate in table_compare["candidates"]:
         return str(candidate)
-    if candidate == of_table["baseline"] and baseline in of_table["candidates"]:
+    if candidate == table_compare["baseline"] and baseline in table_compare["candidates"]:
         return str(baseline)
     return ""
 

@@ -210,7 +210,17 @@ def _make_view(
     reasons, remarks = split_reasons(row)
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
-    facts = _make_facts(finding, margin)
+    # FindingView.ratio has the meaning of a value above 1x.
+    directions = ("above 1x", "below 1x")
+    facts = FindingFacts(
+        id=row["id"],
+        statement=row["statement"],
+        verdict=row["verdict"],
+        expected=range_text(expect, margin, finding.suffix, directions),
+        published=finding.format_number(row["published"]),
+        measured=finding.format_number(row["measured"]),
+        interval=finding.format_interval(row["low"], row["high"]),
+    )
     return FindingView(
         # FindingView inherits the fields of FindingFacts.
         **asdict(facts),
@@ -228,22 +238,6 @@ def _make_view(
         anchor=_find_anchor(where, section) if section else "",
         source=finding.definition.get("source", ""),
         dot=_make_dot(finding, expected_range(expect, margin), facts),
-    )
-
-
-def _make_facts(finding: Finding, margin: float) -> FindingFacts:
-    """Return the facts of a finding as texts. `margin` is the smallest ratio worth noting, such as 1.1."""
-    row = finding.row
-    # FindingView.ratio has the meaning of a value above 1x.
-    directions = ("above 1x", "below 1x")
-    return FindingFacts(
-        id=row["id"],
-        statement=row["statement"],
-        verdict=row["verdict"],
-        expected=range_text(finding.definition["expect"], margin, finding.suffix, directions),
-        published=finding.format_number(row["published"]),
-        measured=finding.format_number(row["measured"]),
-        interval=finding.format_interval(row["low"], row["high"]),
     )
 
 
@@ -412,14 +406,20 @@ def _describe_flags(
     """
     if not finding.is_measured:
         return "", []
-    runs = _list_runs(results, finding)
+    sides = finding.sides
+    # The values of the cells that the finding is about, those of both compared values.
+    selected = dict(finding.definition.get("where", {}))
+    if sides:
+        selected[sides.axis] = [sides.baseline, sides.candidate]
+    # Published numbers can have an axis that this study does not measure.
+    where = {axis: axis_values(value) for axis, value in selected.items() if axis in results.order}
+    runs = [run for run in results.valid_runs if matches_cell(run, where)]
     flags = [flag for run in runs for flag in run["flags"].split()]
     # True if all runs read from memory. name_flags() then leaves out `apart`, which is about the place of
     # files on a disk.
     is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
     flag_names = name_flags(flags, named_flags, is_hot)
     parts = []
-    sides = finding.sides
     # In a comparison of accesses, some commands of svnbench do less work over svn than over the others.
     if sides and "svn" in (sides.baseline, sides.candidate):
         commands = [run["command"] for run in runs if has_less_client_work(sides.axis, run)]
@@ -429,23 +429,13 @@ def _describe_flags(
     return "; ".join(parts), flag_names
 
 
-def _list_runs(results: Results, finding: Finding) -> Rows:
-    """Return the valid runs of the cells that a finding is about, those of both compared values."""
-    selected = dict(finding.definition.get("where", {}))
-    if finding.sides:
-        selected[finding.sides.axis] = [finding.sides.baseline, finding.sides.candidate]
-    # Published numbers can have an axis that this study does not measure.
-    where = {axis: axis_values(value) for axis, value in selected.items() if axis in results.order}
-    return [run for run in results.valid_runs if matches_cell(run, where)]
-
-
 def _find_anchor(where: Row, section: TableSection) -> str:
     """Return the anchor of the first row of a table with a number of the finding: `table-elapsed-log-svn`.
 
     `where` maps axes to a value or a list of values. Without such a row, return the anchor of the table.
     """
-    grids = [pair.measured for pair in section.pairs if pair.measured]
-    for row in (row for grid in grids for row in grid.rows):
+    rows = [row for pair in section.pairs if pair.measured for row in pair.measured.rows]
+    for row in rows:
         for point in row.points:
             if point and point.value is not None and overlaps(where, point.keys):
                 return f"{section.anchor}-{row.slug}"

@@ -335,14 +335,23 @@ def _make_rows(
     point_at = {(layout.row_of(point), layout.column_of(point)): point for point in points}
     grid_values = layout.grid_of(points[0])
     rows = []
+    # No row is above the first one, so it repeats no label.
     row_above: Mapping[str, str] = {}
     # The values of a row are, for example, ("svn", "f7").
     for row_values in layout.ordered_values(points, layout.rows):
         keys = dict(zip(layout.rows, row_values, strict=True))
         by_axis = layout.by_axis(keys)
+        row_axes = list(by_axis)
+        labels = []
+        for axis in label_axes:
+            # An axis that does not apply to the row ("") has no label.
+            if by_axis[axis]:
+                up_to_axis = row_axes[: row_axes.index(axis) + 1]
+                is_repeated = values_in(by_axis, up_to_axis) == values_in(row_above, up_to_axis)
+                labels.append(Label(by_axis[axis], is_repeated, axis))
         row = GridRow(
             group=by_axis.get(group_axis, ""),
-            labels=_make_labels(by_axis, row_above, label_axes),
+            labels=labels,
             points=[point_at.get((row_values, column)) for column in column_values],
             slug=words.slug(" ".join(grid_values + row_values)),
             keys=keys,
@@ -350,25 +359,6 @@ def _make_rows(
         rows.append(row)
         row_above = by_axis
     return rows
-
-
-def _make_labels(
-    row: Mapping[str, str], above: Mapping[str, str], axes: Sequence[str]
-) -> list[Label]:
-    """Return the labels of a row: its values of `axes`, without an axis that does not apply to the row ("").
-
-    `row` and the row `above` have values by axis: `{"access": "svn", "format": "f7"}`. For the first row,
-    `above` is {}. `axes` are some axes of `row`, in the same order. A label is repeated (printed in grey) if
-    the values of its axis, and of all axes of `row` before it, equal those of the row above.
-    """
-    labels = []
-    row_axes = list(row)
-    for axis in axes:
-        if row[axis]:
-            up_to_axis = row_axes[: row_axes.index(axis) + 1]
-            is_repeated = bool(above) and values_in(row, up_to_axis) == values_in(above, up_to_axis)
-            labels.append(Label(row[axis], is_repeated, axis))
-    return labels
 
 
 def _label_keys(point: Point, keys: Sequence[str], layout: Layout) -> str:
@@ -389,8 +379,8 @@ def _find_block_starts(columns: Sequence[tuple[str, ...]]) -> list[bool]:
     block. With only one value each, only the first column begins a block.
     """
     starts = [True]
-    for left, column in pairwise(columns):
-        starts.append(len(column) > 1 and left[0] != column[0])
+    for previous, column in pairwise(columns):
+        starts.append(len(column) > 1 and previous[0] != column[0])
     return starts
 
 

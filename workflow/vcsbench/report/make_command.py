@@ -97,16 +97,16 @@ def parse_command(command_line: str) -> MakeCommand:
     parser.add_argument("--report-only", action="store_true")
     parser.add_argument("--config", "-C", nargs="*", action="extend", default=[])
     # `arguments` are the words that the parser does not know, such as `-k`.
-    known, arguments = parser.parse_known_args(list(options))
+    parsed, arguments = parser.parse_known_args(list(options))
 
     # The other settings of --config are repeated. They come last, because --config takes all words behind it.
-    settings = [setting for setting in known.config if setting != f"measure={NOTHING}"]
+    settings = [setting for setting in parsed.config if setting != f"measure={NOTHING}"]
     if settings:
         arguments += ["--config", *settings]
     return MakeCommand(
-        repository=known.repository,
-        tree=known.tree,
-        server_log=known.server_log,
-        study=known.study,
+        repository=parsed.repository,
+        tree=parsed.tree,
+        server_log=parsed.server_log,
+        study=parsed.study,
         arguments=shlex.join(arguments),
     )

@@ -203,8 +203,20 @@ def describe_page(results: Results) -> Page:
     answer_section = _describe_answers(results, setup, tables)
     pick_axes = [pick.axis for pick in answer_section.picks]
     page_charts = make_charts(results, answer_section.cards, findings.views, pick_axes)
-    # The facts for the index of all pages, which reads them as JSON from the head of this page.
-    index_facts = _describe_facts(results, setup, findings.views)
+    # The facts for the index of all pages, which reads them as JSON from the head of this page. Duplicates
+    # (second measurements of a cell, for the noise) do not count as cells.
+    index_facts = PageFacts(
+        study=study.name,
+        title=study.title,
+        date=setup.last.strftime("%Y-%m-%dT%H:%MZ") if setup.last else "",
+        host=words.enumeration(setup.host_names),
+        cells=len(originals(results.grid)),
+        measured=len({run["cell"] for run in originals(results.measurements)}),
+        skipped=page_texts.count_skipped(results),
+        failures=len(results.failures),
+        # FindingView is a subclass of FindingFacts, whose fields the index uses.
+        findings=list(findings.views),
+    )
     return Page(
         study=study,
         own_repository=results.own_repository,
@@ -266,6 +278,10 @@ def _describe_answers(
     # Without a measured run, there is nothing to improve.
     if is_measured:
         next_steps = summary.suggest_next_steps(results, results.command)
+    carries_over: Sequence[str] = ()
+    # The study's sentences on results that hold on other machines are about the generated repository.
+    if is_measured and not results.own_repository:
+        carries_over = results.study.carries_over
     disturbed_share = summary.disturbed_share(results.valid_runs)
     # The repositories of other systems have no formats to load into.
     has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
@@ -286,11 +302,7 @@ def _describe_answers(
         states=explain_cache_states(operations),
         legend=make_legend(cards, advice.min_effect_pct),
         examples=make_examples(results),
-        # Sentences of the study's file: which results hold on other machines.
-        # These sentences are about the generated repository.
-        carries_over=results.study.carries_over
-        if is_measured and not results.own_repository
-        else (),
+        carries_over=carries_over,
         has_operations=bool(operations),
         # The best combination of values in each situation, such as the cold log over http.
         situations=label_situations(results),
@@ -388,22 +400,3 @@ def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSec
     shown = {section.name for section in sections}
     absent = [make_title(table) for name, table in study.tables.items() if name not in shown]
     return TablePart(sections, absent, ", ".join(measured_where), ", ".join(published_where))
-
-
-def _describe_facts(results: Results, setup: Setup, views: Sequence[FindingView]) -> PageFacts:
-    """Return the facts for the index of all pages.
-
-    Duplicates (second measurements of a cell, for the noise) do not count as cells. `views` are the findings:
-    FindingView is a subclass of FindingFacts, whose fields the index uses.
-    """
-    return PageFacts(
-        study=results.study.name,
-        title=results.study.title,
-        date=setup.last.strftime("%Y-%m-%dT%H:%MZ") if setup.last else "",
-        host=words.enumeration(setup.host_names),
-        cells=len(originals(results.grid)),
-        measured=len({run["cell"] for run in originals(results.measurements)}),
-        skipped=page_texts.count_skipped(results),
-        failures=len(results.failures),
-        findings=list(views),
-    )

@@ -1,7 +1,7 @@
 """The data of a page's charts, from the results of a study."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from vcsbench import words
@@ -9,7 +9,6 @@ from vcsbench.advice import labels
 from vcsbench.codes import Verdict
 from vcsbench.metrics import metric_in
 from vcsbench.report import chart_specs
-from vcsbench.report.account import Account
 from vcsbench.report.answers import CardView
 from vcsbench.report.charts import Chart, LinePoint, RoundDot
 from vcsbench.report.findings_section import MEANINGS, FindingView
@@ -53,30 +52,28 @@ def make_charts(
         order = [str(verdict) for verdict in MEANINGS]
         dots.sort(key=lambda dot: order.index(dot.verdict))
         chart = chart_specs.findings_chart(dots)
-        # The key, which explains the marks, also has the verdicts of the findings without a dot.
-        charts.append(replace(chart, key=f"{chart.key}{_describe_undrawn(findings)}"))
+        # The key also has the verdicts of the measured findings without a dot. With them, the dots of a
+        # verdict add up to its count in the table of verdicts.
+        measured = [view for view in findings if view.verdict != Verdict.NOT_MEASURED]
+        undrawn = [view.verdict for view in measured if not view.dot]
+        if undrawn:
+            counts = describe_verdicts(undrawn)
+            note = f"Not in the chart, because their number is no factor: {counts}."
+            chart = replace(chart, key=f"{chart.key} {note}")
+        charts.append(chart)
     charts += _make_level_charts(results)
     charts += _make_history_charts(results)
     rounds = _make_round_dots(results)
     if rounds:
         charts.append(chart_specs.noise_chart(rounds, picks))
-    seconds = _split_time(results.account)
-    if seconds:
+    account = results.account
+    if account.spent_s:
+        steps = account.spent_s.items()
+        seconds = {STEP_LABELS.get(step, step): spent_s for step, spent_s in steps}
+        # The account has no step for the start of Snakemake, the analysis and the report.
+        seconds[OTHER_STEPS] = max(0.0, account.taken_s - sum(seconds.values()))
         charts.append(chart_specs.time_chart(seconds))
     return charts
-
-
-def _describe_undrawn(findings: Sequence[FindingView]) -> str:
-    """Return the verdicts of the measured findings that the plot lacks, because their number is no factor.
-
-    Example: ` Not in the chart, because their number is no factor: 1 reproduced.` It is "" without any. With
-    them, the dots of a verdict add up to its count in the table of verdicts.
-    """
-    measured = [view for view in findings if view.verdict != Verdict.NOT_MEASURED]
-    undrawn = [view.verdict for view in measured if not view.dot]
-    if not undrawn:
-        return ""
-    return f" Not in the chart, because their number is no factor: {describe_verdicts(undrawn)}."
 
 
 def _make_level_charts(results: Results) -> list[Chart]:
@@ -129,9 +126,10 @@ def _make_history_charts(results: Results) -> list[Chart]:
     charts = []
     # The label of a block has its values. It is "" if the study defines no blocks.
     for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
+        title = "Elapsed seconds over time"
         chart = chart_specs.line_chart(
             name=f"history-{words.slug(block)}" if block else "history",
-            title=f"Elapsed seconds over time: {block}",
+            title=f"{title}: {block}" if block else title,
             points=_make_line_points(rows, "time", line_axes),
             places=times,
             place_title="saved baseline",
@@ -183,17 +181,3 @@ def _make_round_dots(results: Results) -> list[RoundDot]:
             )
             dots.append(dot)
     return dots
-
-
-def _split_time(account: Account) -> Mapping[str, float]:
-    """Return the seconds of all sessions by step, {} if they are unknown.
-
-    The rest of the time, which no step covers, is OTHER_STEPS. Example: `{"preparation": 60, "measuring":
-    700, "waiting between cell-rounds": 21, "start, analysis and report": 59}`.
-    """
-    if not account.spent_s:
-        return {}
-    seconds = {STEP_LABELS.get(step, step): spent_s for step, spent_s in account.spent_s.items()}
-    # The account has no step for the start of Snakemake, the analysis and the report.
-    seconds[OTHER_STEPS] = max(0.0, account.taken_s - sum(seconds.values()))
-    return seconds

@@ -70,28 +70,26 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
 
 
 def describe_cold(results: Results) -> str:
-    """Return how fast cold commands read, and how they compare with warm ones; "" without a cold command."""
+    """Return how fast cold commands read, and how they compare with warm ones; "" without a cold command.
+
+    The first sentence is missing if no cold run is known to read a device. Example of it: `Cold runs read
+    2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.`
+    """
     runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
     cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
-    return _join(" ", [_describe_cold_reads(cold_runs), _compare_cold_and_warm(runs, results)])
-
-
-def _describe_cold_reads(runs: Rows) -> str:
-    """Return a sentence on the bytes that `runs`, the cold ones, read; "" if none is known to read a device.
-
-    Example: `Cold runs read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.`
-    """
-    reading = [
-        run for run in runs if words.is_number(run.get("device_bytes")) and run["device_bytes"] > 0
-    ]
-    if not reading:
-        return ""
-    sizes = [run["device_bytes"] for run in reading]
-    rates = [run["device_bytes"] / run["elapsed_s"] for run in reading]
-    # Equal sizes are named once.
-    size = " to ".join(unique_values(words.size(end) for end in (min(sizes), max(sizes))))
-    rate = " to ".join(unique_values(f"{words.size(end)}/s" for end in (min(rates), max(rates))))
-    return f"Cold runs read {size} from the device, at {rate}."
+    measured_runs = [run for run in cold_runs if words.is_number(run.get("device_bytes"))]
+    reading_runs = [run for run in measured_runs if run["device_bytes"] > 0]
+    reads = ""
+    if reading_runs:
+        sizes = [run["device_bytes"] for run in reading_runs]
+        rates = [run["device_bytes"] / run["elapsed_s"] for run in reading_runs]
+        size_ends = [words.size(end) for end in (min(sizes), max(sizes))]
+        rate_ends = [f"{words.size(end)}/s" for end in (min(rates), max(rates))]
+        # Equal ends are named once.
+        size = " to ".join(unique_values(size_ends))
+        rate = " to ".join(unique_values(rate_ends))
+        reads = f"Cold runs read {size} from the device, at {rate}."
+    return _join(" ", [reads, _compare_cold_and_warm(runs, results)])
 
 
 def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
@@ -263,7 +261,8 @@ def describe_time(account: Account) -> list[str]:
     if account.spent_s:
         seconds = {step: round(spent_s) for step, spent_s in account.spent_s.items()}
         # `taken_s` is all of the time. No step has its rest: the start of Snakemake, and the report.
-        start_and_report = round(account.taken_s) - sum(seconds.values())
+        # The parts are rounded, and can add up to a second more than the whole.
+        start_and_report = max(0, round(account.taken_s) - sum(seconds.values()))
         steps = [f"{step} {words.group_digits(number)} s" for step, number in seconds.items()]
         timed = words.group_digits(round(account.timed_s))
         # The last step is "waiting", which `(between cell-rounds)` explains.

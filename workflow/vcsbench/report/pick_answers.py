@@ -115,8 +115,7 @@ class PickAnswer:
 
     `has` has the labels of the picks, "" without a pick. `open_axes` are the labels of axes without a pick.
     `operations` are the headings of the table's columns, without the state of the caches if all have the
-    same one (`state`). `remarks` are headings with a text, for changes that
-    are not in the table.
+    same one (`state`). `remarks` are headings with a text, for changes that are not in the table.
     """
 
     picks: AxisValues
@@ -231,26 +230,18 @@ def _make_table(
             is_worth_it = change.card.answer_for(present).value == change.value
         if is_worth_it:
             optional.append(change)
-    # A load into another format undoes packing, so it comes first.
-    changes = _put_load_first([*plan.steps, *optional])
+    changes = [*plan.steps, *optional]
+    axes = [change.axis for change in changes]
+    # A load into another format makes a repository that is not packed, so packing comes after it.
+    if PACKING_AXIS in axes:
+        packing = axes.index(PACKING_AXIS)
+        later = changes[packing:]
+        loads = [change for change in later if change.axis == FORMAT_AXIS]
+        rest = [change for change in later if change.axis != FORMAT_AXIS]
+        changes = [*changes[:packing], *loads, *rest]
     affected = [outcome.operation for change in changes for outcome in change.outcomes]
     columns = [operation for operation in operations if operation in affected]
     return ChangeTable(advice, plan, changes, columns, margin)
-
-
-def _put_load_first(changes: Sequence[ValueChange]) -> list[ValueChange]:
-    """Return the changes in the order in which a reader makes them.
-
-    A load into another format makes a repository that is not packed, so packing comes after it.
-    """
-    axes = [change.axis for change in changes]
-    if PACKING_AXIS not in axes:
-        return list(changes)
-    packing = axes.index(PACKING_AXIS)
-    later = changes[packing:]
-    loads = [change for change in later if change.axis == FORMAT_AXIS]
-    others = [change for change in later if change.axis != FORMAT_AXIS]
-    return [*changes[:packing], *loads, *others]
 
 
 def anchor_of(card: Card) -> str:
@@ -289,25 +280,21 @@ def _make_change_view(
     action = change.card.question.actions.get(change.value, CardAction())
     title = action.title or f"change to {labels.value_label(change.axis, change.value)}"
     name = f"Step {number}" if is_step else f"Step {number} (optional)"
+    # Several commands, and a long one, are in the card only.
+    command = action.steps[0].command if len(action.steps) == 1 else ""
+    if len(command.splitlines()) > MOST_COMMAND_LINES:
+        command = ""
     return ChangeView(
         lead=f"{name}: {title}.",
         conditions=[] if is_step else _describe_conditions(table, change),
         opposites=_describe_opposites(table, change, opposites),
         anchor=anchor_of(change.card),
-        command=_short_command(action),
+        command=command,
         # Backticks mark commands, and the table has no other font for them.
         cost=action.cost.replace("`", ""),
         undo=action.undo.replace("`", ""),
         rows=rows,
     )
-
-
-def _short_command(action: CardAction) -> str:
-    """Return the command of an action with one step and few lines, otherwise "": its card has it."""
-    if len(action.steps) != 1:
-        return ""
-    command = action.steps[0].command
-    return command if len(command.splitlines()) <= MOST_COMMAND_LINES else ""
 
 
 def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
@@ -326,21 +313,19 @@ def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
             continue
         outcomes = steps.find_outcomes(change.card, change.value, [state])
         cells = _make_cells(table, outcomes)
-        if any(cells):
-            rows.append(ProofRow(_label_state(state, present), cells))
+        if not any(cells):
+            continue
+        label = "as you are" if present else "all cases"
+        # The values that the steps before this state have changed.
+        changed = [
+            labels.value_label(axis, value)
+            for axis, value in state.items()
+            if value != present.get(axis)
+        ]
+        if changed:
+            label = f"after {', '.join(changed)}"
+        rows.append(ProofRow(label, cells))
     return rows
-
-
-def _label_state(state: AxisValues, present: AxisValues) -> str:
-    """Return `after packed` for a state after a step that packs. `present` is the state before all steps."""
-    changed = [
-        labels.value_label(axis, value)
-        for axis, value in state.items()
-        if value != present.get(axis)
-    ]
-    if changed:
-        return f"after {', '.join(changed)}"
-    return "as you are" if present else "all cases"
 
 
 def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
@@ -366,8 +351,8 @@ def _make_cells(table: ChangeTable, outcomes: Sequence[Outcome]) -> list[list[Ch
     """Return the chips of each column for the outcomes of a change, [] for a column without an outcome."""
     cells = []
     for operation in table.operations:
-        of_operation = [outcome for outcome in outcomes if outcome.operation == operation]
-        cells.append(_make_chips(of_operation, table.margin))
+        matching = [outcome for outcome in outcomes if outcome.operation == operation]
+        cells.append(_make_chips(matching, table.margin))
     return cells
 
 
@@ -381,9 +366,9 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
     chips = []
     for effect, sharing in grouped_by(outcomes, lambda outcome: outcome.effect).items():
         text = _describe_effect(effect, sharing, margin)
-        others = [outcome for outcome in outcomes if outcome not in sharing]
-        if others:
-            names = _name_distinction(sharing, others)
+        other_outcomes = [outcome for outcome in outcomes if outcome not in sharing]
+        if other_outcomes:
+            names = _name_distinction(sharing, other_outcomes)
             if names:
                 text = f"{names}: {text}"
             else:
@@ -392,8 +377,8 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
     return chips
 
 
-def _name_distinction(outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> str:
-    """Return the values of the first axis that tells `outcomes` from the `others`: `http, svn`.
+def _name_distinction(outcomes: Sequence[Outcome], other_outcomes: Sequence[Outcome]) -> str:
+    """Return the values of the first axis that tells `outcomes` from the other outcomes: `http, svn`.
 
     None of the others has one of these values. An axis with MAX_PARTS values or more is skipped, because they
     are too many to list. Return "" without such an axis.
@@ -401,13 +386,13 @@ def _name_distinction(outcomes: Sequence[Outcome], others: Sequence[Outcome]) ->
     # The values of each outcome by axis. `where` has those of its case: {"command": "log", "access": "svn"}.
     # `before` has the value that is changed: {"format": "f6"}.
     cells = [{**outcome.where, **outcome.before} for outcome in outcomes]
-    other_cells = [{**outcome.where, **outcome.before} for outcome in others]
+    other_cells = [{**outcome.where, **outcome.before} for outcome in other_outcomes]
     for axis in cells[0]:
         values = unique_values(cell.get(axis, "") for cell in cells)
-        values_of_others = {cell.get(axis, "") for cell in other_cells}
+        other_values = {cell.get(axis, "") for cell in other_cells}
         # "" is the value of an axis that does not apply. It has no label.
         can_be_listed = "" not in values and len(values) < labels.MAX_PARTS
-        if can_be_listed and values_of_others.isdisjoint(values):
+        if can_be_listed and other_values.isdisjoint(values):
             return ", ".join(labels.value_label(axis, value) for value in values)
     return ""
 

@@ -132,10 +132,9 @@ def list_command_lines(
         # cell fills in: `{url}` becomes `URL`.
         program, _, rest = command_line.partition(" ")
         arguments = re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), rest)
-        line = f"{program.strip('{}')} {arguments}".strip()
         # The label has the values of all axes of the operation.
         label = labels.case_label(operation, shown=list(operation))
-        lines[label] = line
+        lines[label] = f"{program.strip('{}')} {arguments}".strip()
     return lines
 
 

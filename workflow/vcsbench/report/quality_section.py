@@ -237,8 +237,8 @@ def _make_work_table(results: Results) -> PlainTable:
         agreeing = same_work.majority(works)
         # All agreeing runs have the same output, so any of them shows it.
         output = same_work.figures_of(works[min(agreeing)]) if agreeing else "unknown"
-        others = len(works) - len(agreeing)
-        rows.append((*values, output, str(len(agreeing)), str(others)))
+        disagreeing = len(works) - len(agreeing)
+        rows.append((*values, output, str(len(agreeing)), str(disagreeing)))
     return PlainTable(
         title="Work of the commands",
         heads=[*(axis.capitalize() for axis in axes), "Output", "Runs", "Runs with other output"],

@@ -34,7 +34,10 @@ def render(template: str, content: Mapping[str, object], scripts: Sequence[str] 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = read_style()
+    style = (ASSETS / "style.css").read_text(encoding="utf-8")
+    # The policy of the page allows no attribute `style`, so a width in per cent needs a class: `bar42`.
+    for share in range(1, 101):
+        style += f".bar{share} {{ --bar: {share}%; }}\n"
     return environment.get_template(template).render(
         **content,
         # Functions and texts that the templates use.
@@ -51,17 +54,6 @@ def render(template: str, content: Mapping[str, object], scripts: Sequence[str] 
         style=style,
         scripts=scripts,
     )
-
-
-def read_style() -> str:
-    """Return the style sheet, with a class for each width of a bar.
-
-    The policy of the page allows no attribute `style`, so a width in per cent needs a class: `bar42`.
-    """
-    style = (ASSETS / "style.css").read_text(encoding="utf-8")
-    for share in range(1, 101):
-        style += f".bar{share} {{ --bar: {share}%; }}\n"
-    return style
 
 
 def read_scripts() -> str:

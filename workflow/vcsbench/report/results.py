@@ -376,10 +376,10 @@ def _read_contexts(folder: Path, study: str, measurements: Rows) -> list[Row]:
     return sorted(contexts, key=lambda context: context["started_at"])
 
 
-def _read_baseline_notes(folder: Path, saved: Iterable[str]) -> dict[str, list[str]]:
+def _read_baseline_notes(folder: Path, baselines: Iterable[str]) -> dict[str, list[str]]:
     """Return the sentences on each table that compares with a saved baseline, by the name of the table."""
     notes: dict[str, list[str]] = {}
-    for baseline in saved:
+    for baseline in baselines:
         table = table_name(baseline)
         notes[table] = _read_json(folder / f"{table}.json", list) or []
     return notes

@@ -72,6 +72,12 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
         for program, name in SYSTEM_PROGRAMS.items()
         if program in versions
     ]
+    repositories = [subject.facts for subject in subjects if subject.kind == "repository"]
+    # The empty repository, which measures the fixed cost, is no repository of the study.
+    sources = [
+        facts["source"] for facts in repositories if facts.get("source") not in (None, "empty")
+    ]
+    histories = ["generated" if source == "generated" else "real" for source in sources]
     return SetupConditions(
         repositories=", ".join(_list_sizes(subjects, study)),
         # The amounts that commands read and write: `log reads 601 revisions; export writes 606 files`.
@@ -82,7 +88,7 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
         machine=words.enumeration([machine for machine in machines if machine]),
         rounds=_count_rounds(contexts),
         network=_describe_network(contexts),
-        history=words.enumeration(_list_histories(subjects)),
+        history=words.enumeration(unique_values(histories)),
     )
 
 
@@ -99,16 +105,6 @@ def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
         if isinstance(facts, Mapping) and facts:
             subjects.append(UsedSubject(kind, str(facts.get("name") or kind), facts))
     return subjects
-
-
-def _list_histories(subjects: Sequence[UsedSubject]) -> list[str]:
-    """Return the kinds of histories of the repositories: `generated`, `real`, or both."""
-    repositories = [subject.facts for subject in subjects if subject.kind == "repository"]
-    # The empty repository, which measures the fixed cost, is no repository of the study.
-    sources = [
-        facts["source"] for facts in repositories if facts.get("source") not in (None, "empty")
-    ]
-    return unique_values("generated" if source == "generated" else "real" for source in sources)
 
 
 def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:

@@ -127,7 +127,14 @@ def _list_facts(
         ("Time", words.period(min(starts), max(starts)) if starts else ""),
         ("Rounds", f"{cell_rounds} with {runs}: {conditions.rounds}"),
     ]
-    facts += [("Caches", text) for text in _count_clearings(contexts)]
+    evidence = [run["evidence"] for context in contexts for run in context["runs"]]
+    ways = [item["cache_cleared_by"] for item in evidence if item.get("cache_cleared_by")]
+    # The most frequent way of clearing caches is first.
+    for way, number in Counter(ways).most_common():
+        label = CLEARING_LABELS.get(way, way)
+        facts.append(("Caches", f"{label}: before {words.count_of(number, 'timed run')}"))
+    if not ways:
+        facts.append(("Caches", "cleared before no timed run"))
     facts.append(("Network", conditions.network))
     for context in contexts:
         facts += _facts_of_context(context, study)
@@ -139,10 +146,10 @@ def _list_facts(
         facts += [(f"Build {build}", text) for text in _list_programs(contexts, build)]
     facts += [("Your repository", text) for text in results.repository_notes]
     facts += [("Your server's log", text) for text in results.server_log_notes]
-    values_by_heading: dict[str, list[str]] = {}
+    values_by_heading: defaultdict[str, list[str]] = defaultdict(list)
     for heading, value in unique_values(facts):
         if value:
-            values_by_heading.setdefault(heading, []).append(value)
+            values_by_heading[heading].append(value)
     return [Fact(heading, values) for heading, values in values_by_heading.items()]
 
 
@@ -244,20 +251,6 @@ def _describe_output(context: Row) -> str:
     if context["storage"].get("path", "").startswith(f"{targets.rstrip('/')}/"):
         return f"{targets}, the storage itself"
     return f"{targets}, not the storage: the times exclude the cost of writing to it"
-
-
-def _count_clearings(contexts: Rows) -> list[str]:
-    """Return the number of runs with each way of clearing caches, the most frequent way first.
-
-    Example: `the kernel's caches were emptied (drop_caches): before 36 timed runs`.
-    """
-    evidence = [run["evidence"] for context in contexts for run in context["runs"]]
-    ways = [item["cache_cleared_by"] for item in evidence if item.get("cache_cleared_by")]
-    counts = [
-        f"{CLEARING_LABELS.get(way, way)}: before {words.count_of(number, 'timed run')}"
-        for way, number in Counter(ways).most_common()
-    ]
-    return counts or ["cleared before no timed run"]
 
 
 def _list_nodes(contexts: Rows, study: Study) -> list[str]:

@@ -3,7 +3,7 @@
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -121,10 +121,16 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
 
     Example of an effect: `12 min more decide 8 of the 10 undecided comparisons (MINUTES is the total)`.
     """
+    # The first run takes no time: it is the present state. The last one is the longest run.
     runs = [run for run in _forecast_runs(account) if run.seconds <= DAY_S]
-    chosen = _choose_run(runs)
-    if chosen is None:
+    if not runs or runs[-1].undecided >= runs[0].undecided:
         return None
+    total = runs[0].undecided
+    never_decided = runs[-1].undecided
+    decidable = total - never_decided
+    # The last comparisons often need many times as long, so a quarter may stay undecided. The longest run
+    # leaves none of the decidable ones, so one run always fits.
+    chosen = next(run for run in runs if 4 * (run.undecided - never_decided) <= decidable)
     # A session is limited by a number of rounds, or by minutes, which include those of earlier sessions.
     if chosen.rounds is not None:
         longer = command.with_arguments(f"--config rounds={chosen.rounds}")
@@ -139,9 +145,6 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
         kind = f"{texts.RESULTS[Result.BOUNDED]} or undecided"
     else:
         kind = "undecided"
-    # A run was chosen, so there is a first one. It takes no time: it is the present state. `undecided` is the
-    # number of comparisons that a run leaves undecided.
-    total = runs[0].undecided
     if chosen.undecided:
         decided = f"{total - chosen.undecided} of the {total} {kind} comparisons"
     elif total > 1:
@@ -150,20 +153,6 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
         decided = f"the {kind} comparison"
     effect = f"{words.duration(chosen.seconds)} more decide {decided}{remark}"
     return NextStep(MORE_ROUNDS, effect, longer.text())
-
-
-def _choose_run(runs: Sequence[LongerRun]) -> LongerRun | None:
-    """Return the shortest run that decides three quarters of what the longest run decides.
-
-    `runs` begin with the present state and end with the longest run. Return None if no run decides anything.
-    """
-    if not runs or runs[-1].undecided >= runs[0].undecided:
-        return None
-    never_decided = runs[-1].undecided
-    decidable = runs[0].undecided - never_decided
-    # The last comparisons often need many times as long, so a quarter may stay undecided. The longest run
-    # leaves none of the decidable ones, so one run always fits.
-    return next(run for run in runs if 4 * (run.undecided - never_decided) <= decidable)
 
 
 def _forecast_runs(account: Account) -> list[LongerRun]:

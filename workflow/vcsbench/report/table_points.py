@@ -300,7 +300,15 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
         basis = "counted once" if metric.once else f"over {rounds}"
         return [f"{change}, {basis}; too few for an interval. {quotient}"]
 
-    call_sentence = _call_sentence(comparison, candidate, metric)
+    # `f7 is faster.`, `Undecided: wide interval.` or `Nearly equal.`
+    if comparison.call and comparisons.is_difference(comparison.call):
+        above, below = metric.change_words
+        word = above if ratio > 1 else below
+        call_sentence = f"{candidate} {metric.words.verb}{word}."
+    elif comparison.why_undecided:
+        call_sentence = f"Undecided: {texts.UNDECIDED_TEXTS[comparison.why_undecided]}."
+    else:
+        call_sentence = f"{texts.CALL_TEXTS[comparison.call or Call.UNDECIDED]}.".capitalize()
     # The counts were equal in every round, so the interval has no width.
     if comparison.is_exact:
         basis = "counted once" if metric.once else f"exact: all {rounds} count the same"
@@ -317,17 +325,6 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
         detectable = labels.detectable_text(comparison.detectable)
         sentences.append(f"The smallest detectable difference is {detectable}.")
     return sentences
-
-
-def _call_sentence(comparison: ComparisonRow, candidate: str, metric: Metric) -> str:
-    """Return `f7 is faster.`, `Undecided: wide interval.` or `Nearly equal.`"""
-    if comparison.call and comparisons.is_difference(comparison.call):
-        above, below = metric.change_words
-        word = above if ratio_of(comparison) > 1 else below
-        return f"{candidate} {metric.words.verb}{word}."
-    if comparison.why_undecided:
-        return f"Undecided: {texts.UNDECIDED_TEXTS[comparison.why_undecided]}."
-    return f"{texts.CALL_TEXTS[comparison.call or Call.UNDECIDED]}.".capitalize()
 
 
 def side_labels(definition: TableDefinition) -> tuple[str, str]:

@@ -189,7 +189,6 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
     An example: `update-1000 of ruby covers 50 revisions, from 951 to 1 001, not 1 000: the repository has
     scale 0.05.`
     """
-    # The revision of the working copy, and the one that the command goes to.
     first, last = context["working_copy"]["revisions"]
     covered = last - first
     repository = context["repository"]
@@ -220,8 +219,10 @@ def _make_section(results: Results, name: str) -> TableSection:
     compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
     # A table with published numbers prints ratios as published, in per cent. Others print factors, such as
-    # `1.2x faster`.
-    has_published = _has_published_numbers(results, name)
+    # `1.2x faster`. Tables against a saved baseline, the only keys of `notes`, are not of the study.
+    is_of_study = name not in results.notes
+    is_published = definition.get("published", True)
+    has_published = study.published is not None and is_of_study and is_published
     published = table_points.published_points(definition, results.published.get(name, []))
     points = _make_measured_points(results, name, prints_factors=not has_published)
     # If all cells lack a number for the same reason, a sentence with this reason replaces the grids.
@@ -233,6 +234,11 @@ def _make_section(results: Results, name: str) -> TableSection:
     pairs = _pair_grids(shown_points, published, layout, definition, study.axes_of("repositories"))
     # A run without results shows the published numbers alone.
     points_of_grids = shown_points or published
+    # By reason: the measured places without a number, such as `cold log over svn (ruby, f7)`.
+    withheld: defaultdict[str, list[str]] = defaultdict(list)
+    for point in points:
+        if point.reason:
+            withheld[point.reason].append(layout.place_label(point.keys))
     # The sentences above the grids. A sentence that does not apply is "".
     reading = [
         _make_reading(definition, has_published),
@@ -250,7 +256,7 @@ def _make_section(results: Results, name: str) -> TableSection:
         not_measured=not_measured,
         nothing_published=_why_nothing_published(study, published, has_published),
         left_out=left_out.sentence,
-        withheld=_list_withheld(points, layout),
+        withheld=withheld,
         download=make_download(
             results,
             path=f"tables/{study.name}/{name}.csv",
@@ -280,23 +286,6 @@ def _make_measured_points(results: Results, name: str, prints_factors: bool) -> 
     )
     rows = results.tables.get(name, [])
     return table_points.measured_points(definition, rows, expected, prints_factors)
-
-
-def _list_withheld(points: Sequence[Point], layout: Layout) -> dict[str, list[str]]:
-    """Return the places whose number is withheld, such as `cold log over svn (ruby, f7)`, by the reason."""
-    withheld: defaultdict[str, list[str]] = defaultdict(list)
-    for point in points:
-        if point.reason:
-            withheld[point.reason].append(layout.place_label(point.keys))
-    return withheld
-
-
-def _has_published_numbers(results: Results, name: str) -> bool:
-    """Return True if the study published the numbers of a table, so that it prints ratios as published."""
-    # Tables against a saved baseline are not of the study. They, and no other ones, are keys of `notes`.
-    is_of_study = name not in results.notes
-    is_published = results.study.tables[name].get("published", True)
-    return results.study.published is not None and is_of_study and is_published
 
 
 def _why_not_measured(points: Sequence[Point], definition: TableDefinition) -> str:

@@ -71,7 +71,14 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
             text = "measure a larger repository: some runs are mostly start-up"
             rows.append(TerminalRow("Next", text))
         lines += _format_rows(rows)
-        lines += _format_steps(steps)
+        # Only the first of the next runs has the heading.
+        heading = "Next"
+        for step in steps:
+            head = f"{heading:<{QUESTION_WIDTH}}"
+            wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, head, INDENT)
+            lines += wrapper.wrap(f"{step.effect}:")
+            lines += _wrap_command(printable(step.command))
+            heading = ""
     return lines
 
 
@@ -103,18 +110,6 @@ def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
     return lines
 
 
-def _format_steps(steps: Sequence[summary.NextStep]) -> list[str]:
-    """Return the effect of each next run, and its command in lines of its own."""
-    lines = []
-    heading = "Next"
-    for step in steps:
-        wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, f"{heading:<{QUESTION_WIDTH}}", INDENT)
-        lines += wrapper.wrap(f"{step.effect}:")
-        lines += _wrap_command(printable(step.command))
-        heading = ""
-    return lines
-
-
 def _wrap_command(command: str) -> list[str]:
     """Return a command in lines that can be pasted: broken by backslashes, and only outside of quotes."""
     lines = [""]
@@ -130,13 +125,29 @@ def _wrap_command(command: str) -> list[str]:
 def _make_rows(results: Results) -> Iterator[TerminalRow]:
     """Yield the answers, the number of answered comparisons, then what is missing and why."""
     yield from _make_answer_rows(results.advice.cards)
-    yield _make_count_row(results)
+    # Such as `70 of 82 comparisons, 12 undecided; 4 findings: 1 reproduced, 3 weaker`.
+    text = describe_results(results.account) or "no comparison has a result"
+    verdicts = [finding["verdict"] for finding in results.findings]
+    if any(verdict != Verdict.NOT_MEASURED for verdict in verdicts):
+        count = words.count_of(len(verdicts), "finding")
+        text += f"; {count}: {summary.describe_verdicts(verdicts)}"
+    yield TerminalRow("Answered", text)
     disturbed = summary.describe_disturbance(summary.disturbed_share(results.valid_runs))
     if disturbed:
         yield TerminalRow("Disturbed", f"{disturbed}, by other programs")
-    invalid = _make_invalid_row(results.measurements)
-    if invalid is not None:
-        yield invalid
+    invalid = [run for run in results.measurements if flags.is_invalid(run["flags"])]
+    if invalid:
+        # By flag that makes a run invalid: the number of runs that have it.
+        counts: Counter[str] = Counter()
+        for run in invalid:
+            # Sorted, so that the first of equally frequent flags is always the same.
+            counts.update(sorted(flags.INVALID.intersection(run["flags"].split())))
+        flag, number = counts.most_common(1)[0]
+        runs = f"{len(invalid)} of {words.count_of(len(results.measurements), 'timed run')}"
+        share = _describe_share(number, len(invalid))
+        # Such as `3 of 360 timed runs, left out (2 of them): ` and the sentence of the flag, which 2 of the 3
+        # runs have.
+        yield TerminalRow("Invalid", f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}")
     yield from _make_missing_rows(results)
 
 
@@ -175,36 +186,6 @@ def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
         yield TerminalRow("Unmeasured", ", ".join(unmeasured))
     for reason, questions in uncompared.items():
         yield TerminalRow("Uncompared", f"{', '.join(questions)}: {reason}")
-
-
-def _make_count_row(results: Results) -> TerminalRow:
-    """Return `Answered    70 of 82 comparisons, 12 undecided; 4 findings: 1 reproduced, 3 weaker`."""
-    text = describe_results(results.account) or "no comparison has a result"
-    verdicts = [finding["verdict"] for finding in results.findings]
-    if any(verdict != Verdict.NOT_MEASURED for verdict in verdicts):
-        count = words.count_of(len(verdicts), "finding")
-        text += f"; {count}: {summary.describe_verdicts(verdicts)}"
-    return TerminalRow("Answered", text)
-
-
-def _make_invalid_row(measurements: Rows) -> TerminalRow | None:
-    """Return a row with the number of invalid runs and their most frequent flag, None if all are valid.
-
-    Example: `3 of 360 timed runs, left out (2 of them): ` and the sentence of the flag, which 2 of the 3 runs
-    have.
-    """
-    invalid = [run for run in measurements if flags.is_invalid(run["flags"])]
-    if not invalid:
-        return None
-    # By flag that makes a run invalid: the number of runs that have it.
-    counts: Counter[str] = Counter()
-    for run in invalid:
-        # Sorted, so that the first of equally frequent flags is always the same.
-        counts.update(sorted(flags.INVALID.intersection(run["flags"].split())))
-    flag, number = counts.most_common(1)[0]
-    runs = f"{len(invalid)} of {words.count_of(len(measurements), 'timed run')}"
-    share = _describe_share(number, len(invalid))
-    return TerminalRow("Invalid", f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}")
 
 
 def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:

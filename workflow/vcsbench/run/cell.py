@@ -130,7 +130,14 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
         number = errors.full_errno(sentence)
         return fail(root, sentence, full_errno=number, is_alone=_has_disk_alone(root, recipe))
     except OSError as error:
-        return _fail_by_system(root, recipe, error)
+        # An error of shutil.copytree() has no number, but a list of messages.
+        number = error.errno or errors.full_errno(str(error))
+        if number not in errors.FULL:
+            return fail(root, errors.sentence_of(error, "the measurement"))
+        is_of_output = str(error.filename).startswith(recipe["targets"])
+        is_alone = is_of_output and _has_disk_alone(root, recipe)
+        place = error.filename or tempfile.gettempdir()
+        return fail(root, f"{place}: {os.strerror(number)}", full_errno=number, is_alone=is_alone)
     except Exception as error:
         return fail(root, errors.describe_fault(error))
     return 0
@@ -144,21 +151,6 @@ def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
     file = f"config/studies/{recipe['study']}.yaml"
     remedy = f"Correct what this names, or the command (`commands` in {file})."
     return f"{text.removesuffix('.')}. {remedy}"
-
-
-def _fail_by_system(root: Path, recipe: Recipe, error: OSError) -> int:
-    """Print an error of the operating system, and return the exit code 1.
-
-    After a full disk, the run ends, unless the full disk has only this cell's output.
-    """
-    # An error of shutil.copytree() has no number, but a list of messages.
-    number = error.errno or errors.full_errno(str(error))
-    if number not in errors.FULL:
-        return fail(root, errors.sentence_of(error, "the measurement"))
-    is_of_output = str(error.filename).startswith(recipe["targets"])
-    is_alone = is_of_output and _has_disk_alone(root, recipe)
-    place = error.filename or tempfile.gettempdir()
-    return fail(root, f"{place}: {os.strerror(number)}", full_errno=number, is_alone=is_alone)
 
 
 def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
@@ -312,10 +304,8 @@ def _measure_in_guest(
     (out / GUEST_JOB).write_text(json.dumps(job))
     # guest.OUT is the path of `out` in the guest. With -S, Python starts faster, because it looks for no
     # installed packages: measuring needs none.
-    command = [
-        *("env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"),
-        *(sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT),
-    ]
+    command = ["env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"]
+    command += [sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT]
     # `reads` are the folders of the host that the guest reads. The image file is in the scratch folder.
     scratch = recipe["filesystem"]["scratch"]
     builds = (recipe["build"]["client"], recipe["build"]["server"])

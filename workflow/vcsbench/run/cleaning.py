@@ -56,7 +56,17 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
                 lines.append(f"{place.path} remains: it has files that vcsbench did not make")
             else:
                 lines.append(f"removed {place.path}")
-        lines += _remove_results(root / "results")
+        results = root / "results"
+        if results.is_symlink():
+            # The folder behind it is the user's.
+            lines.append(f"removed the link {results}; {results.resolve()} remains")
+            results.unlink()
+        else:
+            made = [path for path in results.glob("*") if path.name != README]
+            for path in made:
+                remove_path(path)
+            if made:
+                lines.append(f"removed all but {README} in {results}")
     return lines or ["there is nothing to remove"]
 
 
@@ -76,16 +86,3 @@ def _lock_work_dirs(places: Sequence[WorkDir]) -> list[WorkDir]:
                 abandoned.lock()
                 locked.append(abandoned)
     return locked
-
-
-def _remove_results(results: Path) -> list[str]:
-    """Remove the content of results/, and return a line about it; [] without any content."""
-    if results.is_symlink():
-        # The folder behind it is the user's.
-        line = f"removed the link {results}; {results.resolve()} remains"
-        results.unlink()
-        return [line]
-    made = [path for path in results.glob("*") if path.name != README]
-    for path in made:
-        remove_path(path)
-    return [f"removed all but {README} in {results}"] if made else []

@@ -31,7 +31,14 @@ def open_environment(
     """
     config = load_config(raw, root, files, is_cluster)
     # Some commands need an output from which their work is found.
-    _check_inspections(config)
+    for study in config.studies.values():
+        for name, command in study.commands.items():
+            if WORK_KINDS[command.work].inspect and not command.output:
+                raise UserError(
+                    f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects "
+                    f"the output, but this command writes nothing. Add `output: target`, or choose "
+                    f"another kind."
+                )
     # `server` is a server on another machine. URL_FORM is the sentence on what its URL must be.
     if config.settings.server and not is_plain_url(config.settings.server.url):
         raise config.error(["server", "url"], f"{URL_FORM}.")
@@ -53,18 +60,6 @@ def open_environment(
         # of a node has `blocks`: the groups of cells that this node measures.
         is_elsewhere=is_cluster or bool(config.settings.blocks),
     )
-
-
-def _check_inspections(config: Config) -> None:
-    """Raise UserError for a command whose work is found in an output, and that has no output."""
-    for study in config.studies.values():
-        for name, command in study.commands.items():
-            if WORK_KINDS[command.work].inspect and not command.output:
-                raise UserError(
-                    f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects "
-                    f"the output, but this command writes nothing. Add `output: target`, or choose "
-                    f"another kind."
-                )
 
 
 def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
 from vcsbench.config import definitions
-from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.run.study_params import FINDINGS_FILE, StudyParams, study_names
 from vcsbench.statistics import baselines
@@ -45,6 +44,7 @@ class Expectations:
                 text = f"no file {file}. Write it, or remove the entry."
                 raise self.config.error(["expectations"], text)
         existing = study_names(self.root)
+        is_own_repository = self.config.settings.repository is not None
         by_study: dict[str, list[definitions.FindingDefinition]] = {}
         for file in files:
             for study in definitions.read_definitions(file):
@@ -54,22 +54,19 @@ class Expectations:
                 # The expectations of a study are read from all files at once.
                 if study in by_study:
                     continue
-                # The values of axes, and the saved baselines, that an expectation may name.
-                choices = self._choices(params_of(study).definition)
+                definition = params_of(study).definition
+                # The values that an expectation may name on each axis; None for any value.
+                choices: dict[str, list[str] | None] = {
+                    **axis_table.values_of(definition, self.environment)
+                }
+                if is_own_repository or study not in self.config.studies:
+                    # Such expectations may concern repositories of other sessions.
+                    choices.update(dict.fromkeys(definition.axes_of("repositories")))
                 baseline_names = self.saved(study)
                 by_study[study] = definitions.read_expectations(
                     files, study, choices, baseline_names
                 )
         return by_study
-
-    def _choices(self, study: Study) -> definitions.AxisChoices:
-        """Return the values that expectations of a study may name on each axis; None for any value."""
-        choices: dict[str, list[str] | None] = {**axis_table.values_of(study, self.environment)}
-        is_own_repository = self.config.settings.repository is not None
-        if is_own_repository or study.name not in self.config.studies:
-            # Such expectations may concern repositories of other sessions.
-            choices.update(dict.fromkeys(study.axes_of("repositories")))
-        return choices
 
     def _check_baselines(self) -> None:
         """Raise UserError for a named baseline that is missing, or whose description is damaged."""

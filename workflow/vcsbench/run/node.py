@@ -5,7 +5,7 @@ It prepares on this node's storage, and measures cell after cell as on a worksta
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,8 +60,11 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
         node_by_block = cluster.collect_job(root, job, work)
         unfinished = [block for block in work.blocks if block not in node_by_block]
         if unfinished:
-            assignment.fail(_describe_unfinished(node, unfinished))
-            raise UserError(assignment.reason)
+            names = words.enumeration(unfinished[:MAX_NAMED_BLOCKS])
+            more = ", ..." if len(unfinished) > MAX_NAMED_BLOCKS else ""
+            reason = f"{node}: some cells of {names}{more} were not measured. See the log above."
+            assignment.fail(reason)
+            raise UserError(reason)
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
@@ -73,12 +76,6 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
     }
     write_json(record, content)
     return 0
-
-
-def _describe_unfinished(node: str, blocks: Sequence[str]) -> str:
-    names = words.enumeration(blocks[:MAX_NAMED_BLOCKS])
-    more = ", ..." if len(blocks) > MAX_NAMED_BLOCKS else ""
-    return f"{node}: some cells of {names}{more} were not measured. See the log above."
 
 
 def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
@@ -155,24 +152,20 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
         "system": machine["os"],
     }
     # The first node of the run writes its facts to the file CLASS, and is compared with itself.
-    facts_of_first = _share_facts(root / CLASS, node, facts)
+    record = root / CLASS
+    if not record.exists():
+        # If several nodes start at once, the link of one of them succeeds.
+        new = record.with_name(f".{node}.{record.name}.new")
+        write_json(new, {"node": node, **facts})
+        with suppress(FileExistsError):
+            os.link(new, record)
+        new.unlink()
+    facts_of_first = read_json(record)
     for name, fact in facts.items():
         first_fact = facts_of_first.get(name)
         if first_fact != fact:
             return f"its {name} is {fact}, but {first_fact} on {facts_of_first['node']}"
     return ""
-
-
-def _share_facts(record: Path, node: str, facts: Mapping[str, object]) -> dict[str, object]:
-    """Write the facts of this node to a file if no node has done so, and return the facts in the file."""
-    if not record.exists():
-        # If several nodes start at once, the link of one of them succeeds.
-        mine = record.with_name(f".{node}.{record.name}.new")
-        write_json(mine, {"node": node, **facts})
-        with suppress(FileExistsError):
-            os.link(mine, record)
-        mine.unlink()
-    return read_json(record)
 
 
 def _missing_files(
@@ -201,12 +194,10 @@ def _run(folder: Path, targets: list[str]) -> None:
     """Make the files `targets` by Snakemake in the folder of this node."""
     if not targets:
         return
-    command = [
-        *(sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")),
-        *("--directory", str(folder), "--configfile", str(folder / CONFIG), "--cores", "all"),
-        # A lost node may have left a lock. The scheduler runs one job of a number at a time.
-        *("--nolock", "--keep-going", "--rerun-incomplete", "--", *targets),
-    ]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")]
+    command += ["--directory", str(folder), "--configfile", str(folder / CONFIG), "--cores", "all"]
+    # A lost node may have left a lock. The scheduler runs one job of a number at a time.
+    command += ["--nolock", "--keep-going", "--rerun-incomplete", "--", *targets]
     environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
     with processes.background(
         command, signal="TERM", env=environment, cwd=folder, stdout=sys.stderr

@@ -112,15 +112,15 @@ class StudyParams:
     def check_published(self) -> None:
         """Raise UserError for a published value that its axis lacks, because no table would show it."""
         study = self.definition
-        known_values = self._known_values()
+        values_by_axis = self._known_values()
         for path, rows in self.published_rows.items():
-            for axis, known in known_values.items():
+            for axis, known_values in values_by_axis.items():
                 # A checkout may have no server configuration, so that the axis of servers has no known value.
-                if not known:
+                if not known_values:
                     continue
                 published = [row[axis] for row in rows if row.get(axis)]
                 # The first unknown value with a remedy: "'f9'. Use one of f6, f7."; "" if all are known.
-                unknown = unknown_name(published, known)
+                unknown = unknown_name(published, known_values)
                 if not unknown:
                     continue
                 text = f"{path}: `{axis}`: no value {unknown}"
@@ -136,20 +136,20 @@ class StudyParams:
         """
         study = self.definition
         # Files of published numbers have a column for the statistic, as if it were an axis.
-        known = {STATISTIC: list(get_args(Statistic))}
+        values_by_axis = {STATISTIC: list(get_args(Statistic))}
         for axis, names in study.axes.items():
             # `names` is a list of values, or a word for values that are defined elsewhere, such as "servers".
             # An axis with any other word, such as "builds", stays out.
             if isinstance(names, list):
-                known[axis] = list(names)
+                values_by_axis[axis] = list(names)
             elif names == "commands":
-                known[axis] = list(study.commands)
+                values_by_axis[axis] = list(study.commands)
             elif names == "servers":
-                known[axis] = list(self.environment.servers)
+                values_by_axis[axis] = list(self.environment.servers)
         if study.published is not None:
             for axis, names in study.published.unmeasured_values.items():
-                known[axis] = [*known.get(axis, []), *names]
-        return known
+                values_by_axis[axis] = [*values_by_axis.get(axis, []), *names]
+        return values_by_axis
 
     def check_names(self) -> None:
         """Raise UserError for a column, finding, repository or command in the study's file that is unknown.

@@ -78,7 +78,12 @@ def run_workflow(
         if full_folder is not None:
             raise UserError(f"{full_folder}: {IS_FULL}")
         _check_writable(root)
-        _remove_unreadable(root)
+        # During a session in this checkout, its files are left alone.
+        with suppress(UserError), checkout_lock(root):
+            removed = remove_unreadable(root)
+            if removed:
+                names = words.enumeration([str(path.relative_to(root)) for path in removed])
+                print_message(f"removed unreadable files, to make them again: {names}.")
     call = _call_snakemake(root, options, configfiles, [*arguments, *forcing])
     # The run may have filled the disk.
     full_folder = find_full_folder(root)
@@ -109,15 +114,6 @@ def _check_file(path: Path) -> dict[str, object]:
     if TEMPLATE in content:
         raise UserError(f"{path}: `{TEMPLATE}` is not a key here. Write values, not Python.")
     return content
-
-
-def _remove_unreadable(root: Path) -> None:
-    # During a session in this checkout, its files are left alone.
-    with suppress(UserError), checkout_lock(root):
-        removed = remove_unreadable(root)
-        if removed:
-            names = words.enumeration([str(path.relative_to(root)) for path in removed])
-            print_message(f"removed unreadable files, to make them again: {names}.")
 
 
 class SnakemakeCall(NamedTuple):

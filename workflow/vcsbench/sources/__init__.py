@@ -40,7 +40,7 @@ SOURCE_KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     "directory": DirectorySource,
     EMPTY: EmptySource,
 }
-# Keys of a definition that are for its copies, and not for its source.
+# Keys of a definition that concern the copies of a repository, and not its source.
 COPY_KEYS = ("packing", "studies")
 # The kinds of sources whose exported folder can be chosen.
 KINDS_WITH_TREE = (SvnSource.kind, DumpSource.kind)
@@ -61,7 +61,6 @@ def open_source(
     private folder to run git in. Raise UserError for a wrong definition, such as one with an unknown key.
     The source itself, such as /srv/x, is checked later (Source.check).
     """
-    # Some keys are for the copies of a repository, and not for its source, such as `packing`.
     definition = {key: value for key, value in definition.items() if key not in COPY_KEYS}
     kind = definition["source"]
     # Two kinds have a class for each way in which a history is kept or read.
@@ -89,14 +88,13 @@ def detect(path: str) -> dict[str, str]:
     if not path:
         raise UserError("REPO=: the path is empty. Give the path of a repository.")
     shown = printable(path)
-    # Each look at the disk can raise one of PATH_ERRORS, for example without the right to read a folder. A
-    # UserError is none of these, and passes.
+    # Each access to the disk can raise one of PATH_ERRORS, for example without permission to read a folder.
+    # A UserError is not one of these, so it passes.
     try:
         place = local_path(path)
         if not place.exists():
             raise UserError(f"{shown}: no such file or folder. Check the path.")
-        # Without symbolic links, so that the definition is the same whether the user gives the link or the
-        # folder that it leads to.
+        # Links are resolved: a link, and the folder that it leads to, give the same definition.
         absolute = str(place.resolve())
         if svn_files.is_svn_repository(place):
             return {"source": SvnSource.kind, "path": absolute}
@@ -185,9 +183,9 @@ def _write_git_tree(path: str, folder: str, commit: str) -> list[str]:
 
 
 def _copy_unchanged(path: str, folder: str, identity: str) -> list[str]:
-    """Copy a directory. Raise UserError if it has not the identity any more, unless that is empty."""
+    """Copy a directory. Raise UserError if its identity has changed; no check if `identity` is empty."""
     notes = copy_directory(Path(path), Path(folder))
-    # Afterwards, because it may change while it is copied.
+    # The check follows the copy, because the directory may change while it is copied.
     if identity:
         definition = {"source": DirectorySource.kind, "path": path}
         open_source(Path(path).name, definition).check_unchanged(identity)

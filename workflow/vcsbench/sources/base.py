@@ -22,7 +22,7 @@ from vcsbench.storages.filesystems import REFUSALS, free_bytes
 FILE_SCHEME = "file://"
 # An entry of `repositories`. The configuration has checked its types (config.models).
 Definition = Mapping[str, Any]
-# What Python raises for a path that cannot be: no permission, a NUL, or the home of an unknown user.
+# Python raises these for an unusable path: no permission, a NUL, or the home of an unknown user.
 PATH_ERRORS = (OSError, ValueError, RuntimeError)
 TRUNK = "trunk"
 

@@ -33,7 +33,7 @@ class PathTracker:
         self._tree = tree.encode(errors="surrogateescape")
         # The root always exists.
         self.has_tree: bool | None = not self._tree
-        # The first ones that exist now, but none in copied folders.
+        # The first odd paths that exist now, without those in copied folders.
         self._odd_paths: set[bytes] = set()
 
     def follow(self, headers: Mapping[bytes, bytes]) -> OddPath | None:
@@ -56,7 +56,14 @@ class PathTracker:
             below = path + b"/"
             self._odd_paths = {odd for odd in self._odd_paths if not (odd + b"/").startswith(below)}
         is_deleted = action == b"delete"
-        self._update_has_tree(path, headers, is_deleted)
+        if path == self._tree:
+            # A copy may leave its kind out.
+            is_folder = headers[NODE_KIND] == b"dir" if NODE_KIND in headers else None
+            self.has_tree = False if is_deleted else is_folder
+        elif self._tree.startswith(path + b"/"):
+            # A folder above `_tree` is new and empty, or a copy with unknown content.
+            is_copy = COPY_PATH in headers
+            self.has_tree = None if is_copy and not is_deleted else False
         if is_deleted:
             return None
         # An export of trunk writes trunk/a as `a`, so `trunk/` does not count against the limits of a path.
@@ -65,21 +72,9 @@ class PathTracker:
         if not odd_path.is_impossible and not is_reserved(path):
             return None
         if len(self._odd_paths) < MOST_ODD_PATHS:
-            # Only its beginning, because a path may have megabytes.
+            # A path may have megabytes, so only its beginning is stored.
             self._odd_paths.add(path[: 2 * PATH_BYTES])
         return odd_path
-
-    def _update_has_tree(
-        self, path: bytes, headers: Mapping[bytes, bytes], is_deleted: bool
-    ) -> None:
-        if path == self._tree:
-            # A copy may leave its kind out.
-            is_folder = headers[NODE_KIND] == b"dir" if NODE_KIND in headers else None
-            self.has_tree = False if is_deleted else is_folder
-        elif self._tree.startswith(path + b"/"):
-            # A folder above it is new and empty, or a copy with unknown content.
-            is_copy = COPY_PATH in headers
-            self.has_tree = None if is_copy and not is_deleted else False
 
     def count_odd_paths(self, tree: str) -> OddPaths:
         """Return the numbers of odd paths below a folder."""

@@ -111,22 +111,20 @@ class DumpReader:
         self._remedy = remedy
         # run() may limit the part of the stream that is read.
         self._most_bytes = sys.maxsize
-        # The place in the stream: the bytes that are read, and the byte at which the current record begins.
         self.offset = 0
+        # The byte at which the current record begins.
         self._record_at = 0
-        # True after the last record of the stream.
         self.is_whole = False
         # True if the stream has ended. A program that fails ends its output early, so run_on() then raises
         # the program's error, and not an error about the cut stream.
         self._is_at_end = False
         # The version of the format: 1 to 3; 0 before the first line is read.
         self._format = 0
-        # The number of the current revision; None before the first one.
+        # The number of the current revision in the stream; None before the first one.
         self._revision: int | None = None
         # True between the head of a further dump in the stream and its first revision.
         self._has_restarted = False
-        # The number of each revision from 1, and the byte at which its record begins. Each takes eight bytes:
-        # a history may have millions of revisions.
+        # An entry of these arrays takes eight bytes: a history may have millions of revisions.
         self.numbers = array("Q")
         self.offsets = array("Q")
         self.paths = PathTracker(tree)
@@ -249,17 +247,27 @@ class DumpReader:
         # The limit on the length of headers includes the lines before them.
         start = self.offset
         line = self._read_header_line(start)
-        # Old tools write blank lines and comments, such as ` ## text`, between records. `line` may be only
-        # the beginning of a long one.
+        # Old tools write blank lines and comments, such as ` ## text`, between records.
         while line[:1].isspace():
-            self._skip_rest(line)
+            # `line` may be only the beginning of a line that is longer than LONGEST_LINE.
+            while not line.endswith(b"\n"):
+                line = self._read_line()
+                if not line:
+                    raise self.error("it ends in the middle of a line")
             line = self._read_header_line(start)
         # The record begins with the line that was just read.
         self._record_at = self.offset - len(line)
         headers = {}
         while line not in (b"", b"\n"):
-            key, value = self._parse_header(line)
-            headers[key] = value
+            if not line.endswith(b"\n"):
+                if len(line) == LONGEST_LINE:
+                    raise self.error(f"a header has more than {LONGEST_LINE:,} bytes")
+                raise self.error(f"{_TRUNCATED}'s header")
+            key, colon, value = line[:-1].partition(b":")
+            if not colon:
+                raise self.error(f"{_quote(line)} is no header of a record")
+            # svnadmin skips one character behind the colon, whatever that is.
+            headers[key] = value[1:]
             line = self._read_header_line(start)
         # The stream has ended without a blank line behind the headers. svnadmin accepts this for a record
         # with neither properties nor text, such as a deletion. CONTENT is the length of both together.
@@ -276,25 +284,6 @@ class DumpReader:
             )
         return line
 
-    def _parse_header(self, line: bytes) -> tuple[bytes, bytes]:
-        """Return the key and the value of a header. Raise UserError for another line."""
-        if not line.endswith(b"\n"):
-            if len(line) == LONGEST_LINE:
-                raise self.error(f"a header has more than {LONGEST_LINE:,} bytes")
-            raise self.error(f"{_TRUNCATED}'s header")
-        key, colon, value = line[:-1].partition(b":")
-        if not colon:
-            raise self.error(f"{_quote(line)} is no header of a record")
-        # svnadmin skips one character behind the colon, whatever that is.
-        return key, value[1:]
-
-    def _skip_rest(self, line: bytes) -> None:
-        """Skip the rest of a line, which may be longer than LONGEST_LINE."""
-        while not line.endswith(b"\n"):
-            line = self._read_line()
-            if not line:
-                raise self.error("it ends in the middle of a line")
-
     def _parse_number(self, headers: Mapping[bytes, bytes], key: bytes) -> int:
         """Return the number of a header, 0 without it."""
         number = _header_number(key, headers.get(key, b"0"))
@@ -310,7 +299,10 @@ class DumpReader:
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
         elif NODE_PATH in headers:
-            self._follow_path(headers)
+            odd_path = self.paths.follow(headers)
+            if odd_path is not None:
+                oddity = Oddity.IMPOSSIBLE if odd_path.is_impossible else Oddity.RESERVED
+                self._count(oddity, f"{_quote(odd_path.path)} in revision {self._revision}")
         elif FORMAT in headers:
             # A second dump in the same file: its revisions begin again.
             self._set_format(headers[FORMAT])
@@ -374,12 +366,6 @@ class DumpReader:
             self.numbers.append(number)
             self.offsets.append(self._record_at)
 
-    def _follow_path(self, headers: Mapping[bytes, bytes]) -> None:
-        odd_path = self.paths.follow(headers)
-        if odd_path is not None:
-            oddity = Oddity.IMPOSSIBLE if odd_path.is_impossible else Oddity.RESERVED
-            self._count(oddity, f"{_quote(odd_path.path)} in revision {self._revision}")
-
     def _count(self, oddity: Oddity, place: str) -> None:
         self._oddities[oddity] += 1
         self._first_places.setdefault(oddity, place)
@@ -412,16 +398,12 @@ class DumpReader:
                 value_line[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
             )
             if is_date and not _is_date(value):
-                self._count_bogus_date(value)
+                self._count(Oddity.DATE, f"revision {self._revision}: {_quote(value)}")
+                # The date is deleted after the load, by the number of the revision in the loaded repository.
+                # Loaded revisions are numbered from 1. Record 0 sets properties of revision 0.
+                loaded_revision = self.revisions if self._revision else 0
+                self._bogus_dates.append(loaded_revision)
         return self.offset - begin
-
-    def _count_bogus_date(self, date: bytes) -> None:
-        """Note that the date of the current revision has to be deleted after the load."""
-        self._count(Oddity.DATE, f"revision {self._revision}: {_quote(date)}")
-        # The revision needs its number in the loaded repository. Loaded revisions are numbered from 1.
-        # Record 0 sets properties of revision 0.
-        loaded_revision = self.revisions if self._revision else 0
-        self._bogus_dates.append(loaded_revision)
 
     def _read_length_line(self) -> bytes:
         """Return the next line of a block of properties, such as b"K 12" and a line end."""

@@ -25,7 +25,7 @@ from vcsbench.sources.dump_reader import FORMAT, DumpReader
 from vcsbench.sources.svn_tree import SourceWithTree
 from vcsbench.storages.file_trees import OddPaths
 
-# For an estimate: a dump per byte of its compressed file, and a repository per byte of its dump.
+# For an estimate: bytes of a dump per byte of its compressed file, and of a repository per byte of a dump.
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4
 # Enough records for an exact count of most dumps, within two seconds. To skip a text in a compressed file,
@@ -34,7 +34,7 @@ SAMPLE_RECORDS = 50_000
 SAMPLE_BYTES = 64 << 20
 _UNPACK = "Unpack it, and give what is in it."
 _GIVE_MIRROR = "is a git bundle. Clone it with `git clone --mirror`, and give the clone."
-# What people give in place of a dump, by its first bytes.
+# The first bytes of files that people give in place of a dump, and the end of the error's sentence.
 OTHER_FORMS = {
     b"BZh": "is compressed with bzip2. Decompress it with bunzip2.",
     b"PK\x03\x04": f"is a .zip archive. {_UNPACK}",
@@ -88,7 +88,7 @@ class DumpSource(SourceWithTree):
     """A dump file, plain or compressed, of format 1 to 3, with or without deltas."""
 
     kind = "dump"
-    # Of the last write().
+    # The reader of the last write().
     _reader: DumpReader | None = None
 
     def identity(self) -> str:
@@ -114,8 +114,8 @@ class DumpSource(SourceWithTree):
     def check(self) -> None:
         self._check_file()
         if not is_dump(self._path):
-            other = "is not a Subversion dump file. Give one, plain or as .gz, .xz or .zst."
-            raise self._path_error(why_no_dump(self._path) or other)
+            unknown = "is not a Subversion dump file. Give one, plain or as .gz, .xz or .zst."
+            raise self._path_error(why_no_dump(self._path) or unknown)
 
     def describe(self) -> str:
         return f"Subversion dump file {printable(os.fspath(self._path))}"
@@ -166,7 +166,7 @@ class DumpSource(SourceWithTree):
         # Without a `tree` in the definition, tree() will choose trunk if there is such a folder, or the root.
         # In this case, the sample has looked for trunk (_sample), so `has_tree` is about trunk.
         has_trunk = paths.has_tree
-        # None: trunk is a copy, and its record does not state whether it is a folder. The choice is unknown.
+        # If trunk is a copy, its record may not state that it is a folder. The choice is unknown then.
         if has_trunk is None:
             return OddPaths()
         return paths.count_odd_paths(TRUNK if has_trunk else "")

@@ -65,7 +65,7 @@ class NodeWriter:
 
     def _delete(self, changes: list[TreeChange], branch: bytes) -> None:
         """Write a deletion for each path that a commit deletes, moves away, or replaces by a submodule."""
-        # A dict, because a set would not keep the order of the changes, and the bytes would vary.
+        # The keys are a set in the order of the changes. Another order would give other bytes.
         gone: dict[bytes, None] = {}
         for change in changes:
             # The copy of a moved path is written later, and made from an earlier revision.
@@ -234,9 +234,8 @@ class RevisionWriter:
         # revision before it. A commit with an earlier date gets the date of the revision before.
         self._seconds = max(self._seconds, commit.seconds)
         date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
-        # The number of the last revision is 0 until then.
-        is_first_call = self._number == 0
         # Revisions 0 and 1 are of no commit. The first commit's date is the latest that they may have.
+        is_first_call = self._number == 0
         if is_first_call:
             self._out.write(dump_format.revision(0, date))
             log = {b"svn:log": b"The usual layout."}
@@ -276,10 +275,10 @@ class RevisionWriter:
             self._add_branch_or_tag(branch.path, parent_tree)
         else:
             # The first parent, if any, is on the same branch: its tree is the folder in the revision before.
-            parent_tree = CopyOrigin(branch.path, self._number - 1)
-        if is_new_branch and not commit.parents:
             # A commit without a parent only adds files, so none is copied from `parent_tree`.
-            self._add_branch_or_tag(branch.path, None)
+            parent_tree = CopyOrigin(branch.path, self._number - 1)
+            if is_new_branch:
+                self._add_branch_or_tag(branch.path, None)
         # Files that the commit moves are copied from `parent_tree`.
         self._nodes.write(details.changes, branch.path, parent_tree)
         self._revisions.append(self._number)

@@ -1,7 +1,7 @@
 """A local git repository as a source that stays as it is: its objects, packs, indices and refs are copied.
 
-Nothing else of it is: no configuration, hook, attribute, graft, index or work tree. git reads it through a
-private folder (git_repository), and nothing in it is changed or run.
+Nothing else is copied: no configuration, hook, attribute, graft, index or work tree. git reads the
+repository through a private folder (git_repository), and nothing in the repository is changed or run.
 """
 
 import hashlib
@@ -120,7 +120,12 @@ class GitCopySource(GitSource):
         # The refs are copied before the objects. If somebody commits in between, the copy has more objects
         # than its refs need, and lacks none.
         refs = _read_refs(common)
-        _write_refs(refs, path)
+        for name, content in refs.loose.items():
+            copy = path / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content + b"\n")
+        if refs.packed:
+            (path / "packed-refs").write_bytes(refs.packed)
         # The repository's own folder of objects, and those of repositories from which it borrows.
         object_folders = find_object_folders(common)
         try:
@@ -148,7 +153,7 @@ class GitCopySource(GitSource):
                 "or clone it again without --depth."
             )
         for folder in find_object_folders(git.layout.common):
-            # A file of this kind, next to a pack, states that a server has the objects that are missing here.
+            # A file with this ending marks a pack whose missing objects a server has.
             if any((folder / "pack").glob("*.promisor")):
                 raise self._path_error(
                     "is a partial clone, which lacks objects. Clone it again without --filter."
@@ -221,8 +226,7 @@ def _read_refs(common: Path) -> StoredRefs:
             packed_lines.append(line)
     # The content of each loose ref by its name: the name of a commit, or `ref: refs/heads/main`.
     contents = dict(_read_loose_refs(common))
-    # Each ref in refs/replace replaces an object. They are left out, and the report has a note with their
-    # number.
+    # Each ref in refs/replace replaces an object.
     replaced = sum(name.startswith(REPLACED) for name in (*packed_names, *contents))
     loose_names = [name for name in contents if not name.startswith(LEFT_OUT_REFS)]
     valid_targets = {*packed_names, *loose_names}
@@ -247,15 +251,6 @@ def _find_target(content: bytes) -> str | None:
     return os.fsdecode(content.removeprefix(b"ref:").strip())
 
 
-def _write_refs(refs: StoredRefs, path: Path) -> None:
-    for name, content in refs.loose.items():
-        copy = path / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(content + b"\n")
-    if refs.packed:
-        (path / "packed-refs").write_bytes(refs.packed)
-
-
 def _read_loose_refs(common: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each ref in a file: the name of an object, or `ref: ` and another ref."""
     for folder, _, names in os.walk(common / "refs"):
@@ -272,8 +267,7 @@ def _find_endless_ref(contents: dict[str, bytes]) -> str | None:
     `contents` has each ref, such as {"HEAD": b"ref: refs/heads/main"}.
     """
     for name in contents:
-        # Follow the ref as far as git does. The target of a missing ref, and of one that is not symbolic, is
-        # None.
+        # Follow the ref as far as git does. A ref that is missing or not symbolic has the target None.
         target: str | None = name
         for _ in range(MOST_REFS_IN_A_ROW):
             if target is not None:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from vcsbench.sources.git_repository import Git
 
-# Subversion's bytes per byte of git's: format 8 compresses by lz4, not by zlib, and its deltas lead to older
-# texts than the text before. A history of 1,500 commits took 39 to 44 MiB, with an estimate of 40.
+# Subversion's bytes per byte of git's, for full texts and for deltas. Format 8 compresses by lz4, not by
+# zlib, and its deltas lead to older texts than the text before. A history of 1,500 commits took 39 to 44 MiB,
+# with an estimate of 40.
 FULL_FACTOR, DELTA_FACTOR = 1.4, 1.5
 # The option of `git cat-file` whose output estimate_texts() reads.
 SIZES = "--batch-check=%(objecttype) %(objectsize) %(objectsize:disk) %(deltabase) %(rest)"
@@ -60,7 +61,6 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
             suffix = os.path.splitext(text.path)[1]
             plain_bytes[suffix] += text.size
             compressed_bytes[suffix] += text.stored
-    # FULL_FACTOR and DELTA_FACTOR are Subversion's bytes per byte of git's, for full texts and for deltas.
     total = 0.0
     for path, texts in paths.items():
         suffix = os.path.splitext(path)[1]

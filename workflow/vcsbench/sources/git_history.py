@@ -71,8 +71,13 @@ class ConversionPlan:
         for tag in tags:
             path = self._choose_path(b"tags/", tag.name)
             self.copies[index[tag.commit]].append(path)
-        unnamed_lines = self._add_unnamed_lines()
-        # These lines, by the index of the commit after which they are deleted.
+        # The other commits are on no branch. The youngest one without a line is the tip of an unnamed line.
+        unnamed_lines = []
+        for i in reversed(range(len(commits))):
+            if i not in self.lines:
+                path = self._choose_path(b"branches/", b"merged-" + commits[i].name[:12])
+                unnamed_lines.append(self._add_line(i, path))
+        # The unnamed lines, by the index of the commit after which they are deleted.
         self.ends = self._find_ends(unnamed_lines)
         copies = sum(len(paths) for paths in self.copies.values())
         deletions = sum(len(lines) for lines in self.ends.values())
@@ -96,16 +101,6 @@ class ConversionPlan:
         """Return True if no branch or tag has a path, lies below it, or lies above it."""
         is_taken = path in self._paths or path in self._folders
         return not is_taken and self._paths.isdisjoint(folders_above(path))
-
-    def _add_unnamed_lines(self) -> list[Line]:
-        """Add lines for the commits that are on no branch, and return these lines."""
-        unnamed = []
-        # The youngest commit without a line is the tip of one.
-        for i in reversed(range(len(self.commits))):
-            if i not in self.lines:
-                name = b"merged-" + self.commits[i].name[:12]
-                unnamed.append(self._add_line(i, self._choose_path(b"branches/", name)))
-        return unnamed
 
     def _add_line(self, tip: int, path: bytes) -> Line:
         """Add a line of the commits from `tip` along first parents that have none yet."""

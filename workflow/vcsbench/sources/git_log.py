@@ -11,8 +11,8 @@ from vcsbench.sources.git_repository import Git
 
 # The options of `git log` for read_commits().
 COMMITS_FORMAT = ("--encoding=none", "--format=%H %ct %P")
-# The options of `git log` for read_details().
-# Renames are searched among 400 files at most: the effort grows with the square of their number.
+# The options of `git log` for read_details(). Renames are searched among at most 400 files, because the time
+# grows with the square of their number.
 DETAILS = (
     *("--raw", "-z", "-r", "-t", "--no-abbrev", "-M", "-l400", "--root"),
     *("--diff-merges=first-parent", "--encoding=UTF-8", "--format=commit%x00%an%x00%B"),
@@ -39,7 +39,7 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
     <parent>`. Parents become indices in the returned list. The missing parents of a shallow clone are left
     out.
     """
-    # By name, the place of a commit in the list.
+    # The place of each commit in the list, by its name.
     index: dict[bytes, int] = {}
     commits: list[Commit] = []
     for line in lines:

@@ -16,7 +16,7 @@ from vcsbench.storages.file_trees import MAX_DEPTH, PATH_BYTES
 # Modes of entries of a tree. ABSENT is the mode before a change adds a file, and after it deletes one.
 EXECUTABLE_MODE, SYMLINK_MODE, SUBMODULE = b"100755", b"120000", b"160000"
 FOLDER_MODE, ABSENT = b"040000", b"000000"
-# Without a node in Subversion.
+# Paths with these modes have no file, link or folder in Subversion.
 NO_NODE = (ABSENT, SUBMODULE)
 # Only a tree that holds itself many times has more: a few kilobytes become billions of files.
 MOST_GIT_ENTRIES = 3_000_000
@@ -24,7 +24,7 @@ MOST_GIT_ENTRIES = 3_000_000
 REQUESTS = 256
 # git answers in seconds. After an object that is shorter than it states, it would wait for ever.
 BLOB_ANSWER_S = 600.0
-# Of the first line of an answer: more is the content of a damaged object.
+# The longest first line of an answer. A longer one is the content of a damaged object.
 ANSWER_BYTES = 1 << 10
 
 
@@ -101,7 +101,7 @@ def read_link(blob: Blob) -> tuple[Blob, Properties]:
     The target `a` becomes the text `link a` with the property svn:special. If Subversion can make no link
     with this target, return the target as the text of a plain file, with {}.
     """
-    # Such a target is not read into memory: it makes no link anyway, and may have gigabytes.
+    # A long target is not read into memory: it makes no link anyway, and may have gigabytes.
     if blob.size > svn_names.LONGEST_TARGET:
         return blob, {}
     properties, text = svn_names.link(b"".join(blob.chunks))

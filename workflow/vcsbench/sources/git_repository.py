@@ -43,7 +43,7 @@ ENVIRONMENT = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_GRAFT_FILE": os.devnull,
     "GIT_NO_REPLACE_OBJECTS": "1",
-    # Nothing is fetched into a partial clone; git before 2.44 knows only the second of these.
+    # With these two, git fetches nothing into a partial clone. git before 2.44 has only the second.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_OPTIONAL_LOCKS": "0",

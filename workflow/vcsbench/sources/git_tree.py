@@ -22,7 +22,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     check_space(sum(entry.size for entry in entries), folder.parent, git.where)
     root = os.fsencode(folder)
     _make_folder(root)
-    # By the text of a note: the number of entries that the note is about.
+    # The number of entries for each note.
     counts = {SUBMODULES: 0, svn_names.RENAMED_NOTE: 0, svn_names.LINKS_NOTE: 0}
     # The files and links by the paths at which they are written.
     files: dict[bytes, TreeEntry] = {}
@@ -40,14 +40,13 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
             _make_folder(path)
         else:
             files[path] = entry
-    # The number of links that became plain files.
     counts[svn_names.LINKS_NOTE] = _write_files(git, files)
     return format_notes(counts)
 
 
 def _make_folder(path: bytes) -> None:
     os.mkdir(path)
-    # Whatever the umask is: servers and clients run as other users.
+    # The umask must not restrict the folder, because servers and clients run as other users.
     os.chmod(path, 0o755)
 
 
@@ -57,7 +56,7 @@ def _write_files(git: Git, files: Mapping[bytes, TreeEntry]) -> int:
     Return the number of links that became plain files, as in the loaded history. Subversion can make no link
     to some targets, such as an empty one.
     """
-    # By the path of each link.
+    # The target of each link, by its path.
     link_targets: dict[bytes, bytes] = {}
     plain_links = 0
     with git_objects.open_blobs(git) as reader:

@@ -1,4 +1,4 @@
-"""Find out whether all users of the machine can read a source."""
+"""Check if all users of the machine can read a source."""
 
 import os
 import stat
@@ -33,7 +33,6 @@ def _is_private_path(text: str, kind: str) -> bool:
 
     `kind` is the kind of the source, such as "svn". A path that cannot be checked counts as private.
     """
-    # Each check of a file, folder or name can raise.
     try:
         return _has_closed_file(local_path(text), kind)
     except (UserError, *PATH_ERRORS):
@@ -73,9 +72,10 @@ def _is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
 
 
 def _can_others_read(state: os.stat_result) -> bool:
-    """Return True if others can read a file or folder, and for all else, which nobody reads."""
+    """Return True if others can read a file or folder, and for all other entries, which nobody reads."""
+    needed = 0
     if stat.S_ISDIR(state.st_mode):
         needed = stat.S_IROTH | stat.S_IXOTH
-    else:
-        needed = stat.S_IROTH if stat.S_ISREG(state.st_mode) else 0
+    elif stat.S_ISREG(state.st_mode):
+        needed = stat.S_IROTH
     return state.st_mode & needed == needed

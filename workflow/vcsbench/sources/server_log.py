@@ -91,7 +91,6 @@ class ServerLog:
         the log's commands. The weights add up to 100. Several commands of a study with the same `logged_as`
         have equal weights.
         """
-        # The commands of the study by `logged_as`, such as {"log": ["log-root", "log-file"]}.
         study_commands = _commands_by_name(study)
         # Such as {"log": 750}: what the study measures and the log has.
         counts = {name: self.commands[name] for name in study_commands if self.commands.get(name)}
@@ -118,7 +117,6 @@ class ServerLog:
         names = sorted(self.commands, key=lambda name: (-self.commands[name], name))
         parts = [f"{_label(name)} {100 * self.commands[name] / total:.3g} %" for name in names]
         sentences = [f"{self.name} has {total:,} commands: {', '.join(parts)}."]
-        # The commands of the study by their name in a log, such as {"log": ["log-root", "log-file"]}.
         study_commands = _commands_by_name(study)
         left_out = [_label(name) for name in names if name not in study_commands]
         if len(left_out) == len(names):
@@ -129,7 +127,7 @@ class ServerLog:
             if len(commands) > 1 and self.commands.get(name):
                 sentences.append(
                     f"{enumeration(commands).capitalize()} have equal weights: the log does not tell them "
-                    f"apart."
+                    "apart."
                 )
         if self.unknown:
             words = [f"{word} ({count:,})" for word, count in sorted(self.unknown.items())]
@@ -138,7 +136,7 @@ class ServerLog:
 
 
 def _commands_by_name(study: Study) -> dict[str, list[str]]:
-    """Return the commands of a study by their name in a log (`logged_as`), such as {"log": ["log-root"]}."""
+    """Return a study's commands by their `logged_as`, such as {"log": ["log-root", "log-file"]}."""
     commands: defaultdict[str, list[str]] = defaultdict(list)
     for command, definition in study.commands.items():
         if definition.logged_as is not None:
@@ -161,11 +159,13 @@ def read_server_log(path: Path) -> ServerLog:
         with open_decompressed(path) as file:
             is_start_of_line = True
             # readline() returns a line, or LINE_BYTES of a longer line.
-            while part := file.readline(LINE_BYTES):
+            part = file.readline(LINE_BYTES)
+            while part:
                 # The action of a line stands in front of the paths, so the rest of a longer line is skipped.
                 if is_start_of_line:
                     counter.add(part)
                 is_start_of_line = part.endswith(b"\n")
+                part = file.readline(LINE_BYTES)
     except FileNotFoundError:
         raise UserError(f"{one_line(path)}: no such file. Check the path.") from None
     # DAMAGED has OSError and the errors of a decompression.
@@ -175,7 +175,17 @@ def read_server_log(path: Path) -> ServerLog:
             f"{one_line(path)}: cannot be read: {reason}. Check the file and its permissions."
         ) from None
     if not counter.commands:
-        raise UserError(f"{one_line(path)}: {counter.why_empty()}")
+        if counter.lines_of_log:
+            why = (
+                'has no command of a Subversion client. Log them in httpd by `CustomLog FILE "%t %u '
+                '%{SVN-ACTION}e" env=SVN-ACTION`.'
+            )
+        else:
+            why = (
+                "is no log of httpd with mod_dav_svn or of svnserve (--log-file). Give one, plain or as .gz, "
+                ".xz or .zst."
+            )
+        raise UserError(f"{one_line(path)}: {why}")
     return ServerLog(path.name, dict(counter.commands), dict(counter.unknown))
 
 
@@ -211,18 +221,6 @@ class _ActionCounter:
             commands = LOGGED_COMMANDS if svnserve_begin else LOGGED_OVER_HTTP
             self.commands[commands[action]] += 1
 
-    def why_empty(self) -> str:
-        """Return why there is no command, with a remedy."""
-        if self.lines_of_log:
-            return (
-                'has no command of a Subversion client. Log them in httpd by `CustomLog FILE "%t %u '
-                '%{SVN-ACTION}e" env=SVN-ACTION`.'
-            )
-        return (
-            "is no log of httpd with mod_dav_svn or of svnserve (--log-file). Give one, plain or as .gz, .xz "
-            "or .zst."
-        )
-
 
 def _find_action(text: bytes) -> str | None:
     """Return the first known action behind the time of a line; None without one.
@@ -244,5 +242,5 @@ def check_measured(log: ServerLog, studies: Sequence[Study]) -> None:
     names = enumeration([_label(name) for name in sorted(log.commands)])
     raise UserError(
         f"{log.name}: it has {names}, and no study of this session has a command with this `logged_as`. Add "
-        f"the key to a command, or choose another study."
+        "the key to a command, or choose another study."
     )

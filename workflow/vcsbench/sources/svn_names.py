@@ -56,10 +56,12 @@ def _rename(name: bytes) -> bytes:
     if not name:
         return b"?\\000"
     if _RESERVED_NAME.fullmatch(name):
-        # The first byte is escaped, and of `..` both: `.svn` becomes `?\046svn`, `..` becomes `?\046?\046`.
+        # The first byte is escaped: `.svn` becomes `?\046svn`. In `..`, both bytes are: `?\046?\046`.
         count = 2 if name == b".." else 1
         return _escape_bytes(name[:count]) + name[count:]
-    escaped = _escape_refused(name)
+    # A byte that is not UTF-8 becomes U+DC80 to U+DCFF, whose low byte is that byte.
+    text = name.decode("utf-8", "surrogateescape")
+    escaped = _REFUSED.sub(_escape_match, text).encode("utf-8")
     if len(escaped) <= LINK_NAME_BYTES:
         return escaped
     # Two long names may have the same beginning, so a digest of the whole name follows it.
@@ -73,14 +75,8 @@ def _escape_bytes(text: bytes) -> bytes:
     return b"".join(b"?\\%03d" % byte for byte in text)
 
 
-def _escape_refused(name: bytes) -> bytes:
-    """Return a name with escapes for all that Subversion refuses: `line?\\010` for `line` and a line end."""
-
-    def escape_match(match: re.Match[str]) -> str:
-        return _escape_bytes(match[0].encode("utf-8", "surrogateescape")).decode("ascii")
-
-    # A byte that is not UTF-8 becomes U+DC80 to U+DCFF, whose low byte is that byte.
-    return _REFUSED.sub(escape_match, name.decode("utf-8", "surrogateescape")).encode("utf-8")
+def _escape_match(match: re.Match[str]) -> str:
+    return _escape_bytes(match[0].encode("utf-8", "surrogateescape")).decode("ascii")
 
 
 def is_utf8(text: bytes) -> bool:
@@ -97,21 +93,21 @@ def tree_prefix(tree: str) -> bytes:
 
 
 def is_impossible(path: bytes) -> bool:
-    """Return True for one of IMPOSSIBLE_PATHS. Of the names, the last one decides."""
+    """Return True for one of IMPOSSIBLE_PATHS. Of its names, only the last one is checked."""
     path = path.rstrip(b"/")
     has_long_name = len(path.rpartition(b"/")[2]) > NAME_BYTES
     return has_long_name or len(path) > PATH_BYTES or path.count(b"/") > MAX_DEPTH
 
 
 def is_reserved(path: bytes) -> bool:
-    """Return True for one of RESERVED_PATHS. The last name decides."""
+    """Return True for one of RESERVED_PATHS. Only the last name is checked."""
     return path.rpartition(b"/")[2] == b".svn"
 
 
 def is_link_target(target: bytes) -> bool:
     """Return True if Subversion can make a link with this target."""
-    has_line_end = b"\n" in target or b"\0" in target
-    return 0 < len(target) <= LONGEST_TARGET and not has_line_end and is_utf8(target)
+    has_refused_byte = b"\n" in target or b"\0" in target
+    return 0 < len(target) <= LONGEST_TARGET and not has_refused_byte and is_utf8(target)
 
 
 def link(target: bytes) -> tuple[Properties, bytes]:

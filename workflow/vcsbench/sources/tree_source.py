@@ -152,7 +152,7 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
         sizes = [state.st_size for _, state in entries(source) if stat.S_ISREG(state.st_mode)]
         check_space(sum(sizes), folder.parent, one_line(source))
         folder.mkdir(mode=0o700)
-        # By new folder: the state of its original.
+        # The state of each original folder, by the path of its copy.
         folder_states = {os.fsencode(folder): os.stat(source)}
         copies = dict[FileId, bytes]()
         # The path of an entry, its relative name in the copy, and its state, as of os.lstat().
@@ -170,10 +170,15 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
             copies[file_id] = target
             if stat.S_ISREG(state.st_mode):
                 _copy_file(path, target)
+                continue
+            # The entry is a link. If Subversion can make no link to its target, it becomes a plain file.
+            text = os.readlink(os.fsencode(path))
+            if svn_names.is_link_target(text):
+                os.symlink(text, target)
+                _copy_times(state, target)
             else:
-                is_link = _copy_link(path, target, state)
-                if not is_link:
-                    tree.counts[svn_names.LINKS_NOTE] += 1
+                Path(os.fsdecode(target)).write_bytes(text)
+                tree.counts[svn_names.LINKS_NOTE] += 1
         # Folders get their modes and times last, the inner ones first. Nothing can be written to a read-only
         # folder, and each new file in a folder changes the time of the folder.
         for target, state in reversed(folder_states.items()):
@@ -188,17 +193,6 @@ def _copy_file(path: str, target: bytes) -> None:
         state = os.fstat(file.fileno())
         os.fchmod(copy.fileno(), state.st_mode & MODE_BITS)
     _copy_times(state, target)
-
-
-def _copy_link(path: str, target: bytes, state: os.stat_result) -> bool:
-    """Copy a link, and return True. Write a plain file and return False if Subversion has no such link."""
-    text = os.readlink(os.fsencode(path))
-    if not svn_names.is_link_target(text):
-        Path(os.fsdecode(target)).write_bytes(text)
-        return False
-    os.symlink(text, target)
-    _copy_times(state, target)
-    return True
 
 
 def _copy_times(state: os.stat_result, target: bytes) -> None:

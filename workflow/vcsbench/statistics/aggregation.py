@@ -52,7 +52,6 @@ def read_published(
     keys = [*axes, *by]
     records = []
     for rows in read_published_rows(paths, axes, by, metadata).values():
-        # Each number becomes two columns: "2.4" is `elapsed_s` 2.4 with `elapsed_s_rounding` 0.05.
         records += [_published_record(row, keys) for row in rows]
     frame = pd.DataFrame(records)
     number_columns = [name for name in frame if name not in keys]
@@ -326,22 +325,18 @@ def _reduce_metric(
     reduced: dict[str, Column] = {}
     reduced_parts: dict[str, Column] = {}
     for part, column in column_of_part.items():
-        reduced_parts[part] = _centre(frame, groups, column, reduce)
-        reduced[column] = reduced_parts[part]
+        centre: pd.Series
+        log_column = _log_column(column)
+        # Counts have no column of logarithms (_with_logs), and always get the median: a geometric mean with a
+        # count of 0 would be 0.
+        if reduce == MEAN and log_column in frame:
+            centre = pd.Series(np.exp(groups[log_column].mean()))
+        else:
+            centre = pd.Series(groups[column].median())
+        reduced_parts[part] = centre
+        reduced[column] = centre
     reduced[metric.name] = metric.value(reduced_parts)
     return reduced
-
-
-def _centre(frame: pd.DataFrame, groups: DataFrameGroupBy, column: str, reduce: str) -> pd.Series:
-    """Return the geometric mean of a column in each group, or the median unless `reduce` is MEAN.
-
-    Counts have no column of logarithms (_with_logs), and always get the median: a geometric mean with a count
-    of 0 would be 0.
-    """
-    log_column = _log_column(column)
-    if reduce == MEAN and log_column in frame:
-        return pd.Series(np.exp(groups[log_column].mean()))
-    return pd.Series(groups[column].median())
 
 
 def _log_column(column: str) -> str:

@@ -79,9 +79,8 @@ class Refusals:
 
 def load_baseline(name: str, study: str) -> MeasurementSet:
     frame = read_measurements(baselines.csv_path(name, study))
-    return MeasurementSet(
-        name, frame, baselines.read_description(baselines.description_path(name, study))
-    )
+    description = baselines.read_description(baselines.description_path(name, study))
+    return MeasurementSet(name, frame, description)
 
 
 def load_current(study: str, results: Path) -> MeasurementSet:
@@ -426,7 +425,19 @@ def make_history(
     record per time, cell and host (_history_points). `names` are the baselines that have the study. A
     baseline that cannot be read is left out, and the error is printed.
     """
-    snapshots = _load_snapshots(names, study, results)
+    snapshots: list[MeasurementSet] = []
+    for name in names:
+        try:
+            snapshots.append(load_baseline(name, study))
+        except UserError as error:
+            print(f"{error} The history is made without it.", file=sys.stderr)
+    # The baselines are in the order of their first run.
+    snapshots.sort(key=lambda snapshot: (snapshot.description["first"], snapshot.name))
+    current = load_current(study, results)
+    # Just after saving, the newest baseline contains all current runs. They are left out then, because the
+    # history would show the same numbers twice.
+    if not snapshots or not runs_since(snapshots[-1].frame, current.frame).empty:
+        snapshots.append(current)
     times = []
     for number, snapshot in enumerate(snapshots):
         # The snapshot with which this one is compared; None without an earlier one of the same host.
@@ -435,26 +446,6 @@ def make_history(
     # A single time has no history.
     points = _history_points(snapshots, settings.axes) if len(times) > 1 else []
     return {"times": times, "points": points}
-
-
-def _load_snapshots(names: Sequence[str], study: str, results: Path) -> list[MeasurementSet]:
-    """Return the snapshots of a study, the oldest first: its baselines `names`, then the current results.
-
-    Baselines are in the order of their first run. One that cannot be read is left out, and the error is
-    printed. The current results are left out if the newest baseline contains all of their runs. That is usual
-    just after saving: the history would show the same numbers twice.
-    """
-    snapshots: list[MeasurementSet] = []
-    for name in names:
-        try:
-            snapshots.append(load_baseline(name, study))
-        except UserError as error:
-            print(f"{error} The history is made without it.", file=sys.stderr)
-    snapshots.sort(key=lambda snapshot: (snapshot.description["first"], snapshot.name))
-    current = load_current(study, results)
-    if not snapshots or not runs_since(snapshots[-1].frame, current.frame).empty:
-        snapshots.append(current)
-    return snapshots
 
 
 def _latest_of_same_host(

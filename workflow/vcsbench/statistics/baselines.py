@@ -123,11 +123,20 @@ def describe_baseline(
     all_contexts = list(contexts.values())
     times = sorted(str(context["started_at"]) for context in all_contexts)
     hosts = [context["host"] for context in all_contexts]
+    storages: list[str] = []
     versions: list[tuple[str, str]] = []
     server_files: list[tuple[str, str]] = []
     for context in all_contexts:
+        storage: Mapping[str, object] = context["storage"]
+        # A storage is such as `/var/tmp ext4 /dev/sda1`.
+        storage_facts = [storage.get(key) for key in ("path", "filesystem", "device")]
+        storages.append(" ".join(str(fact or "") for fact in storage_facts))
         versions += context["versions"].items()
-        server_files += _server_file_digests(context)
+        config = context["axes"].get("config", "")
+        for name, text in context["server_files"].items():
+            # Twelve digits: the digests are only compared, and chance does not make two of a few files equal.
+            digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+            server_files.append((f"{config}/{name}", digest))
     return {
         "study": study,
         "vcsbench": __version__,
@@ -139,7 +148,7 @@ def describe_baseline(
         "kernel": _distinct(host.get("kernel") for host in hosts),
         "system": _distinct(host.get("os") for host in hosts),
         "governor": _distinct(host.get("governor") for host in hosts),
-        "storage": _distinct(_storage_text(context) for context in all_contexts),
+        "storage": _distinct(storages),
         "versions": _values_by_name(versions),
         "server_files": _values_by_name(server_files),
         # If the rounds of a cell have different settings, the last one in `runs` counts.
@@ -166,23 +175,6 @@ def _read_context_of(path: Path, started_at: str) -> Context:
         )
     check_version(path, context)
     return context
-
-
-def _server_file_digests(context: Context) -> list[tuple[str, str]]:
-    """Return the path, such as `fast/svnserve.args`, and the digest of each file of the server's options."""
-    config = context["axes"].get("config", "")
-    digests = []
-    for name, text in context["server_files"].items():
-        # Twelve digits: the digests are only compared, and chance does not make two of a few files equal.
-        digests.append((f"{config}/{name}", hashlib.sha256(text.encode()).hexdigest()[:12]))
-    return digests
-
-
-def _storage_text(context: Context) -> str:
-    """Return the storage under test in a line: `/var/tmp ext4 /dev/sda1`."""
-    storage: Mapping[str, object] = context["storage"]
-    values = [storage.get(key) for key in ("path", "filesystem", "device")]
-    return " ".join(str(value or "") for value in values)
 
 
 def cell_settings(context: Context) -> CellSettings:

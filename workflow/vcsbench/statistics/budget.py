@@ -87,38 +87,27 @@ def list_comparisons(
         definition = definitions[name]
         axis = definition["compare"]["axis"]
         compared = table[table["ratio"].notna() & (table["withheld"] == "")]
-        # The largest p-value of a difference.
-        level = _level_of_table(compared, definition, limits)
+        # The calls in the table hide some differences as `too small`, because start-up can explain them. So
+        # the ratios are tested again here, without start-up.
+        calls = add_calls(compared, metric_in(definition).calls, limits)["call"]
+        number_without_difference = sum(not is_difference(call) for call in calls)
+        # The p-value that another row must not exceed to become a difference (Holm's procedure).
+        level = holm_level(number_without_difference)
         for row in comparison_rows(compared.to_dict("records")):
+            # The two cells of a row are in two blocks if the compared axis is one of the block's.
+            baseline = {**row.where, axis: row.baseline}
+            candidate = {**row.where, axis: row.candidate}
+            blocks = frozenset([block_name(block, baseline), block_name(block, candidate)])
             needed = rounds_to_decide(row, level, limits)
             comparison = Comparison(
                 table=name,
-                blocks=_blocks_of_row(row, axis, block),
+                blocks=blocks,
                 # A row without a call has no result.
                 result=Result.UNDECIDED if row.result is None else row.result,
                 further_rounds=max(0, needed - row.n),
             )
             comparisons.append(comparison)
     return comparisons
-
-
-def _level_of_table(table: pd.DataFrame, definition: TableDefinition, limits: Limits) -> float:
-    """Return the p-value that another row of a table must not exceed to become a difference.
-
-    By Holm's procedure, it is 0.05 / (number of rows without a difference), and at most ALPHA (holm_level).
-    """
-    # The calls in the table hide some differences as `too small`, because start-up can explain them. So the
-    # ratios are tested again here, without start-up.
-    calls = add_calls(table, metric_in(definition).calls, limits)["call"]
-    number_without_difference = sum(not is_difference(call) for call in calls)
-    return holm_level(number_without_difference)
-
-
-def _blocks_of_row(row: ComparisonRow, axis: str, block: Sequence[str]) -> frozenset[str]:
-    """Return the blocks of both cells. They are two if the compared axis is one of the block's."""
-    baseline = {**row.where, axis: row.baseline}
-    candidate = {**row.where, axis: row.candidate}
-    return frozenset([block_name(block, baseline), block_name(block, candidate)])
 
 
 def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:

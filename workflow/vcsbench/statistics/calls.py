@@ -89,7 +89,10 @@ def call_table(
     else:
         corrected = call_start_up(tested)
         if metric.is_duration:
-            corrected = withhold_short(corrected, limits)
+            # Runs are short if the slower side takes less than `decides_from_s` seconds.
+            slower_side = corrected[["baseline_mean", "candidate_mean"]].max(axis=1)
+            is_short = (slower_side < limits.decides_from_s) & (corrected["call"] != "")
+            corrected = corrected.assign(call=corrected["call"].mask(is_short, Call.TOO_SMALL))
     undisturbed = withdraw_disturbed(corrected)
     # A withheld row may have a ratio, and so a call.
     final_calls = undisturbed["call"].where(is_compared, "")
@@ -263,16 +266,6 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
         calls.append(call)
         row_flags.append(own_flags)
     return table.assign(call=calls, flags=row_flags)
-
-
-def withhold_short(table: pd.DataFrame, limits: Limits) -> pd.DataFrame:
-    """Return a table of elapsed times in which comparisons of short runs are TOO_SMALL.
-
-    A comparison is short if the slower one of its sides takes less than `limits.decides_from_s` seconds.
-    """
-    slower_side = table[["baseline_mean", "candidate_mean"]].max(axis=1)
-    is_short = (slower_side < limits.decides_from_s) & (table["call"] != "")
-    return table.assign(call=table["call"].mask(is_short, Call.TOO_SMALL))
 
 
 def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:

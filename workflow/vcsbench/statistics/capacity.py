@@ -44,32 +44,27 @@ def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> 
         if row.has_ratio:
             where = tuple((name, value) for name, value in row.where.items() if name != axis)
             cases[where].append(row)
-    return [_find_capacity(dict(where), members) for where, members in cases.items()]
-
-
-def _find_capacity(where: Mapping[str, str], rows: Iterable[ComparisonRow]) -> Capacity:
-    """Return the capacity of a case: the number of clients from which on the latency has doubled.
-
-    `where` has the case's values of the other axes. `rows` has a row for each number of clients that is
-    compared with the fewest clients (the baseline).
-    """
-    row_by_number = {int(row.candidate): row for row in rows}
-    numbers = sorted(row_by_number)
-    # A ratio is baseline / candidate, so its reciprocal is the latency as a multiple of the baseline's.
-    factors = {number: 1 / row_by_number[number].ratio for number in numbers}
-    # The largest and the smallest factor of each interval. After a single round, both are NaN.
-    highest = {number: 1 / row_by_number[number].low for number in numbers}
-    lowest = {number: 1 / row_by_number[number].high for number in numbers}
-    # The largest factors reach 2 at a smaller number of clients, so they give the low end of the capacity.
-    return Capacity(
-        fewest=int(row_by_number[numbers[0]].baseline),
-        most=numbers[-1],
-        number=_first_doubled(factors),
-        low=_first_doubled(highest),
-        high=_first_doubled(lowest),
-        factors=factors,
-        where=where,
-    )
+    capacities = []
+    for where, rows_of_case in cases.items():
+        row_by_number = {int(row.candidate): row for row in rows_of_case}
+        numbers = sorted(row_by_number)
+        # A ratio is baseline / candidate, so its reciprocal is the latency as a multiple of the baseline's.
+        factors = {number: 1 / row_by_number[number].ratio for number in numbers}
+        # The largest and the smallest factor of each interval. After a single round, both are NaN.
+        highest = {number: 1 / row_by_number[number].low for number in numbers}
+        lowest = {number: 1 / row_by_number[number].high for number in numbers}
+        # The largest factors reach 2 at fewer clients, so they give the low end of the capacity.
+        capacity = Capacity(
+            fewest=int(row_by_number[numbers[0]].baseline),
+            most=numbers[-1],
+            number=_first_doubled(factors),
+            low=_first_doubled(highest),
+            high=_first_doubled(lowest),
+            factors=factors,
+            where=dict(where),
+        )
+        capacities.append(capacity)
+    return capacities
 
 
 def _first_doubled(factors: Mapping[int, float]) -> int | None:

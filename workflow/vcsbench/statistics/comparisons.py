@@ -23,7 +23,6 @@ Value = TypeVar("Value")
 SIDES = ("baseline", "candidate")
 STATISTIC, MEDIAN = "statistic", "median"
 
-
 # The columns of the CSV file of a table, in its order. Those of axes stand between `table` and `baseline`.
 LEADING_COLUMNS = (
     "table",

@@ -216,22 +216,17 @@ class CellCheck:
         if len(mixed_hosts):
             return _evaluation_of_several_hosts(mixed_hosts)
         noise = context.noise(self.metric, self.statistic)
-        selection = self._select_values(rows, noise, context.limits)
-        if selection.values.empty:
-            reasons = selection.refused or [self._why_nothing(rows, context.grid)]
-            return Evaluation(reasons=reasons)
-        return self._judge(selection, rounds, noise, context)
-
-    def _select_values(self, rows: pd.DataFrame, noise: Noise, limits: Limits) -> Selection:
-        """Return the values without other work, those that are not too small, and the reasons."""
         values, refused = self._leave_out_refused(self.compute_values(rows))
-        decisive = self._leave_out_too_small(values, noise, limits)
+        if values.empty:
+            return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
+        decisive = self._leave_out_too_small(values, noise, context.limits)
         total, count = self.count(values), self.count(decisive)
         start_up = []
         if count < total:
             numbers = {"excluded": total - count, "total": words.count_of(total, self.noun)}
             start_up.append(Reason(ReasonCode.FIXED_COST, numbers))
-        return Selection(values, decisive, refused, start_up)
+        selection = Selection(values, decisive, refused, start_up)
+        return self._judge(selection, rounds, noise, context)
 
     def _judge(
         self, selection: Selection, rounds: pd.DataFrame, noise: Noise, context: EvaluationContext
@@ -412,10 +407,10 @@ class CellCheck:
                 candidate=values.loc[rows, f"{FIXED_SHARE}_candidate"].max(),
             )
             times = values.loc[rows, [f"{self.metric}_baseline", f"{self.metric}_candidate"]]
-            # The mean of each side over the rounds. CPU times are counted exactly, so short ones count.
-            is_short = METRICS[self.metric].is_duration and (
-                times.mean().max() < limits.decides_from_s
-            )
+            # The larger one of the means of both sides over the rounds.
+            slower_side = times.mean().max()
+            # CPU times are counted exactly, so short ones count.
+            is_short = METRICS[self.metric].is_duration and slower_side < limits.decides_from_s
             # Each pair counts as a difference, so a longer start-up of the slow side may explain it, too.
             if is_short or comparisons.start_up_explains(shares, is_difference=True):
                 decisive = decisive.drop(rows)
@@ -485,7 +480,11 @@ class CellCheck:
             where = {**self.where, **side}
             cells = [cell for cell in grid if matches_cell(cell, where)]
             if not cells:
-                return Reason(ReasonCode.NOT_IN_GRID, {"cells": describe_conditions(where)})
+                # The text is such as `format f7, cache cold or hot`.
+                conditions = [
+                    f"{axis} {' or '.join(axis_values(values))}" for axis, values in where.items()
+                ]
+                return Reason(ReasonCode.NOT_IN_GRID, {"cells": ", ".join(conditions) or "any"})
             if all(cell["skip"] for cell in cells):
                 return Reason(ReasonCode.SKIPPED, {"reason": cells[0]["skip"]})
         return Reason(ReasonCode.NO_RESULT)
@@ -605,7 +604,13 @@ class BaselineCheck(CellCheck):
         if any(is_of_two_hosts):
             hosts = chain.from_iterable(pairs["hosts"][is_of_two_hosts])
             return _evaluation_of_several_hosts(hosts)
-        not_compared = self._count_refused(pairs)
+        # A reason for each code, with the number of its cells. A cell with two codes counts for both.
+        counts = Counter(chain.from_iterable(pairs["refused"]))
+        not_compared = []
+        for code in WithheldCode:
+            if counts[code]:
+                numbers = {"withheld": code, "excluded": counts[code], "total": len(pairs)}
+                not_compared.append(Reason(ReasonCode.NOT_COMPARED, numbers))
         # `withheld` is the text of the codes in `refused`, so it is "" for a cell that can be compared.
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
@@ -621,26 +626,6 @@ class BaselineCheck(CellCheck):
             verdict = Verdict.UNDECIDED
         over = self.describe_reduction(len(compared))
         return Evaluation(value, verdict, [*reasons, *not_compared], over)
-
-    def _count_refused(self, pairs: pd.DataFrame) -> list[Reason]:
-        """Return a reason for each code of cells that are not compared, with their number.
-
-        `pairs` is a frame of pair_cells(). Example: 3 of 12 cells have `other-command` in their column
-        `refused`. A cell with two codes counts for both.
-        """
-        counts = Counter(chain.from_iterable(pairs["refused"]))
-        reasons = []
-        for code in WithheldCode:
-            if counts[code]:
-                numbers = {"withheld": code, "excluded": counts[code], "total": len(pairs)}
-                reasons.append(Reason(ReasonCode.NOT_COMPARED, numbers))
-        return reasons
-
-
-def describe_conditions(where: Mapping[str, object]) -> str:
-    """Return what selects cells in words: `format f7, cache cold or hot`; "any" without conditions."""
-    names = [f"{axis} {' or '.join(axis_values(values))}" for axis, values in where.items()]
-    return ", ".join(names) or "any"
 
 
 def _evaluation_of_several_hosts(hosts: Iterable[str]) -> Evaluation:

@@ -17,7 +17,7 @@ import pandas as pd
 from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics import finding_checks
-from vcsbench.statistics.finding_checks import CellCheck, Evaluation, EvaluationContext
+from vcsbench.statistics.finding_checks import Evaluation, EvaluationContext
 from vcsbench.statistics.findings import rounds_by_statistic
 from vcsbench.statistics.settings import StudySettings
 
@@ -72,9 +72,16 @@ def list_open_findings(
         rounds = aggregate_measured(check.statistic)
         further_rounds = _further_rounds(check.evaluate(rounds, context))
         # None for a finding that is decided, or that no number of rounds would decide.
-        if further_rounds is not None:
-            blocks = _blocks_of_cells(check, rounds, settings.block)
-            open_findings.append(OpenFinding(finding["id"], blocks, further_rounds))
+        if further_rounds is None:
+            continue
+        cells = check.select_rows(rounds)
+        if check.sides:
+            cells = cells[cells[check.compared_axis].isin(check.sides)]
+        blocks = set()
+        for values in cells[check.axes].drop_duplicates().itertuples(index=False):
+            cell = dict(zip(check.axes, values, strict=True))
+            blocks.add(block_name(settings.block, cell))
+        open_findings.append(OpenFinding(finding["id"], frozenset(blocks), further_rounds))
     return open_findings
 
 
@@ -90,20 +97,6 @@ def _further_rounds(evaluation: Evaluation) -> int | None:
             needed = numbers["needed"] / SHARE_OF_DISTANCE**2
             return math.ceil(needed - numbers["n"])
     return None
-
-
-def _blocks_of_cells(
-    check: CellCheck, rounds: pd.DataFrame, block: Sequence[str]
-) -> frozenset[str]:
-    """Return the names of the blocks that have cells of a finding: {"log/ruby/cold"}."""
-    cells = check.select_rows(rounds)
-    if check.sides:
-        cells = cells[cells[check.compared_axis].isin(check.sides)]
-    blocks = set()
-    for values in cells[check.axes].drop_duplicates().itertuples(index=False):
-        cell = dict(zip(check.axes, values, strict=True))
-        blocks.add(block_name(block, cell))
-    return frozenset(blocks)
 
 
 def allocate_to_findings(

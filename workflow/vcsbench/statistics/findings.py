@@ -66,10 +66,16 @@ def make_context(
         noise_of_metric = noise_of_statistic(statistic)
         return noise_of_metric(metric)
 
+    # The least measured share of the revisions of each repository: {"ruby": 0.12}. The least counts, because
+    # it is compared with the published share to explain a weaker effect.
+    scales: dict[str, float] = {}
+    subject = same_work.subject_axis(settings.axes)
+    if subject:
+        least_scales = measured.groupby(subject)["scale"].min().dropna()
+        scales = {str(value): float(scale) for value, scale in least_scales.items()}
     return EvaluationContext(
         noise=noise,
-        # The measured share of each repository's revisions: {"ruby": 0.12}.
-        scales=_least_scales(measured, settings.axes),
+        scales=scales,
         versions=_different_values(measured, ["client_version", "server_version"]),
         storages=_different_values(measured, ["storage_kind"]),
         published=published,
@@ -77,18 +83,6 @@ def make_context(
         grid=[row for row in grid if row.get(REPOSITORY_AXIS) != EMPTY],
         limits=settings.limits,
     )
-
-
-def _least_scales(measured: pd.DataFrame, axes: Sequence[str]) -> dict[str, float]:
-    """Return the least measured share of the revisions of each repository: `{"ruby": 0.12}`.
-
-    The least counts, because it is compared with the published share to explain a weaker effect.
-    """
-    subject = same_work.subject_axis(axes)
-    if not subject:
-        return {}
-    scales = measured.groupby(subject)["scale"].min().dropna()
-    return {str(value): float(scale) for value, scale in scales.items()}
 
 
 def _different_values(measured: pd.DataFrame, columns: Sequence[str]) -> list[str]:

@@ -412,11 +412,11 @@ def _variance_of_duplicates(table: LogTable, cell_variances: Sequence[Variance])
         if len(differences) < 2:
             continue
         # How much the mean difference scatters by chance: both cells contribute, and n rounds reduce it.
-        of_round = sum_variances([cell_variances[row], cell_variances[original]])
-        of_mean = of_round.scaled(1 / len(differences))
+        variance_of_round = sum_variances([cell_variances[row], cell_variances[original]])
+        variance_of_mean = variance_of_round.scaled(1 / len(differences))
         squares.append(differences.mean() ** 2)
-        by_rounds.append(of_mean.variance)
-        degrees.append(of_mean.degrees)
+        by_rounds.append(variance_of_mean.variance)
+        degrees.append(variance_of_mean.degrees)
     if not squares:
         return UNKNOWN
     return duplicate_variance(
@@ -478,14 +478,14 @@ def _contrasts(
             continue
         # By the other axes of the key: the row of each value of this axis. Example for the second axis:
         # {("svn",): {"f6": 0, "f7": 1}, ("http",): {"f6": 2, "f7": 3}}.
-        rows_by_others: dict[CellKey, dict[str, int]] = defaultdict(dict)
+        rows_by_other_values: dict[CellKey, dict[str, int]] = defaultdict(dict)
         for key, row in rows.items():
-            others = key[:position] + key[position + 1 :]
-            rows_by_others[others][key[position]] = row
+            other_values = key[:position] + key[position + 1 :]
+            rows_by_other_values[other_values][key[position]] = row
         values = dict.fromkeys(key[position] for key in rows)
         for first, second in combinations(values, 2):
             pairs = []
-            for row_by_value in rows_by_others.values():
+            for row_by_value in rows_by_other_values.values():
                 if first in row_by_value and second in row_by_value:
                     pairs.append((row_by_value[first], row_by_value[second]))
             if len(pairs) > 1:
@@ -505,7 +505,15 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     cell_keys = [*block, "host", "cell"]
     # Of the runs of each round of a cell: the mean of ln(time), its variance, and their number.
     rounds = runs.groupby([*cell_keys, "round"])["log"].agg(["mean", "var", "count"])
-    variance_of_rounds = _variances_of_blocks(rounds["mean"].unstack("round"), [*block, "host"])
+    # A row per cell and a column per round.
+    logs = rounds["mean"].unstack("round")
+    block_values = logs.index.to_frame()[[*block, "host"]].to_numpy()
+    blocks = _number_by_value([tuple(values) for values in block_values])
+    squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
+    # bincount() adds up the cells of each block. They scatter alike, so each gets the variance of its block.
+    squares_of_block, degrees_of_block = np.bincount(blocks, squares), np.bincount(blocks, degrees)
+    known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
+    variance_of_rounds: np.ndarray = (squares_of_block / known_degrees)[blocks]
     # groupby() and unstack() both sort by the keys of cells, so the entries of `cells` and
     # `variance_of_rounds` match.
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
@@ -517,19 +525,3 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     if variance_of_cells.empty:
         return math.nan
     return math.sqrt(float(variance_of_cells.median()))
-
-
-def _variances_of_blocks(logs: pd.DataFrame, block_keys: Sequence[str]) -> np.ndarray:
-    """Return the variance of a round without drift for each row of `logs`; NaN if it is unknown.
-
-    `logs` has a row per cell and a column per round, `block_keys` are the columns of its index that identify
-    a block. The cells of a block scatter alike, so all of them get the common variance of their block.
-    """
-    block_values = logs.index.to_frame()[[*block_keys]].to_numpy()
-    blocks = _number_by_value([tuple(values) for values in block_values])
-    squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
-    # bincount() adds up the cells of each block.
-    squares_of_block, degrees_of_block = np.bincount(blocks, squares), np.bincount(blocks, degrees)
-    known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
-    # Each cell gets the variance of its block.
-    return np.asarray((squares_of_block / known_degrees)[blocks])

@@ -26,7 +26,7 @@ from vcsbench.statistics import aggregation, calls, comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, MEDIAN, SIDES, STATISTIC, Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, ratio_interval
-from vcsbench.statistics.noise import NO_NOISE, CellKey, CellPair, Noise, noise_by_metric
+from vcsbench.statistics.noise import NO_NOISE, CellKey, Noise, noise_by_metric
 
 Row = Mapping[Any, Any]
 
@@ -451,28 +451,18 @@ class _Comparer:
             # The scatter of a few rounds is replaced by the noise that the study shows for these two cells.
             ratio = self.noise.with_error(ratios.get(case, NO_ESTIMATE), [cell_pair])
             undisturbed_ratio = undisturbed_ratios.get(case, NO_ESTIMATE)
-            round_flags = self._flags_of_rounds(cell_pair, ratio, undisturbed_ratio)
+            round_flags = []
+            # One ratio is above 1 and the other below: without the disturbed runs, the other side is faster.
+            # If one of them is unknown (NaN), the comparison is False.
+            if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
+                round_flags.append(Flag.DISTURBED)
+            if self.limits.has_few_rounds(ratio.n):
+                round_flags.append(Flag.LOW_N)
+            if not self.noise.are_in_turns(cell_pair):
+                round_flags.append(Flag.NOT_IN_TURNS)
             paired_rounds = _PairedRounds(ratio, means.get(case, {}), round_flags)
             records.append(self._row_of_pair(where, sides, pair, paired_rounds))
         return records
-
-    def _flags_of_rounds(
-        self, cell_pair: CellPair, ratio: Estimate, undisturbed_ratio: Estimate
-    ) -> list[Flag]:
-        """Return the flags about the common rounds of two cells, whose mean ratio is `ratio`.
-
-        `undisturbed_ratio` is the ratio without the runs that other programs disturbed; NaN if unknown.
-        """
-        row_flags = []
-        # One ratio is above 1 and the other below: without the disturbed runs, the other side is faster. If
-        # one of them is unknown (NaN), the comparison is False.
-        if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
-            row_flags.append(Flag.DISTURBED)
-        if self.limits.has_few_rounds(ratio.n):
-            row_flags.append(Flag.LOW_N)
-        if not self.noise.are_in_turns(cell_pair):
-            row_flags.append(Flag.NOT_IN_TURNS)
-        return row_flags
 
     def _pair_rounds(self, rounds: pd.DataFrame, sides: tuple[str, str]) -> pd.DataFrame:
         rounds = _with_metric(rounds, self.metric)
@@ -499,8 +489,11 @@ class _Comparer:
         ratio = paired_rounds.ratio
         hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
         works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
-        # Different or unknown work is one of the reasons of `withheld`, and has further effects below.
-        refusal = _refuse_work(where, works)
+        # Different or unknown work is one of the reasons of `withheld`, and has further effects below. Work
+        # that differs by design may be compared.
+        refusal = None
+        if not any(same_work.is_unchecked(work) for work in works.values()):
+            refusal = same_work.refusal(same_work.name_of(where, self.shared), works)
         withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=len(hosts) > 1)
         row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
         row_flags += paired_rounds.flags
@@ -557,17 +550,6 @@ class _Comparer:
         if ratio.n and math.isnan(ratio.value):
             return WithheldCode.ZERO
         return None
-
-
-def _refuse_work(where: Row, works: Mapping[str, str]) -> same_work.Refusal | None:
-    """Return why two cells must not be compared because of their works; None if they may.
-
-    A work identifies what a command did. `works` is by side: `{"f6": '{"revisions": 6000}', "f7":
-    '{"revisions": 5000}'}`. Work that differs by design (same_work.is_unchecked) may be compared.
-    """
-    if any(same_work.is_unchecked(work) for work in works.values()):
-        return None
-    return same_work.refusal(same_work.name_of(where, list(where)), works)
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:

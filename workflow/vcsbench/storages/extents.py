@@ -22,8 +22,8 @@ _LAST, _ENCODED, _ENCRYPTED, _INLINE, _SHARED = 0x1, 0x8, 0x80, 0x200, 0x2000
 _SYNC = 0x1
 _BATCH = 128
 _UNSUPPORTED = {
-    *(errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EBADR)
-}
+    errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EBADR,
+}  # fmt: skip
 
 
 class Extent(NamedTuple):

@@ -250,15 +250,12 @@ def raise_write_error(output: str, path: str | Path) -> None:
 
     `svnadmin: E000028: Can't write to file '...': No space left on device` raises ENOSPC (28).
     """
-    number = _errno_in(output)
-    if number in REFUSALS:
-        raise OSError(number, os.strerror(number), str(path))
-
-
-def _errno_in(output: str) -> int:
     svn_errno = _SVN_ERRNO.search(output)
     if svn_errno:
-        return int(svn_errno[1])
-    if _SQLITE_FULL.search(output):
-        return errno.ENOSPC
-    return full_errno(output)
+        number = int(svn_errno[1])
+    elif _SQLITE_FULL.search(output):
+        number = errno.ENOSPC
+    else:
+        number = full_errno(output)
+    if number in REFUSALS:
+        raise OSError(number, os.strerror(number), str(path))

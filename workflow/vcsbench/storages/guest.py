@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -37,9 +37,9 @@ TRUE_ENDED = "exitcode=0x00000000"
 # The guest hides these folders of the host, and mounts needed folders below them again.
 HIDDEN = ("/tmp", "/run", "/var/run", "/var/lib", "/mnt", "/dev")
 RESERVED = (
-    *("/mnt/out", "/mnt/exp", "/mnt/nfs", "/mnt/host"),
-    *("/run/modules", "/var/lib/nfs", "/proc", "/sys"),
-)
+    "/mnt/out", "/mnt/exp", "/mnt/nfs", "/mnt/host",
+    "/run/modules", "/var/lib/nfs", "/proc", "/sys",
+)  # fmt: skip
 # The kernel's command line ends a word at white space, hostfs an option at a comma, ubd a file at a
 # colon.
 BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
@@ -135,7 +135,6 @@ def run_in_guest(
     _check_paths([folder, image], [root, *reads])
     tools, out = (root / TOOLS).resolve(), folder / "out"
     out.mkdir(exist_ok=True)
-    # The variables of guest.sh.
     variables = {
         "TOOLS": str(tools),
         "OUT": str(out),
@@ -146,7 +145,11 @@ def run_in_guest(
         "COVERED": "\n".join(_hidden_folders((root, tools, sys.prefix, *reads))),
         "COMMAND": shlex.join(command),
     }
-    init = _write_init(folder / "init", variables)
+    # The first program of the guest: guest.sh with values of its variables.
+    init = folder / "init"
+    assignments = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items()]
+    init.write_text(f"#!/bin/sh\n{''.join(assignments)}{INIT.read_text()}")
+    init.chmod(0o755)
     boot_log = folder / "boot.log"
     # guest.sh makes `began` before it runs the command, and `code` with the command's exit code at the end.
     began, code = out / "began", out / "code"
@@ -164,14 +167,6 @@ def run_in_guest(
     # The reasons: the last output of guest.sh and the command, and why the last boot failed.
     lines = [*last_lines(out / "log", 3), *(panics or last_lines(boot_log, 3))]
     raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {GUEST_REMEDY}")
-
-
-def _write_init(path: Path, variables: Mapping[str, str]) -> Path:
-    """Write the first program of a guest: guest.sh with values of its variables. Return its path."""
-    lines = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items()]
-    path.write_text(f"#!/bin/sh\n{''.join(lines)}{INIT.read_text()}")
-    path.chmod(0o755)
-    return path
 
 
 def _check_paths(written: Sequence[Path], read_folders: Sequence[str | Path]) -> None:

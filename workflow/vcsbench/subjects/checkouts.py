@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,7 +84,15 @@ class FossilCheckout(Checkout):
         *newest, checkin = newest_checkins(clone, self.commits + 1)
         run_fossil(temporary, "open", clone, checkin, "--workdir", path)
         if newest:
-            _remove_checkins(temporary, path, newest)
+            run_fossil(temporary, "purge", "checkins", *newest, cwd=path)
+            # A cluster is a list of artifacts. The server names only clusters and artifacts outside of them,
+            # so a client with the newest cluster would ask for nothing.
+            clusters = query_database(clone, CLUSTERS)
+            if clusters:
+                run_fossil(temporary, "purge", "artifacts", *clusters, cwd=path)
+            # Fossil has moved all of these to a store, from which it could restore them.
+            for number in query_database(clone, "SELECT peid FROM purgeevent"):
+                run_fossil(temporary, "purge", "obliterate", number, "--force", cwd=path)
         return {}
 
     def _copy(self) -> None:
@@ -107,20 +114,6 @@ class FossilCheckout(Checkout):
             "REPLACE INTO config(name, value, mtime) VALUES ('last-sync-url', ?, 0)",
             self.origin(),
         )
-
-
-def _remove_checkins(home: Path, checkout: Path, checkins: Sequence[str]) -> None:
-    """Remove check-ins and their descendants from a clone. `home` is the folder of Fossil's settings."""
-    clone = checkout / FOSSIL_FILE
-    run_fossil(home, "purge", "checkins", *checkins, cwd=checkout)
-    # A cluster is a list of artifacts. The server names only clusters and artifacts outside of them, so a
-    # client with the newest cluster would ask for nothing.
-    clusters = query_database(clone, CLUSTERS)
-    if clusters:
-        run_fossil(home, "purge", "artifacts", *clusters, cwd=checkout)
-    # Fossil has moved all of these to a store, from which it could restore them.
-    for number in query_database(clone, "SELECT peid FROM purgeevent"):
-        run_fossil(home, "purge", "obliterate", number, "--force", cwd=checkout)
 
 
 def _change(file: Path, statement: str, value: str | Path) -> None:

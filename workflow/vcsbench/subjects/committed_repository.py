@@ -75,20 +75,14 @@ class CommittedRepository(Repository):
     def restore(self) -> None:
         """Make the private copy before the first run, and put it back before each other run."""
         if self.backup is None:
-            self.backup = self._make_copy()
+            copy_tree(self.prepared, self.path)
+            # A lock of the user's on a path would refuse the commit.
+            remove_path(self.path / "db" / "locks")
+            hooks.install_hooks(self.path, self.hooks)
+            self.base = fsfs.youngest(self.path)
+            files_to_copy = self._grant_writing()
+            self.backup = FolderBackup(self.path, self.private / "backup", files_to_copy)
         self.backup.put_back()
-
-    def _make_copy(self) -> FolderBackup:
-        """Make the private copy, set `base`, and return the backup of the copy."""
-        copy_tree(self.prepared, self.path)
-        # A lock of the user's on a path would refuse the commit.
-        remove_path(self.path / "db" / "locks")
-        hooks.install_hooks(self.path, self.hooks)
-        self.base = fsfs.youngest(self.path)
-        # A commit changes no file of an earlier revision, so the backup needs no copies of these many files.
-        # It copies all others, because a commit changes some: db/current, db/txn-current, db/rep-cache.db.
-        files_to_copy = self._grant_writing()
-        return FolderBackup(self.path, self.private / "backup", files_to_copy)
 
     def _grant_writing(self) -> list[str]:
         """Let servers commit that root starts as another user. Return the files that the backup has to copy.

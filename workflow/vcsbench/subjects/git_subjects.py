@@ -307,10 +307,12 @@ def _changeable_files(repository: Path, ref: str) -> list[bytes]:
     """Return the names of plain files of up to CHANGED_FILE_BYTES. Names with a line end are left out."""
     names = []
     for line in run_git(repository, "ls-tree", "-r", "-l", "-z", ref).split(b"\0"):
-        # mode, kind, object and size, a tab, and the name
-        mode, _, rest = line.partition(b" ")
-        head, _, name = rest.partition(b"\t")
-        if mode == b"100644" and int(head.split()[2]) <= CHANGED_FILE_BYTES and b"\n" not in name:
+        # A line has mode, kind, object and size, a tab, and the name.
+        facts, _, name = line.partition(b"\t")
+        if not facts.startswith(b"100644 ") or b"\n" in name:
+            continue
+        size = int(facts.split()[3])
+        if size <= CHANGED_FILE_BYTES:
             names.append(name)
     return names
 

@@ -62,19 +62,12 @@ class WorkingCopy(FilesystemSubject):
     def content_bytes(self) -> int:
         """Make the templates of this cell, and return the approximate bytes of a working copy.
 
-        The cell's file system is made for these bytes.
+        The cell's file system is made for these bytes. The templates are an export of the youngest revision,
+        and for an update a working copy at an older one. Set `counterpart` (the export, which the result has
+        to equal) and `revisions` (before and after a run), and for an update `urls` (other URLs that may be
+        in the result).
         """
         self.repository.check()
-        export = self._make_templates()
-        # A working copy has each file twice: the working file and its pristine.
-        return 2 * export["bytes"]
-
-    def _make_templates(self) -> TreeRecord:
-        """Make an export of the youngest revision, and for an update a working copy at an older one.
-
-        Return the record of the export. Set `counterpart` (the export, which the result has to equal) and
-        `revisions` (before and after a run), and for an update `urls` (other URLs that may be in the result).
-        """
         youngest = self.repository.metadata["youngest"]
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
         export = self.templates.export(youngest)
@@ -88,7 +81,8 @@ class WorkingCopy(FilesystemSubject):
             # not change keeps this text, although the working copy has the URL of the cell by then.
             self.urls = [self.templates.working_copy(first)["url"]]
         self.revisions = (first, youngest)
-        return export
+        # A working copy has each file twice: the working file and its pristine.
+        return 2 * export["bytes"]
 
     def words(self) -> Words:
         return {
@@ -263,16 +257,12 @@ def count_cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
         )
     for line in timed_lines:
         if not line.cloned:
-            raise UserError(
-                f"a run cloned no file: {_explain_no_clones(line)}. Leave out `reflink: on`."
-            )
+            reason = "it installed no copies of pristines (svn:eol-style, svn:keywords, merges)"
+            if line.failed:
+                error = os.strerror(line.error)
+                reason = f"this file system refuses ({error}, {line.failed} times)"
+            raise UserError(f"a run cloned no file: {reason}. Leave out `reflink: on`.")
     return [line.cloned for line in timed_lines]
-
-
-def _explain_no_clones(line: _ReflinkLine) -> str:
-    if line.failed:
-        return f"this file system refuses ({os.strerror(line.error)}, {line.failed} times)"
-    return "it installed no copies of pristines (svn:eol-style, svn:keywords, merges)"
 
 
 class WorkingCopyTemplates:
@@ -294,7 +284,15 @@ class WorkingCopyTemplates:
         """Return the record of a working copy at a revision. Raise UserError if a disk cannot hold it."""
 
         def make(path: Path, _: Path) -> TreeRecord:
-            self._check_names(revision)
+            # Count the paths of this older revision that a working copy cannot hold.
+            tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
+            counts = run_sources("odd paths", str(self.repository.path), tree, str(revision))
+            odd_paths = file_trees.OddPaths(*map(int, counts))
+            reason = file_trees.why_not_on_disk(
+                self.recipe, lambda: odd_paths, self.recipe.get("revisions_behind", 0)
+            )
+            if reason:
+                raise UserError(f"{reason}. Leave such cells out of the grid.")
             return self._run_client("checkout", revision, path, self.options)
 
         return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{revision}", make)
@@ -316,14 +314,3 @@ class WorkingCopyTemplates:
         common_options = ("-q", f"-r{revision}", "--ignore-externals")
         run_client(self.svn, command, *options, *common_options, source, path)
         return {"url": url}
-
-    def _check_names(self, revision: int) -> None:
-        """Raise UserError with the number of paths that an older revision's working copy cannot hold."""
-        tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
-        counts = run_sources("odd paths", str(self.repository.path), tree, str(revision))
-        odd_paths = file_trees.OddPaths(*map(int, counts))
-        reason = file_trees.why_not_on_disk(
-            self.recipe, lambda: odd_paths, self.recipe.get("revisions_behind", 0)
-        )
-        if reason:
-            raise UserError(f"{reason}. Leave such cells out of the grid.")

@@ -59,7 +59,11 @@ def read_git_shape(path: Path) -> GitShape:
     packs = [name for name in names if name.endswith(".pack")]
     if len(packs) != len(object_counts):
         raise ValueError(f"it has {len(packs)} packs and {len(object_counts)} indices of packs")
-    loose_objects = _count_loose_objects(path / OBJECTS)
+    loose_objects = 0
+    # A loose object is a file in a folder, which is named by the first two digits of the object.
+    for name in os.listdir(path / OBJECTS):
+        if re.fullmatch("[0-9a-f]{2}", name):
+            loose_objects += len(os.listdir(path / OBJECTS / name))
     bitmaps = [name for name in names if name.endswith(".bitmap")]
     midx_bitmaps = [name for name in bitmaps if name.startswith(MULTI_PACK_INDEX)]
     pack_bitmaps = set(bitmaps).difference(midx_bitmaps)
@@ -88,15 +92,6 @@ def read_git_shape(path: Path) -> GitShape:
         loose_refs=len(loose_refs),
         packed_refs=len(packed_refs),
     )
-
-
-def _count_loose_objects(objects: Path) -> int:
-    count = 0
-    # A loose object is a file in a folder, which is named by the first two digits of the object.
-    for name in os.listdir(objects):
-        if re.fullmatch("[0-9a-f]{2}", name):
-            count += len(os.listdir(objects / name))
-    return count
 
 
 def _count_objects(index: Path) -> int:
