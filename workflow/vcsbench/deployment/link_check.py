@@ -14,7 +14,7 @@ from vcsbench.errors import UserError
 # More than the delay of each line. A packet that is not there after this time is lost.
 LOST_AFTER_S = 0.25
 # All round trips of a measurement take about this time, within the limits of their number.
-ROUND_TRIPS_S = 0.5
+ROUND_TRIPS_S = 0.2
 # More lost round trips in succession are no loss of the line.
 MAX_LOST = 3
 MIN_ROUND_TRIPS, MAX_ROUND_TRIPS = 9, 101
