@@ -106,8 +106,8 @@ def read_rows(
 
     Values stay text, because a repository may have the name `007` or `NA`. `columns` must be in the heading.
     Raise UserError if the file is missing, not CSV or larger than `limit` bytes, if the heading has a name
-    twice, or if a row has not one field for each name. The error ends with `remedy`, a sentence, except for
-    a file that is too large, or no regular file.
+    twice, or if a row has not one field for each name. The error ends with `remedy`, a sentence. Only the
+    errors of read_bytes() have a remedy of their own: the file is too large, or no regular file.
     """
     try:
         # Spreadsheets begin a file with a byte order mark, which would be a part of the first name.

@@ -154,6 +154,7 @@ def quota_cores() -> float | None:
             # One file with the quota and the period: `150000 100000`.
             fields = read(group.folder / "cpu.max").split()
         numbers = [parse_number(field, LARGEST_COUNT) for field in fields]
+        # A group of version 2 may lack the file, as the group at the root does. Then it has no quota.
         if len(numbers) != 2:
             continue
         quota_us, period_us = numbers
@@ -184,10 +185,10 @@ GROUP_VERSIONS = {"cgroup": 1, "cgroup2": 2}
 
 @cache
 def groups(controller: str) -> tuple[Group, ...]:
-    """Return the groups that limit a controller for this process: its own group first, then the ancestors.
+    """Return the groups whose limits of a resource hold for this process: its own first, then the ancestors.
 
-    A controller is "cpu", "memory", "io" or "blkio". Example: groups("memory") in a container is
-    (Group(Path("/sys/fs/cgroup/memory"), 1),). Return () without control groups.
+    The `controller` of the resource is "cpu", "memory", "io" or "blkio". Example: groups("memory") in a
+    container is (Group(folder=Path("/sys/fs/cgroup/memory"), version=1),). Return () without control groups.
     """
     # The number of the hierarchy, its controllers, and the path of the process's own group. A line is like
     # `4:cpu,cpuacct:/docker/0123` or, of version 2, `0::/docker/0123`. A path may have colons itself.
@@ -197,15 +198,18 @@ def groups(controller: str) -> tuple[Group, ...]:
     members: list[Group] = []
     for mount in _read_group_mounts():
         for hierarchy, controllers, path in memberships:
-            # Version 2 has one hierarchy, with the number 0, for all controllers. In version 1, each mount
-            # has the hierarchy of some controllers.
+            # Version 2 has one hierarchy, with the number 0, for all controllers. A group that lacks the
+            # controller has no file with its limit, and so limits nothing. In version 1, each mount has the
+            # hierarchy of some controllers.
             if mount.version == 2:
-                is_shown = hierarchy == "0"
+                is_of_controller = hierarchy == "0"
             else:
-                is_shown = controller in mount.controllers and controller in controllers.split(",")
-            if is_shown:
-                # These are the group at `path` and its ancestors. The mount at the folder `point` shows only
-                # the part of the hierarchy below the group `root`.
+                is_of_controller = (
+                    controller in mount.controllers and controller in controllers.split(",")
+                )
+            if is_of_controller:
+                # These are the group of this process and its ancestors. `path` is that of the group in the
+                # whole hierarchy. The mount shows the part from `root` on, as the folder `point`.
                 members += _list_upwards(mount.root, mount.point, path, mount.version)
     return tuple(members)
 

@@ -130,35 +130,41 @@ def _cards(
 def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Results) -> Card:
     """Return the card of a question about the values of an axis.
 
-    It uses the study's tables that compare the elapsed times of these values. Without such a table, the first
-    measured value is compared with the others here. Only cells that the question asks about count.
+    It uses the study's tables that compare the elapsed times of these values. Without such a table, it uses a
+    table that is made here, of the first measured value against each other one. Only cells that the question
+    asks about count.
     """
     axis = question.axis
     axes = list(settings.order)
     tables = _comparing_tables(results.tables, axis)
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
+    # The value that stays if a reader changes nothing: a baseline of these tables, such as f6.
+    reference = _choose_reference(question, tables)
     rows = _rows_of_question(question, tables)
     # `question.values` are the values to choose from, () for all. `withheld` are the comparisons of measured
     # cells that have no result, such as those of two machines.
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
-    # These values select the cells of the question, such as {"access": "http", "format": ["f6", "f7"]}.
+    # These values select the cells of the question, such as {"access": "http", "format": ["f6", "f7"]}. {}
+    # selects all cells.
     where = dict(question.where)
     if question.values:
         where[axis] = list(question.values)
     grid = [row for row in results.grid if fits(row, where)]
+    # The values that no table compares, because their cells were skipped or failed.
+    missing = decision.missing_values(axis, cases, grid, results.failures)
+    # The answers by other metrics, such as that by the server's CPU time for a busy server.
+    roles = _role_answers(question, settings, results.tables)
     return make_card(
         question,
-        _choose_reference(question, tables),
+        reference,
         axes,
         cases,
         min_effect_pct=settings.limits.min_effect_pct,
         workload=settings.workload,
-        # The values that no table compares, because their cells were skipped or failed.
-        missing=decision.missing_values(axis, cases, grid, results.failures),
+        missing=missing,
         withheld=withheld,
-        # The answers by other metrics, such as that by the server's CPU time for a busy server.
-        roles=_role_answers(question, settings, results.tables),
+        roles=roles,
     )
 
 

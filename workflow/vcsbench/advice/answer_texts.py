@@ -9,7 +9,7 @@ from vcsbench.advice import labels
 from vcsbench.advice.decision import ROUNDING, Case, Pair
 from vcsbench.advice.effects import ChangeEffect, CombinedEffect, combine_effects, effect_in_case
 from vcsbench.advice.questions import CardQuestion
-from vcsbench.advice.rules import Rule, find_rule
+from vcsbench.advice.rules import ACCESS_GROUP_PREFIX, Rule, find_rule
 from vcsbench.codes import AnswerKind, Result
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import DIFFERENCES, Limits
@@ -220,35 +220,24 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     """Return the answer that names the cost of each value against the reference, and recommends none.
 
     Example: the sentence `https: warm export 1.3x slower, warm log equal.`, the same without its full stop as
-    `effect`, and in short `up to 1.3x slower`. Only cases count in which a comparison of the reference is
-    decided (Case.decides). There must be one.
+    `effect`, and in short `up to 1.3x slower`. A case counts if it has a decided comparison of the reference
+    (Case.decides). There must be such a case.
     """
     margin = 1 + context.min_effect_pct / 100
     clauses = []
-    # The times of all values as multiples of the reference's. Its own multiple is 1.
+    # The factor of a value is its time divided by the reference's time. That of the reference itself is 1.
     all_factors = [1.0]
-    # By value and kind of case, the cases with such a multiple: {"https": {"warm export": [(case, 1.3)]}}.
-    factors_by_value = _cost_factors(cases, context.reference)
-    for value, factors_by_group in factors_by_value.items():
+    # By value, then by group (kind of case): {"https": {"warm export": [({"format": "f7"}, 1.3)]}}.
+    for value, groups in _cost_factors(cases, context.reference).items():
         parts = []
-        for group, case_factors in factors_by_group.items():
+        for group, case_factors in groups.items():
             parts.append(f"{group} {_cost_text(case_factors, margin)}".strip())
             all_factors += [factor for _, factor in case_factors]
         clauses.append(f"{context.label(value)}: {', '.join(parts)}")
     largest = max(all_factors)
-    # A multiple that differs from 1 by rounding only is no cost.
+    # A factor that differs from 1 by rounding only is no cost.
     short = f"up to {labels.factor(largest)} slower" if largest > 1 + ROUNDING else "no cost"
-    text = "; ".join(clauses)
-    # A noise check compares equal builds, so it is no comparison of a cost.
-    compared = []
-    for case in cases:
-        for pair in case.pairs:
-            if pair.compares(context.reference) and not pair.is_noise_check:
-                compared.append(pair)
-    uncertain = [pair for pair in compared if not pair.is_decided]
-    if uncertain:
-        verb = "shows" if len(uncertain) == 1 else "show"
-        text += f" (of {len(compared)} comparisons {len(uncertain)} {verb} no certain difference)"
+    text = "; ".join(clauses) + _uncertainty_note(cases, context.reference)
     return Answer(
         AnswerKind.COST,
         value="",
@@ -257,6 +246,24 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
         effect=text,
         against=context.label(context.reference),
     )
+
+
+def _uncertainty_note(cases: Sequence[Case], reference: str) -> str:
+    """Return ` (of 12 comparisons 3 show no certain difference)`, "" if all comparisons are decided.
+
+    Only comparisons of the reference count.
+    """
+    # A noise check compares equal builds, so it is no comparison of a cost.
+    compared = []
+    for case in cases:
+        for pair in case.pairs:
+            if pair.compares(reference) and not pair.is_noise_check:
+                compared.append(pair)
+    uncertain = [pair for pair in compared if not pair.is_decided]
+    if not uncertain:
+        return ""
+    verb = "shows" if len(uncertain) == 1 else "show"
+    return f" (of {len(compared)} comparisons {len(uncertain)} {verb} no certain difference)"
 
 
 def _cost_factors(
@@ -434,27 +441,28 @@ def _choice_that_depends(
     return text
 
 
-def _rule_text(rule: Rule, value: str, context: AnswerContext, later_text: str) -> str:
+def _rule_text(rule: Rule, best: str, context: AnswerContext, later_text: str) -> str:
     """Return the text of a rule: `f7 for cold log, f6 for export`, or `f6 for export, otherwise f7`.
 
-    `rule` has the groups of cases of each value: {"f7": ["cold log"], "f6": ["export"]}. The complete text is
-    returned if it has at most MAX_WORDS words together with `later_text`, which follows it. Otherwise, it is
-    the shorter text, which names only the exceptions from `value`, the choice for all cases (here f7). Return
-    "" without a rule, or if the shorter text is too long, too.
+    `rule` has the groups of cases of each value: {"f7": ["cold log"], "f6": ["export"]}. `best` is the value
+    for all cases, here f7. The second text is shorter if `best` has many groups, because it names only the
+    other values' groups. `later_text` follows in the same sentence. Return the first of the two texts with at
+    most MAX_WORDS words together with it. Return "" if both are too long, or without a rule.
     """
     if not rule:
         return ""
-    parts = {}
-    for choice, groups in rule.items():
-        label = context.label(choice)
-        if all(group.startswith("over ") for group in groups):
-            accesses = [group.removeprefix("over ") for group in groups]
-            parts[choice] = f"{label} over {enumeration(accesses)}"
+    text_by_value = {}
+    for value, groups in rule.items():
+        label = context.label(value)
+        # `f7 over http and svn` in place of `f7 for over http and over svn`.
+        if all(group.startswith(ACCESS_GROUP_PREFIX) for group in groups):
+            accesses = [group.removeprefix(ACCESS_GROUP_PREFIX) for group in groups]
+            text_by_value[value] = f"{label} over {enumeration(accesses)}"
         else:
-            parts[choice] = f"{label} for {enumeration(groups)}"
-    exceptions = [text for choice, text in parts.items() if choice != value]
-    complete = ", ".join(parts.values())
-    shorter = f"{', '.join(exceptions)}, otherwise {context.label(value)}"
+            text_by_value[value] = f"{label} for {enumeration(groups)}"
+    exceptions = [text for value, text in text_by_value.items() if value != best]
+    complete = ", ".join(text_by_value.values())
+    shorter = f"{', '.join(exceptions)}, otherwise {context.label(best)}"
     for text in (complete, shorter):
         if len(f"Choose {text} {later_text}".split()) <= MAX_WORDS:
             return text

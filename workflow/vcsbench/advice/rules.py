@@ -14,6 +14,8 @@ from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
 from vcsbench.plan.grid import AxisValues
 from vcsbench.statistics.comparisons import Limits
 
+# The beginning of the name of a group of cases with the same access: `over http`.
+ACCESS_GROUP_PREFIX = "over "
 # The groups of cases in which to choose each value: `{"f7": ["cold log"], "f6": ["export"]}`.
 Rule = Mapping[str, Sequence[str]]
 
@@ -57,7 +59,9 @@ def _groupings(cases: Sequence[Case]) -> Iterator[Callable[[AxisValues], str]]:
 def _axis_group(axis: str, where: AxisValues) -> str:
     """Return the name of a case's group on an axis: `over http`, or the label of its value: `packed`."""
     value = where.get(axis, "")
-    return f"over {value}" if axis == ACCESS_AXIS and value else labels.value_label(axis, value)
+    if axis == ACCESS_AXIS and value:
+        return f"{ACCESS_GROUP_PREFIX}{value}"
+    return labels.value_label(axis, value)
 
 
 def _rule_of_groups(

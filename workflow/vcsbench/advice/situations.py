@@ -78,21 +78,21 @@ def _why_no_best(
 ) -> WhyNoBest | None:
     """Return why the cells of a situation cannot be compared, None if two or more can.
 
-    `rows` has the rounds of all `cells`, with their hosts. `alike` are the cells with the most frequent work.
-    There are none if two works are equally frequent, or if no work is known. `compared` are the cells of
-    `alike` with two or more rounds.
+    The work of a cell is the result of its command, such as 6,000 printed revisions (same_work). `rows` has
+    the rounds of all `cells`, with their hosts. `alike` are the cells with the most frequent work. There are
+    none if two works are equally frequent, or if no work is known. `compared` are the cells of `alike` with
+    two or more rounds.
     """
     if rows["host"].nunique() > 1:
         return WhyNoBest.SEVERAL_HOSTS
-    if cells and not alike:
-        return WhyNoBest.OTHER_WORK
-    if alike and not compared:
-        return WhyNoBest.FEW_ROUNDS
     if len(compared) >= 2:
         return None
-    # Cells with other work would be further choices. So their work is the reason, if there are any.
-    has_other_work = len(alike) < len(cells)
-    return WhyNoBest.OTHER_WORK if has_other_work else WhyNoBest.ONE_CHOICE
+    if alike and not compared:
+        return WhyNoBest.FEW_ROUNDS
+    # The other cells, with other or unknown work, would be further choices. So their work is the reason.
+    if len(alike) < len(cells):
+        return WhyNoBest.OTHER_WORK
+    return WhyNoBest.ONE_CHOICE
 
 
 def _rank_choices(

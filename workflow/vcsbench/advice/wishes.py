@@ -170,19 +170,21 @@ def _wishes_of_card(
     for value in values:
         if value == values_now[axis]:
             continue
-        # The outcomes of the change from the present value to this one, case by case. The change applies to
-        # the whole repository, so each of its wishes has all operations that it makes slower.
-        outcomes = steps.find_outcomes(card, value, [values_now])
+        # The outcomes of the change from the present value to this one, case by case. Those below the margin
+        # do not matter. A factor is at least 1, whether the case becomes faster or slower.
+        all_outcomes = steps.find_outcomes(card, value, [values_now])
+        outcomes = [outcome for outcome in all_outcomes if outcome.factor >= margin]
+        # The change applies to the whole repository. So each of its wishes lists all operations that become
+        # slower, and they are collected first.
         slower = []
         for outcome in outcomes:
-            if outcome.effect is ChangeEffect.SLOWER and outcome.factor >= margin:
+            if outcome.effect is ChangeEffect.SLOWER:
                 label = labels.case_label(outcome.where, [ACCESS_AXIS])
                 slower.append(f"{label} ({labels.factor(outcome.factor)})")
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
-            is_gain = outcome.effect is ChangeEffect.FASTER and outcome.factor >= margin
             # Nobody waits for the commands of svnbench, such as null-log.
-            if not is_gain or is_benchmark(outcome.where):
+            if outcome.effect is not ChangeEffect.FASTER or is_benchmark(outcome.where):
                 continue
             # An unknown time is None.
             if outcome.before_s is None or outcome.after_s is None:

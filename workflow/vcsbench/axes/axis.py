@@ -160,6 +160,7 @@ def choice_axis(
     expected: str,
     *,
     needs_server: bool = False,
+    # The class has the default of each field as an attribute of the same name.
     applies: Callable[[Mapping[str, str]], bool] = Axis.applies,
     why_not: Callable[[str, Recipe, Environment], str] = Axis.why_not,
     limits: Callable[..., list[str]] = Axis.limits,
@@ -176,6 +177,7 @@ def choice_axis(
     """
 
     def why_invalid(value: str) -> str:
+        # The error names axis and value first: "...: `axes.keep_alive`: 'yes' is no value of it. Use ...".
         return "" if value in keys_by_value else f"is no value of it. Use {expected}"
 
     def recipe_keys(value: str, env: Environment) -> Recipe:

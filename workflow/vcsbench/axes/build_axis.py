@@ -254,18 +254,20 @@ def binaries_of(axes: Mapping[str, str], recipe: Recipe, env: Environment) -> di
     """Return digests of the client's and the server's programs and of their Subversion libraries.
 
     Example: `{"client svn": "0123...", "client libraries": "4567...", "server svnserve": "89ab..."}`. `axes`
-    has the cell's values, such as {"build": "trunk"}, and `recipe` no digests yet. A changed digest makes
-    Snakemake measure the cell again. Programs in conda environments have no digests (_has_digests).
+    has the cell's values, such as {"build": "trunk"}. `recipe` is the cell's recipe before its digests are
+    added. A changed digest makes Snakemake measure the cell again. Programs in conda environments have no
+    digests (_has_digests).
     """
     build = _find_build(axes.get(BUILD_AXIS, ""), env)
     client_programs = _digested_clients(build, recipe, env)
     # The kind of the server, such as "httpd"; "" without a server, or with one that gets no digests.
     server = _digested_server(build, recipe, env)
-    # binaries() returns a mapping as in the example, and caches it. So a copy is changed below.
+    # The digests of all programs and of Subversion's libraries, as in the example. binaries() caches this
+    # mapping, so a copy is changed below.
     digests = dict(binaries(build.client, client_programs, build.server, server))
     if server == "httpd":
         # The modules for passwords, encryption and access rules. A module that is a part of httpd has no
-        # file, and the digest "".
+        # file, and the digest "". If a later httpd has a file for it, the digest shows that change.
         for module in deployment_of(recipe).modules:
             digests[f"server mod_{module}"] = build.server.digest_of(f"mod_{module}")
     return digests

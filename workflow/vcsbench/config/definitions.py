@@ -252,12 +252,14 @@ def read_published_rows(
     """
     keys = [*axes, *by]
     raw_rows = {str(path): _read_published_file(path, keys) for path in paths}
-    # The columns of all files together. All rows of a file have the same columns.
+    # The columns of all files together. All rows of a file have the same columns, and each file has a first
+    # row: _read_published_file() refuses an empty one.
     columns = {column for rows in raw_rows.values() for column in rows[0]}
     # `fixed` has axes with one value for a whole file, in place of a column: {"f7.csv": {"format": "f7"}}.
     columns.update(axis for values in metadata.fixed.values() for axis in values)
     for axis in axes:
-        # Without any file, no column is missing.
+        # One file may lack an axis, such as `access` in a file of dumps. Its rows get "". If all files lack
+        # the axis, that is a mistake. Without any file, no column is missing.
         if raw_rows and axis not in columns:
             raise UserError(
                 f"{', '.join(raw_rows)}: the column `{axis}`, an axis of the study, is missing. Add it, or "

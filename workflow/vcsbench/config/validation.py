@@ -189,7 +189,7 @@ def _check_node(node: yaml.Node, path: str | Path) -> None:
         for key, value in node.value:
             _check_node(key, path)
             _check_node(value, path)
-            # YAML allows lists as keys. The model refuses them.
+            # YAML allows lists and mappings as keys. PyYAML refuses them later (construct_document).
             if not isinstance(key, yaml.ScalarNode):
                 continue
             if key.value in keys:

@@ -47,7 +47,7 @@ LAST_COLUMNS = (
     "waited_s", "cell_round_s",
     "flags",
 )  # fmt: skip
-# Equal content gives equal text.
+# Equal content gives equal text. The column `work` has no blanks in its JSON, all other columns have some.
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -216,10 +216,12 @@ def _columns_of_run(
 ) -> RunColumns:
     """Return the columns of a run: its times, its evidence and figures, its work, state and flags.
 
-    `timed` is hyperfine's report on the run, `record` is vcsbench's. `flags` is a list here, for example
-    ["cache-not-cold"]. `state` has as text what the label of the cell promises about the caches of the run,
-    such as '{"os": "cold"}': only runs with the same promises are compared. `limits` are the thresholds of
-    the configuration.
+    `timed` is hyperfine's report on the run, `record` is vcsbench's. `limits` are the thresholds of the
+    configuration. Two columns serve later steps:
+
+    - `flags` is a list here, for example ["cache-not-cold"].
+    - `state` (STATE_COLUMN) has the promises of the cell's label about the caches, as text: '{"os": "cold"}'.
+      Only runs with the same text are compared.
     """
     evidence = record["evidence"]
     work = record["work"]
@@ -228,14 +230,14 @@ def _columns_of_run(
         "elapsed_s": None if "traffic" in record else timed.elapsed_s,
         "user_s": timed.user_s,
         "system_s": timed.system_s,
-        # The start of the cell-round. The evidence usually has the start of this run, and replaces it.
-        "started_at": context["started_at"],
+        # The start of the run, or that of its cell-round if there is no evidence of the run.
+        "started_at": evidence.get("started_at", context["started_at"]),
     }
     for name, value in evidence.items():
         # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
         columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
-    # hyperfine before version 2 does not report the peak memory of each run. The peak of the untimed run
-    # whose output was checked takes its place.
+    # The peak memory in the evidence is that of the untimed run whose output was checked. The peak of the
+    # timed run replaces it, but hyperfine before version 2 does not report this.
     peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
     if peak_bytes is None:
         peak_bytes = evidence.get("client_peak_memory_bytes")
@@ -298,7 +300,7 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     `flushes-unknown` if the kernel does not count the flushes, or sends none to this disk.
     """
     storage_flags: list[Flag] = []
-    # The label of a cell promises a state of the caches before its runs.
+    # The label of a cell promises a state of the operating system's caches before a run: "cold" or "hot".
     is_cold = record["promises"].get("os") == "cold"
     if is_cold and _is_cached_below(context):
         storage_flags.append(Flag.CACHED_BELOW)
@@ -331,12 +333,14 @@ def _columns_of_cell_round(context: Context) -> RunColumns:
     For example {"copy": 2, "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
     """
     # If the caches were not warm in an attempt to measure a round, the round is measured again. The context
-    # also has the attempts before the last one. Two of them give "cache-not-warm, cache-not-warm".
+    # also has the attempts before the last one. Two of them give "cache-not-warm, cache-not-warm clock": an
+    # attempt is listed with all flags that made its runs invalid.
     texts_of_attempts = []
     for attempt in context["set_aside"]:
         flags_of_attempt = {flag for run in attempt["runs"] for flag in run["flags"]}
-        # Only the flags that made runs invalid.
         texts_of_attempts.append(flags.join_flags(flags_of_attempt & flags.INVALID))
+    # A context may lack its conditions and any number, which get() reads. Each other part is there, perhaps
+    # empty (records.complete_context).
     conditions = context.get("conditions")
     return {
         **run_columns.build_columns(context),
@@ -350,6 +354,7 @@ def _columns_of_cell_round(context: Context) -> RunColumns:
         "cell_round_started_at": context["started_at"],
         "waited_s": context["took"].get("waited_s"),
         "cell_round_s": context["took"].get("cell_round_s"),
+        # A mapping as text, so that rounds with equal conditions have equal values in this column.
         CONDITIONS: _SORTED.encode(conditions) if conditions else "",
     }
 

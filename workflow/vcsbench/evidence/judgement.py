@@ -259,9 +259,10 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
     """Return the bytes that a hot run read from disks; None if a count of client or server is unknown.
 
     With a local output, that is the sum of what client and server read (_sum_reads). If the output is on a
-    network file system, that sum also has the bytes that the client read over the network. They are taken
-    off, unless they are of the input. The bytes that the file server itself read from its disks are added; 0
-    if it is another machine, where they are unknown.
+    network file system, that sum also has the bytes that the client read over the network. If the input is on
+    the network, too, and not in memory after the run, the sum stays as it is. Otherwise, these bytes are
+    taken off. The bytes that the file server itself read from its disks are added; 0 if it is another
+    machine, where they are unknown.
     """
     all_bytes = _sum_reads(evidence)
     # `network_filesystem` is the kind of the output's file system, such as nfs4; missing for a local one.
@@ -275,13 +276,16 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
 
     # A client reads its files again from a network file system whenever it takes a lock. The kernel counts
     # that like reads of a device, although the file server has them in memory. So these bytes are taken off.
+    # The counts of client and server are known here, because their sum is. A local command has no server: 0.
     client_bytes = evidence.get("client_read_bytes") or 0
     network_bytes = evidence.get("network_read_bytes")
     if network_bytes is not None:
         client_disk_bytes = max(0, client_bytes - network_bytes)
     else:
-        # CIFS has no counter. The client read no more from local disks than they delivered to all programs.
-        client_disk_bytes = min(client_bytes, evidence.get("device_read_bytes") or 0)
+        # CIFS has no counter of bytes from the network. But the local disks have one, of their reads for all
+        # programs. The client cannot have read more than that from them.
+        device_bytes = evidence.get("device_read_bytes") or 0
+        client_disk_bytes = min(client_bytes, device_bytes)
     # The server of the repository, such as svnserve, runs on this machine.
     server_bytes = evidence.get("server_read_bytes") or 0
     file_server_bytes = evidence.get("network_storage_read_bytes") or 0

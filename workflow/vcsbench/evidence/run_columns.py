@@ -320,11 +320,14 @@ def trace_columns(trace: CellTrace) -> RunColumns:
             counts.update(side_counts)
     if not counts:
         return dict.fromkeys(TRACE_COLUMNS)
-    # All counts are of calls, except for the bytes.
-    counts["all_calls"] = sum(counts.values()) - sum(counts[name] for name in _BYTES)
-    counts["renames"] = sum(counts[name] for name in _RENAMES)
-    counts["flush_calls"] = sum(counts[name] for name in _FLUSHES)
-    return {name: counts[name] for name in TRACE_COLUMNS}
+    sums = {
+        # All counts are of calls, except for the bytes.
+        "all_calls": sum(counts.values()) - sum(counts[name] for name in _BYTES),
+        "renames": sum(counts[name] for name in _RENAMES),
+        "flush_calls": sum(counts[name] for name in _FLUSHES),
+    }
+    # A column that is no sum is a count itself, 0 if there was no such call.
+    return {name: sums.get(name, counts[name]) for name in TRACE_COLUMNS}
 
 
 def build_columns(context: Context) -> dict[str, str]:
@@ -415,4 +418,6 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str])
         common_digests = (baseline_digests & candidate_digests) - {""}
         is_same = bool(common_digests)
         row_flags.append(flags.add_flag(row["flags"], Flag.SAME_BINARIES, is_same))
+    # assign() makes a column with the index of the table. This module imports pandas for type checkers only,
+    # so it makes no Series itself.
     return table.assign(flags=row_flags)["flags"]

@@ -129,9 +129,9 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
     """
     first_work: dict[str, int | str] = json.loads(first)
     second_work: dict[str, int | str] = json.loads(second)
-    # Work with the key UNCHECKED differs from other work by design.
+    # The key UNCHECKED marks work that is meant to differ from other work, so its figures explain nothing.
     if UNCHECKED in first_work or UNCHECKED in second_work:
-        return "one of them is there to be another work"
+        return "one of them does other work by design"
     if first_work.keys() != second_work.keys():
         return "their work was recorded in different ways"
 
@@ -143,17 +143,16 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
     differences: list[str] = []
     for label, first_figure in first_figures.items():
         second_figure = second_figures[label]
-        if first_figure == second_figure:
-            continue
-        if differences:
-            differences.append(f"{first_figure} {label} against {second_figure}")
-        else:
-            # Only the first difference names the cells. The others have the same order.
+        if first_figure != second_figure:
             differences.append(
                 f"{first_figure} {label}{first_name} against {second_figure}{second_name}"
             )
+            # Only the first difference names the cells. The others have the same order.
+            first_name = ""
+            second_name = ""
     if differences:
         return ", ".join(differences)
+    # No figure differs, behind which a name could stand. So both names are in front.
     between = f"{names[0]} and {names[1]}: " if all(names) else ""
     return f"{between}as many of all that is counted, but names or contents differ"
 

@@ -138,19 +138,21 @@ def _check_versions() -> Iterator[Check]:
 
 def _check_cache_clearing(plan: Plan) -> Check:
     """Return a check with the way in which caches are cleared here for cold runs, or why they cannot be."""
+    settings = plan.config.settings
     # The user's choice of a way: auto, drop-caches or evict.
-    setting = plan.config.settings.clear_caches
+    setting = settings.clear_caches
     machine = plan.env.machine
-    # The default storage of cells.
-    folder = plan.config.settings.storages[plan.config.settings.storage]
+    # The folder of the default storage of cells. `storage` is the name of this storage, such as "disk".
+    folder = resolve(settings.storages[settings.storage], plan.root)
     if mount_of(folder).filesystem in IN_MEMORY:
         # Files in memory are never cold, whatever the setting is.
-        text = filesystems.why_never_cold(machine, folder, setting)
+        text = filesystems.why_never_cold(machine, str(folder), setting)
         return Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
     # `drop-caches` (as root), `evict` (with vmtouch), or "" if neither is possible.
     method = machine.clearing(setting)
     if method == "drop-caches":
-        # Emptied caches slow the other programs of a server. EVICT names the setting for another way.
+        # This way empties the caches of all programs, so a server becomes slow for its users. The other way,
+        # `evict`, spares them. The text EVICT names its setting.
         return Check(
             CheckResult.AVAILABLE,
             "cold caches, by emptying the kernel's",
@@ -228,6 +230,7 @@ def _check_hardware() -> Iterator[Check]:
         text += f", a virtual machine ({hypervisor})"
     yield Check(CheckResult.AVAILABLE, text)
     yield from _check_limits()
+    # MIN_CORES is 2, so a machine with fewer has one core.
     if machine["cores"] < MIN_CORES:
         text = "client and server share one core"
         yield Check(CheckResult.WARNING, text, "use a machine with two or more")

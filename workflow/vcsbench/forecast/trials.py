@@ -122,23 +122,28 @@ def try_server(plan: Plan) -> Iterator[Lack]:
         with socket.socket() as any_socket:
             any_socket.bind((HOST, 0))
     except OSError as error:
+        # The next steps need no port, so they are tried all the same.
         yield Lack(f"no server can listen on {HOST}: {error.strerror}", "run `ip link set lo up`")
-    # A failure here ends the trial, because a server needs its files before its process starts.
+    # try_temporary_folder() yields the lack of a folder.
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        temporary = tempfile.TemporaryDirectory()
+    except OSError:
+        return
+    # A failure here ends the trial, because a server needs its files before its process starts.
+    with temporary as folder:
+        try:
             server_user.grant(Path(folder), 0o770)
-    # KeyError: grant() looks up the user of root's servers.
-    except KeyError:
-        user = server_user.UNPRIVILEGED
-        text = f"root's servers run as {user}, and there is no such user"
-        yield Lack(text, f"run `useradd {user}`")
-        return
-    # If the folder itself cannot be made, try_temporary_folder() has already yielded that lack. So an error
-    # here is one of grant(), which changes the group.
-    except OSError as error:
-        text = f"root may not give a file to the servers' group: {error.strerror}"
-        yield Lack(text, "run as an ordinary user; in a container, allow it: --cap-add CHOWN")
-        return
+        # KeyError: grant() looks up the user of root's servers.
+        except KeyError:
+            user = server_user.UNPRIVILEGED
+            text = f"root's servers run as {user}, and there is no such user"
+            yield Lack(text, f"run `useradd {user}`")
+            return
+        # grant() changes the group.
+        except OSError as error:
+            text = f"root may not give a file to the servers' group: {error.strerror}"
+            yield Lack(text, "run as an ordinary user; in a container, allow it: --cap-add CHOWN")
+            return
     yield from _try_server_process()
 
 

@@ -177,8 +177,10 @@ class Sshd(Server):
         Set `session_argv` and `session_files` from the process of this svnserve. Return "" and set nothing if
         there is no message after START_LIMIT_S seconds, or the connection is closed before.
         """
+        # As Subversion's client does over svn+ssh: `ssh ... HOST svnserve -t`.
+        ssh_command = [*self._client_command(), self.host, "svnserve", "-t"]
         with processes.background(
-            [*self._client_command(), self.host, "svnserve", "-t"],
+            ssh_command,
             stdin=processes.PIPE,
             stdout=processes.PIPE,
             stderr=self.descriptors[OUTPUT],
@@ -190,10 +192,11 @@ class Sshd(Server):
                 answer = os.read(client.stdout.fileno(), 4096)
             if answer:
                 # family() lists sshd, its children, their children, and so on. sshd starts a process for the
-                # connection, this process a child, and the child svnserve, which is the last of the list.
-                session = process_facts.family(self.pid)[-1]
-                self.session_argv = process_facts.command_line(session)
-                self.session_files = read_mapped_files(session)
+                # connection, this process a child, and the child svnserve. No other client is connected, and
+                # svnserve has answered. So each process has one child, and svnserve is the last of the list.
+                svnserve_pid = process_facts.family(self.pid)[-1]
+                self.session_argv = process_facts.command_line(svnserve_pid)
+                self.session_files = read_mapped_files(svnserve_pid)
             # svnserve ends at the end of its input.
             client.stdin.close()
             processes.wait_for_end(client, START_LIMIT_S)
@@ -223,15 +226,17 @@ class Sshd(Server):
         if reason:
             raise UserError(f"{reason}.")
         # sshd closes the descriptors that it inherits, so it opens its files by name. For this, its user
-        # needs the right to enter the folder of the run, which is private.
+        # needs the right to enter ("search") the folder of the run, which is private.
         self._let_server_search_run()
         self._make_keys()
-        # sshd's own list of users and groups, in the form of passwd(5) and group(5).
+        # sshd's own list of users and groups, in the form of passwd(5) and group(5). It gives the id of the
+        # servers' user a shell, without which sshd would start no session.
         ids = server_user.server_ids() or server_user.ServerIds(os.geteuid(), os.getegid())
         user = f"{USER}:x:{ids.uid}:{ids.gid}::{self.run}:/bin/sh\n"
         self.write_file("passwd", user.encode())
         self.write_file("group", f"{USER}:x:{ids.gid}:\n".encode())
-        # The script that sshd runs for each login: svnserve, with nothing but the environment of a server.
+        # The script that sshd runs for each login: svnserve, with nothing but the environment of a server. By
+        # the marker in this environment, a later run detects a session that was left.
         variables = server_environment({SERVER_MARKER: str(self.run), **self.variables})
         settings = [f"{name}={value}" for name, value in variables.items()]
         words = ["env", "-i", *settings, *self.programs.env_command()]
@@ -239,6 +244,7 @@ class Sshd(Server):
         self.write_file("session", os.fsencode(session))
         names = {"user": USER, "run": self.run, "host": self.host, "port": self.port}
         client_text = CLIENT_TEMPLATE.substitute(names)
+        # Only clients read this file. So it does not need the rights that write_file() gives to the server.
         (self.run / "ssh_config").write_text(client_text)
         server_template = string.Template(SSHD_TEMPLATE.read_text())
         # The template has only directives that every sshd supports. Any other one would be an error.

@@ -154,12 +154,14 @@ class TrafficGenerator:
                 return 0
             # Wait until a request ends, the next one arrives or the traffic ends, for at most LONGEST_WAIT_S.
             wait_s = LONGEST_WAIT_S
+            # The clock is read again, because starting requests takes time.
             now = self._now()
             # After the end of the traffic, only requests that run are awaited.
             if now < self.length:
-                until = self.arrivals[0][0] if self.arrivals else self.length
-                # A request can have arrived since the clock was read above. It must not wait.
-                wait_s = min(max(until - now, 0) / NS, LONGEST_WAIT_S)
+                next_event = self.arrivals[0][0] if self.arrivals else self.length
+                # If the next request has arrived in the meantime, there is nothing to wait for.
+                until_event = max(next_event - now, 0)
+                wait_s = min(until_event / NS, LONGEST_WAIT_S)
             signal.sigtimedwait([signal.SIGCHLD], wait_s)
             self._reap()
             if self.failures > MOST_FAILURES:

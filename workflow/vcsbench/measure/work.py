@@ -373,8 +373,9 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
     """Return the numbers of objects, refs and files of a clone, and a digest of all of them.
 
     Example: {"objects": 300, "refs": 2, "files": 40, "digest": "9f86..."}. A bare clone has no `files`. The
-    digest ignores `urls` in the contents of files. A clone that `is_partial` may have the contents of files
-    (blobs) of its HEAD only: raise ValueError if it has other blobs. Return {} for a clone without objects.
+    digest leaves out `urls` in the contents of files (inspect_built_tree). A clone that `is_partial` may have
+    the contents of files (blobs) of its HEAD only: raise ValueError if it has other blobs. Return {} for a
+    clone without objects.
     """
     # Most kinds of work need no git.
     from vcsbench.systems.git_program import run_git
@@ -391,7 +392,8 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
         # The name of an object is the first word of its line.
         blobs = {line.split()[0] for line in objects.splitlines() if line.endswith(b" blob")}
         head_blobs = run_git(repository, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
-        # If a server ignores the filter, git only warns, and gets the contents of earlier commits, too.
+        # A blob of an earlier commit shows that the server has ignored the filter. git itself only warns of
+        # that, and goes on.
         other_blobs = blobs.difference(head_blobs.splitlines())
         if other_blobs:
             raise ValueError(f"{clone}: the server ignored the filter, and sent all objects")

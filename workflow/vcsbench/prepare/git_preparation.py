@@ -70,11 +70,14 @@ class GitPreparation(Preparation):
                 verify_git(path, f"{source.describe()}: the repository is damaged")
             else:
                 facts = import_history(source, path)
-                # fast-import tries few deltas. A repack with -f searches deltas between all objects.
+                # REPACK writes all objects to one pack again. With -f, git searches deltas between all of
+                # them: fast-import has tried few.
                 run_git(path, *REPACK, "-f")
                 run_git(path, "pack-refs", "--all")
         commits = git_store.write_commit_count(path)
         record = describe_load(source, facts, Upkeep.AS_IS, commits, begun)
+        # vcsbench later reads packs, indices and refs without git (read_git_shape). So it checks here that it
+        # can read those that this git writes. Any shape is right for the state "as-is".
         mismatch = GitStore().mismatch(path, fmt, Upkeep.AS_IS)
         if mismatch:
             raise UserError(f"{path}: was loaded, but {mismatch}. Use another git.")

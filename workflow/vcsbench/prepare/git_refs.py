@@ -79,18 +79,20 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     fresh = path / "fresh"
     git_store.create_bare(fresh, object_hash, storage)
     (fresh / "config").replace(path / "config")
-    if storage == git_store.REFTABLE:
-        # Only git itself makes the files of an empty reftable.
-        remove_path(fresh)
-        init_reftable(fresh, object_hash)
-        (fresh / "reftable").replace(path / "reftable")
-        # git requires the file HEAD, but reads HEAD from the reftable. So this file is a placeholder. The
-        # real HEAD is set below, once git can open the repository.
-        (fresh / "HEAD").replace(path / "HEAD")
-    else:
+    if storage != git_store.REFTABLE:
         (path / "HEAD").write_text(head)
-    # A folder without `refs` is no repository for git, even if the refs are in a reftable.
+        (fresh / "refs").replace(path / "refs")
+        remove_path(fresh)
+        return
+    # create_bare() makes no reftable: only git itself makes the files of an empty one. So git makes another
+    # repository. Its configuration is not used, because it has other settings than create_bare() writes.
+    remove_path(fresh)
+    init_reftable(fresh, object_hash)
+    (fresh / "reftable").replace(path / "reftable")
+    # Without both of these, git finds no repository, even if all refs and HEAD are in a reftable. So they are
+    # placeholders.
+    (fresh / "HEAD").replace(path / "HEAD")
     (fresh / "refs").replace(path / "refs")
     remove_path(fresh)
-    if storage == git_store.REFTABLE:
-        run_git(path, "symbolic-ref", "HEAD", head.removeprefix("ref: ").strip())
+    # Now git can open the repository, and set the real HEAD in the reftable.
+    run_git(path, "symbolic-ref", "HEAD", head.removeprefix("ref: ").strip())

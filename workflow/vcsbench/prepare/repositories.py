@@ -228,28 +228,31 @@ class PreparedRepositories:
         return not record or self.load_token(repo, fmt) != record["made"]
 
     def load_request(self, repo: str, fmt: str) -> LoadRequest:
-        """Return where a load is kept, and the space that it needs: a number of repositories of its size.
+        """Return the folder of the loaded repository, and how many repositories each folder needs space for.
 
-        The number is given by the folder of the storage: {"home": "/var/tmp", "repositories": {"/var/tmp":
-        7}} for five missing copies, the packed repository and the loaded one.
+        A folder is that of a storage. All repositories have the size of the loaded one. Example for the
+        loaded one, the packed one, and five missing copies: {"home": "/var/tmp", "repositories": {"/var/tmp":
+        7}}.
         """
         record = self.read_load(repo, fmt)
         # The request is a param, so Snakemake would load again if it changed. A load that is up to date keeps
         # its request, also if fewer copies are missing by now.
         if record and not self.needs_load(repo, fmt):
             return record["request"]
-        number_by_folder = self._count_made_later(repo, fmt)
-        # The loaded repository is kept in the first folder with copies of it. A repository for a dump alone,
-        # without copies, is kept in the first folder of all.
-        candidates = [*number_by_folder, *self.folders.values()]
-        home = candidates[0]
+        number_by_folder = self._count_made_from_load(repo, fmt)
+        # The loaded repository is kept in the first folder with copies of it. A repository for a dump alone
+        # has no copies, so any folder will do.
+        folders = list(number_by_folder) or list(self.folders.values())
+        home = folders[0]
+        # The loaded repository itself.
         number_by_folder[home] = number_by_folder.get(home, 0) + 1
         return {"home": home, "repositories": number_by_folder}
 
-    def _count_made_later(self, repo: str, fmt: str) -> dict[str, int]:
-        """Return how many repositories are made from a loaded one, by the folder of the storage.
+    def _count_made_from_load(self, repo: str, fmt: str) -> dict[str, int]:
+        """Return how many repositories have to be made from a loaded one, by the folder of their storage.
 
         Five missing copies of a packed repository give {"/var/tmp": 6}, because the packed one is made first.
+        A folder is missing if no cell reads a copy there.
         """
         number_by_folder: dict[str, int] = {}
         for storage, variants in self.needed.items():

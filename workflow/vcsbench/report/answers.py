@@ -118,10 +118,11 @@ def shown_flags(results: Results) -> set[str]:
     - a flag of a larger share of all comparisons than NEARLY_ALL: a mark on each row tells a reader nothing,
     - PLAIN_FLAGS, which cards show in other words or not at all,
     - BUSY_FLAGS: the page has one sentence on the runs that other programs disturbed,
-    - those of DOUBTS, such as `outlier-20` or `too-short`, that no aggregate card has.
+    - DOUBTS, such as `outlier-20` or `too-short`, unless a comparison of an aggregate card has the flag.
     """
+    # The number of all comparisons, because NEARLY_ALL is a share of all.
     number_of_pairs = 0
-    # By flag: the number of comparisons that have it.
+    # By flag: the number of comparisons that have it. For DOUBTS, only aggregate cards count.
     counts: Counter[str] = Counter()
     for card in results.advice.cards:
         # An aggregate card has one answer over few cells, which can rest on one doubtful run. On other cards,

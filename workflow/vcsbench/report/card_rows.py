@@ -130,10 +130,13 @@ def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> 
         baseline_runs, candidate_runs = runs_of_sides
         rounds = words.count_of(pair.rounds, "round")
         notes.append(f"{len(baseline_runs)} and {len(candidate_runs)} runs in {rounds}")
-    is_no_difference = pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED)
-    # `detectable` is a ratio such as 1.05, and 0 if it is unknown.
-    if is_no_difference and pair.detectable > 1:
+    # If no difference is called, decided (EQUAL) or not, a reader wonders how large one could still be. The
+    # note has the smallest ratio that would have been called: `detectable`, such as 1.05, or 0 if unknown.
+    lacks_difference = pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED)
+    if lacks_difference and pair.detectable > 1:
         notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
+    # Fixed cost is part of both times, so it makes their ratio nearer to 1. Only a reader of a decided
+    # comparison relies on this ratio.
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
         notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
     return notes

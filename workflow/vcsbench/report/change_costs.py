@@ -112,10 +112,13 @@ def describe_costs(results: Results, axis: str) -> list[str]:
 def _describe_upkeep(results: Results) -> list[str]:
     """Return a sentence for each repository: `Its commands took, for 3 000 commits: one pack 2 s, ... .`
 
-    The card on upkeep shows it, so `Its commands` are those of git that repack and index. They make a state,
-    such as one pack, in the printed time. The number of commits stands in place of the repository's name.
+    The reader sees it on the card about upkeep, so `Its commands` means the commands of upkeep: those of git
+    that repack and index. Each time is that in which they made a state, such as one pack. The sentence has
+    the repository's number of commits, and not its name.
     """
     sentences = []
+    # The record of a load has the number of commits that were imported. It also has the time in which each
+    # state of upkeep was made from the imported repository: `seconds_by_state` is {"one-pack": 2.0}.
     for load in _find_loads(results).values():
         parts = []
         for upkeep, seconds in load["seconds_by_state"].items():

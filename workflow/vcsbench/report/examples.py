@@ -36,7 +36,7 @@ def _make_rows(
     """Return the rows of an example that have a number. `values` of `axis` are the columns.
 
     Below the first row, a number has its factor to the first one: `0.63 s (2.7x faster)`. A difference below
-    the margin has none, and neither has a row with another metric.
+    the margin has none, and neither has a row with numbers of another table.
     """
     margin = 1 + results.advice.min_effect_pct / 100
     rows: list[list[str]] = []
@@ -45,13 +45,15 @@ def _make_rows(
         table = row.get("table", example["table"])
         where = {**example.get("where", {}), **row.get("where", {})}
         numbers = [_find_number(results, table, {**where, axis: value}) for value in values]
-        if not any(numbers):
+        if all(number is None for number in numbers):
             continue
         metric = metric_in(results.study.tables[table])
         texts = [_number_text(number, metric.unit) for number in numbers]
-        if not rows:
+        # Another table may have another metric, and numbers of two metrics have no factor.
+        is_of_example = table == example["table"]
+        if is_of_example and not first_numbers:
             first_numbers = numbers
-        elif table == example["table"]:
+        elif is_of_example:
             pairs = zip(texts, first_numbers, numbers, strict=True)
             comparative = OF_TIMES if metric.is_duration else OF_AMOUNTS
             texts = [

@@ -32,11 +32,12 @@ def expected_rows(
     failures: Rows,
     measurements: Rows,
 ) -> list[ExpectedRow]:
-    """Return the rows that the cells of a grid give in a table, in the order of the grid.
+    """Return the rows that a table should have by the cells of the grid, in the order of the grid.
 
-    A table that compares has a row for each pair of cells, otherwise one for each cell. Duplicates (second
-    measurements for the noise) and cells that the table does not select are left out. `axes` are those of the
-    study. `grid`, `failures` and `measurements` are the rows of results.Results.
+    They show which rows a measured table lacks, and why. A table that compares has a row for each pair of
+    cells, otherwise one for each cell. Duplicates (second measurements for the noise) and cells that the
+    table does not select are left out. `axes` are those of the study. `grid`, `failures` and `measurements`
+    are the rows of results.Results.
     """
     failures_by_cell = grouped_by(failures, lambda failure: failure["cell"])
     runs_by_cell = grouped_by(measurements, lambda run: run["cell"])
@@ -60,6 +61,7 @@ def expected_rows(
             skip=skips[0] if skips else "",
             # The round is a float, as all numbers of CSV files are.
             failures=tuple(f"round {row['round']:.0f}: {row['reason']}" for row in failed),
+            # Only these flags exclude a run from tables. Runs with other flags count.
             flags=tuple(sorted(flags & INVALID)),
             is_outdated=is_outdated,
         )

@@ -260,9 +260,12 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
     `facts` has the numbers of the finding as texts, `expected` its expected range.
     """
     row = finding.row
-    # The plot has one logarithmic axis for all findings. It has no place for other units than factors, and
-    # none for 0. An unknown number is None.
-    if not finding.is_factor or not finding.is_measured or not row["measured"]:
+    # The plot has one axis for all findings, so it has no place for other units than factors.
+    if not finding.is_factor or not finding.is_measured:
+        return None
+    # An undecided finding may have no number (None), for example after runs on two hosts. The axis is
+    # logarithmic, so it has no place for 0.
+    if not row["measured"]:
         return None
     return FindingDot(
         label=row["statement"],

@@ -204,19 +204,23 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
     """Return the layout of a table: its rows and columns from its definition, and all other keys as `rest`.
 
     `order` maps each axis of the study to its values in order. In a table of comparisons, the key CANDIDATE
-    replaces the compared axis. Example of a definition: `{"rows": ["access"], "columns": ["cache"],
-    "compare": {"axis": "format", "baseline": "f6", "candidates": ["f7", "f8"]}}`.
+    replaces the compared axis. Example: with the axes access, cache, format and repo, the definition
+    `{"rows": ["access"], "columns": ["cache"], "compare": {"axis": "format", "baseline": "f6", "candidates":
+    ["f7", "f8"]}}` gives the rest ("repo", "candidate"), and a grid for each repository and candidate.
     """
     compare = definition.get("compare")
     compared = compare["axis"] if compare else ""
-    order_of_keys = dict(order)
     keys = [axis for axis in order if axis != compared]
-    # Columns of the measurements that the table uses like axes: ["run", "host"].
+    # The order of the compared axis stays here: nothing looks it up, because the axis is none of the keys.
+    order_of_keys = dict(order)
+    # `by` has columns of the measurements that the table uses like axes, such as ["run", "host"]. The study
+    # has no order for their values.
     keys += definition.get("by", [])
+    # `each` has names of counts, such as ["reads", "writes"]. They are values of one more key, COUNT.
     if "each" in definition:
-        # Names of counts, such as ["reads", "writes"]. The table has them side by side, as values of COUNT.
         keys.append(COUNT)
         order_of_keys[COUNT] = definition["each"]
+    # The candidates are values of one more key, too.
     if compare:
         keys.append(CANDIDATE)
         order_of_keys[CANDIDATE] = compare["candidates"]

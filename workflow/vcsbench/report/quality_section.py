@@ -69,7 +69,7 @@ def make_quality_tables(results: Results) -> list[PlainTable]:
 
 
 def describe_quality(results: Results) -> list[str]:
-    """Return the sentences of the section: invalid runs, noise, the method, and flags of nearly all runs."""
+    """Return the sentences on the quality of the data: invalid runs, noise, method, and frequent flags."""
     runs = results.measurements
     invalid = sum(is_invalid(run["flags"]) for run in runs)
     if invalid:
@@ -83,7 +83,8 @@ def describe_quality(results: Results) -> list[str]:
         sentences.append(noise)
     sentences.append(_describe_duplicates(results))
     sentences.append(METHOD)
-    # A flag of nearly all runs is summed up in a sentence. A table lists the other flags with their cells.
+    # A table lists most flags with their cells. But a flag of nearly all runs (NEARLY_ALL) would have nearly
+    # all cells, so it has a sentence in place of a row, unless it makes its runs invalid.
     for use in _count_flags(runs):
         if use.is_summed_up:
             meaning = explain_flag(use.flag, results.thresholds)

@@ -100,6 +100,7 @@ def describe_setup(results: Results) -> Setup:
     conditions = summarise_conditions(contexts, study)
     virtual_hosts = [host for host in hosts if host.get("virtualized")]
     return Setup(
+        # Only this list would not be empty without contexts: it would have facts such as `0 cell-rounds`.
         facts=_list_facts(results, conditions, known_starts) if contexts else [],
         commands=_list_commands(contexts, study),
         configurations=_list_configurations(contexts, study),
@@ -320,23 +321,28 @@ def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
     contexts_by_name = grouped_by(contexts, lambda context: _name_configuration(context, study))
     configurations = []
     for name, members in contexts_by_name.items():
-        # The command line of each kind of server: {"svnserve": "svnserve -d ..."}.
-        command_lines: dict[str, str] = {}
         # The names and contents of files. svnserve and httpd read different files of a configuration, so a
         # context has only some of them.
-        files: list[tuple[str, str]] = []
-        for context in members:
-            files += context["server_files"].items()
-            # {"kind": "svnserve", "argv": ["svnserve", "-d", ...], ...}, {} without a server.
-            server = context["server"]
-            # The command lines of a kind of server differ by their ports, so the first one stands for all.
-            if server and server["kind"] not in command_lines:
-                # sshd starts svnserve, whose command line has the options of the configuration.
-                argv = server.get("subversion_argv") or server.get("argv", [])
-                command_lines[server["kind"]] = shlex.join(argv)
+        files = [file for context in members for file in context["server_files"].items()]
+        command_lines = _list_command_lines(members)
         if name or command_lines:
             configurations.append(Configuration(name, unique_values(files), command_lines))
     return configurations
+
+
+def _list_command_lines(contexts: Rows) -> dict[str, str]:
+    """Return the command line of each kind of server in the contexts: `{"svnserve": "svnserve -d ..."}`."""
+    command_lines: dict[str, str] = {}
+    for context in contexts:
+        # {"kind": "svnserve", "argv": ["svnserve", "-d", ...], ...}, {} without a server.
+        server = context["server"]
+        # The command lines of a kind of server differ by their ports, so the first one stands for all.
+        if server and server["kind"] not in command_lines:
+            # For an sshd, `subversion_argv` is the command line of the program that it starts: svnserve with
+            # the options of the configuration. `argv`, that of sshd itself, has none of them.
+            argv = server.get("subversion_argv") or server.get("argv", [])
+            command_lines[server["kind"]] = shlex.join(argv)
+    return command_lines
 
 
 def _name_configuration(context: Row, study: Study) -> str:

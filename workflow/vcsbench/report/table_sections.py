@@ -201,10 +201,11 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
     expected = definition.revisions_behind if definition else None
     if not expected or covered >= expected:
         return f"{sentence}."
-    # Below scale 1, a repository is smaller than the published one. Otherwise, at full scale or without a
-    # scale (a user's own repository), it just has too few revisions.
+    # A scale below 1 is the reason: the repository has only a part of the published revisions. At scale 1, or
+    # without a scale (a user's own repository), it just has no more.
     scale = repository.get("scale")
-    reason = "has no more" if scale in (None, 1) else f"has scale {scale:g}"
+    is_reduced = scale not in (None, 1)
+    reason = f"has scale {scale:g}" if is_reduced else "has no more"
     return f"{sentence}, not {words.group_digits(expected)}: the repository {reason}."
 
 

@@ -58,8 +58,8 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
         name = results.study.name
         if len(studies) > 1:
             lines.append(name)
-        # HEADER is about picks: the values that a reader chooses at the top of the report. An aggregate card,
-        # as on builds, has the same answer for all picks.
+        # HEADER explains that a reader can pick values at the top of the report. Picks change no answer of an
+        # aggregate card, as on builds.
         has_picks = any(not card.question.aggregate for card in results.advice.cards)
         if has_picks:
             lines += HEADER
@@ -67,12 +67,13 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
         steps = summary.suggest_next_steps(results, replace(command, study=name))
         rows = list(_make_rows(results))
         has_small_comparisons = results.account.count_results()[Result.TOO_SMALL] > 0
+        heading = "Next"
         if not steps and has_small_comparisons:
             text = "measure a larger repository: some runs are mostly start-up"
-            rows.append(TerminalRow("Next", text))
+            rows.append(TerminalRow(heading, text))
         lines += _format_rows(rows)
-        # Only the first of the next runs has the heading.
-        heading = "Next"
+        # A step is no TerminalRow: its command is broken so that it can be pasted, not as a text. Only the
+        # first step has the heading.
         for step in steps:
             head = f"{heading:<{QUESTION_WIDTH}}"
             wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, head, INDENT)

@@ -97,12 +97,10 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     page = Path("reports") / f"{study}.html"
     # The arguments of read_results() for the page, such as {"baselines": ["january"], ...}.
     params_file = Path("results/page") / f"{study}.json"
-    # The pattern also fits each name of a study. It refuses a text such as "../x", which the user may give.
-    has_report = (
-        BASELINE_NAME.fullmatch(study) is not None
-        and (root / page).is_file()
-        and (root / params_file).is_file()
-    )
+    # The user may give any text, such as "../x". Each name of a study fits the pattern of baselines. So
+    # another text is no study, and has no report.
+    can_be_study = BASELINE_NAME.fullmatch(study) is not None
+    has_report = can_be_study and (root / page).is_file() and (root / params_file).is_file()
     if not has_report:
         raise UserError(
             f"{OPTION_BY_KEY['studies']}: {study!r} has no report. Make it by `make report STUDY={study}`."

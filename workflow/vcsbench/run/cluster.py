@@ -190,10 +190,12 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
     """Copy the log, context and export of a cell-round from the folder of a node to the checkout `root`.
 
-    If the folder has no readable result by the recipe of `work`, remove another node's result from the
-    checkout.
+    `export` is the path of the export in both: "results/cells/fsfs-san-2014/log/svn/round1.json". If the
+    folder has no readable result that was measured with the recipe in `work`, copy the log only, and remove
+    another node's result from the checkout.
     """
     result = CellRound.parse(export)
+    # The log is copied in any case. Without a result, it has the reason.
     _copy(folder / result.log, root / result.log)
     if not work.is_measured(folder, export):
         # This node will measure the cell-round. Until then, the checkout must not have another node's
@@ -230,15 +232,15 @@ def assign_blocks(
     `sizes` has the number of cells of each block, and `before` the job of each block in the last run. For
     {"a": 4, "b": 2, "c": 2}, two jobs and no last run ({}), the result is {"a": 1, "b": 2, "c": 2}.
     """
-    # A block keeps its job, because another node would have to measure it again. If the run has fewer nodes
-    # than the last one, the blocks of the missing nodes go to other jobs.
+    # A block keeps its job. Each job has a node of its own, so in another job, another node would have to
+    # measure the block again. If this run has fewer jobs than the last one, some blocks lose their job.
     jobs = {block: before[block] for block in sizes if 1 <= before.get(block, 0) <= count}
     cells_of_job = dict.fromkeys(range(1, count + 1), 0)
     for block, job in jobs.items():
         cells_of_job[job] += sizes[block]
-    # The new blocks go one by one, the largest first, to the job with the fewest cells.
-    new_blocks = sizes.keys() - jobs.keys()
-    for block in sorted(new_blocks, key=lambda block: (-sizes[block], block)):
+    # The blocks without a job go one by one, the largest first, to the job with the fewest cells.
+    without_job = sizes.keys() - jobs.keys()
+    for block in sorted(without_job, key=lambda block: (-sizes[block], block)):
         job = min(cells_of_job, key=lambda job: (cells_of_job[job], job))
         jobs[block] = job
         cells_of_job[job] += sizes[block]

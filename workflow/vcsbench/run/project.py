@@ -29,6 +29,7 @@ from vcsbench.sources import Source
 from vcsbench.sources.server_log import check_measured, read_server_log
 from vcsbench.storages import filesystems, workdir
 from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import require_axes
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
 # The results and the report of each study, which the default target makes.
@@ -268,7 +269,8 @@ def open_project(
 def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
     """Return what has to be prepared for the cells: the repositories on each storage, and the dump files.
 
-    A variant is a repository in one format and state, such as ruby in format 7, packed.
+    A variant is a repository in one format and state, such as ruby in format 7, packed. Raise UserError for a
+    command that reads a repository, if its study lacks an axis of repositories.
     """
     settings = plan.config.settings
     # By the name of the storage in the configuration.
@@ -284,13 +286,19 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
         # The kind of the command's input, such as "tree"; "" without an input.
         kind = recipe["input"]
         if kind and SUBJECTS[kind].reads_repository(recipe):
-            # The `shelf` of a recipe is the name of the storage that has its copies.
-            storage = recipe["storage"]["shelf"]
-            variants = variants_by_storage.setdefault(storage, set())
+            # Storages with the same folder share the copies in it. The `shelf` is the name of the first of
+            # these storages.
+            storage_of_copies = recipe["storage"]["shelf"]
+            variants = variants_by_storage.setdefault(storage_of_copies, set())
+            # For {}, a study without the axes of repositories, variant_of() raises the error.
             variants.add(variant_of(recipe.get("repository", {})))
         # A dump file is the same for all variants of a repository.
         if kind == "dump":
-            name = recipe["repository"]["name"]
+            repository = recipe.get("repository", {})
+            require_axes(
+                "a command that reads a dump file", {REPOSITORY_AXIS: "name" in repository}
+            )
+            name = repository["name"]
             last = last_dumped_revision(recipe)
             dumped_revisions[name] = max(dumped_revisions.get(name, 0), last)
     return PreparedRepositories(

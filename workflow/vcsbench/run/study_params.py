@@ -112,20 +112,21 @@ class StudyParams:
     def check_published(self) -> None:
         """Raise UserError for a published value that its axis lacks, because no table would show it."""
         study = self.definition
-        values_by_axis = self._known_values()
+        # By column: the axes of the study, and the column STATISTIC, which is no axis.
+        values_by_column = self._known_values()
         for path, rows in self.published_rows.items():
-            for axis, known_values in values_by_axis.items():
+            for column, known_values in values_by_column.items():
                 # A checkout may have no server configuration, so that the axis of servers has no known value.
                 if not known_values:
                     continue
-                published = [row[axis] for row in rows if row.get(axis)]
+                published = [row[column] for row in rows if row.get(column)]
                 # The first unknown value with a remedy: "'f9'. Use one of f6, f7."; "" if all are known.
-                unknown = unknown_name(published, known_values)
-                if not unknown:
+                value_and_remedy = unknown_name(published, known_values)
+                if not value_and_remedy:
                     continue
-                text = f"{path}: `{axis}`: no value {unknown}"
-                # STATISTIC is no axis of the study, so the study's file cannot list more of its values.
-                if axis in study.axes:
+                text = f"{path}: `{column}`: no value {value_and_remedy}"
+                # The study's file can list more values of an axis, but not of STATISTIC.
+                if column in study.axes:
                     text += f" Or list it in `published.unmeasured_values` of {study.name}."
                 raise UserError(text)
 

@@ -112,6 +112,7 @@ def dump_records(events: Iterable[Event]) -> Iterator[bytes]:
     A new branch or tag, and a copied folder, are copies of a folder in Subversion.
     """
     for event in events:
+        # The cases are all types of `Event`, so no event is left out.
         match event:
             case RevisionBegun():
                 yield dump_format.revision(event.number, _revision_properties(event))
@@ -119,6 +120,7 @@ def dump_records(events: Iterable[Event]) -> Iterator[bytes]:
                 yield from map(dump_format.directory, _list_folders(event.layout))
             case FolderAdded():
                 yield dump_format.directory(event.path)
+            # In Subversion, a branch or tag is a folder, too: a copy of another folder.
             case BranchAdded() | TagAdded() | FolderCopied():
                 yield dump_format.directory(event.path, event.origin)
             case FileAdded():

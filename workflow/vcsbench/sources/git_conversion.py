@@ -56,9 +56,10 @@ class NodeWriter:
         copied_folders = self._add_folders(node_changes, branch, origin)
         files = []
         for change in node_changes:
-            # A file or a link, which is not deleted.
+            # A file or a link: neither a folder, nor deleted or a submodule (NO_NODE).
             is_file = change.new_mode not in (*NO_NODE, FOLDER_MODE)
-            # A moved folder was added as a copy, which has its files already.
+            # A moved folder was added as a copy, which has its files already. None of them can have changed,
+            # because git reports a folder as moved only if all of its content is the same.
             if is_file and not _is_below(change.path, copied_folders):
                 files.append(change)
         self._write_files(files, branch, origin)
@@ -227,8 +228,9 @@ class RevisionWriter:
     ) -> None:
         """Write the head of the next revision: number, date, author, message and `properties`.
 
-        The author and the message are those of `details`. The first call also writes revision 0, and revision
-        1 with the folders trunk, branches and tags.
+        Both `commit` and `details` are of one commit, because git lists the commits twice: `commit` has the
+        date, `details` the author and the message. The first call also writes revision 0, and revision 1 with
+        the folders trunk, branches and tags.
         """
         # Subversion finds the revision of a date by binary search, so no revision may be older than the
         # revision before it. A commit with an earlier date gets the date of the revision before.
@@ -241,6 +243,7 @@ class RevisionWriter:
             log = {b"svn:log": b"The usual layout."}
             self._out.write(dump_format.revision(1, date | log))
             self._out.writelines(map(dump_format.directory, LAYOUT))
+            # Revision 1 is the last one so far. The revision of the first commit is the next one, 2.
             self._number = 1
         self._number += 1
         revision_properties = {b"svn:log": details.text.encode(), **date}

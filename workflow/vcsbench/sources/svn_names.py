@@ -62,11 +62,14 @@ def _rename(name: bytes) -> bytes:
     # A byte that is not UTF-8 becomes U+DC80 to U+DCFF, whose low byte is that byte.
     text = name.decode("utf-8", "surrogateescape")
     escaped = _REFUSED.sub(_escape_match, text).encode("utf-8")
+    # Any name may be that of a link. The limit of links is the smallest, so it is used for all names.
     if len(escaped) <= LINK_NAME_BYTES:
         return escaped
     # Two long names may have the same beginning, so a digest of the whole name follows it.
     end = b"?\\#" + hashlib.sha256(name).hexdigest()[:16].encode()
-    # The cut may be in the middle of a UTF-8 character. Its first bytes are then dropped ("ignore").
+    # The cut may be in the middle of a UTF-8 character. Its first bytes are then dropped ("ignore"). The cut
+    # may also leave a part of an escape, such as `?\04`. That does no harm, because the digest identifies the
+    # name.
     beginning = escaped[: LINK_NAME_BYTES - len(end)].decode("utf-8", "ignore")
     return beginning.encode() + end
 

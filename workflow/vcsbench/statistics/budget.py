@@ -183,11 +183,12 @@ class BlockGroup:
 def undecided_over_time(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float]
 ) -> list[tuple[float, Counter[str]]]:
-    """Return a forecast: after how many seconds from now how many comparisons of each table are open.
+    """Return the forecast number of open comparisons of each table, by the seconds from now.
 
-    Open comparisons are undecided or bounded. Example: `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`:
-    ten minutes more decide three of five, and no more are decided within a year (FORECAST_S). There is an
-    entry for each change of the numbers. `round_s` has the seconds of a round of each block.
+    Open comparisons are undecided, or bounded: a difference of up to 1.5 margins is possible. Example: with
+    `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`, ten minutes more decide three of five. No more are
+    decided within a year (FORECAST_S). There is an entry for each change of the numbers. `round_s` has the
+    seconds of a round of each block.
     """
     open_comparisons = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(comparison.table for comparison in open_comparisons))]
@@ -196,9 +197,11 @@ def undecided_over_time(
     for seconds, rounds in _assign_rounds(comparisons, round_s, FORECAST_S):
         still_open: Counter[str] = Counter()
         for comparison in open_comparisons:
-            # Both blocks of a comparison get the same rounds, so the minimum is the number of each.
-            added_rounds = min(rounds[block] for block in comparison.blocks)
-            # A comparison that needs 0 further rounds is precise already. More rounds do not close it.
+            # A comparison has one or two blocks, which get the same rounds. So any of them has the number.
+            any_block = next(iter(comparison.blocks))
+            added_rounds = rounds[any_block]
+            # A comparison that needs 0 further rounds is precise already. It is open for another reason, such
+            # as disturbed runs, so more rounds do not close it.
             becomes_precise = 0 < comparison.further_rounds <= added_rounds
             if not becomes_precise:
                 still_open[comparison.table] += 1
@@ -263,18 +266,19 @@ def _group_blocks(
     """
     groups: list[BlockGroup] = []
     for comparison in comparisons:
-        # All groups so far that share a block with this comparison become one group.
-        joined = [group for group in groups if group.blocks & comparison.blocks]
+        # All groups so far that share a block with this comparison become one group. The others stay.
         blocks = comparison.blocks
         members = []
-        for group in joined:
-            # A new set: the comparison keeps its own blocks.
-            blocks = blocks | group.blocks
-            members += group.comparisons
+        separate_groups = []
+        for group in groups:
+            if group.blocks.isdisjoint(comparison.blocks):
+                separate_groups.append(group)
+            else:
+                blocks |= group.blocks
+                members += group.comparisons
         members.append(comparison)
         seconds = sum(round_s.get(block, math.inf) for block in blocks)
-        groups = [group for group in groups if group not in joined]
-        groups.append(BlockGroup(blocks, seconds, members))
+        groups = [*separate_groups, BlockGroup(blocks, seconds, members)]
     return groups
 
 

@@ -297,10 +297,11 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
 def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     """Return a table of counts in which rows with constant counts are called without a test.
 
-    A row with constant counts has low = high (constant_ratio). Its call is `less` for a ratio above 1 and
-    `more` below 1, its smallest detectable ratio is 1, and it loses the flags about noise, because constant
-    counts have none. A row that is constant, or that a test called different, becomes `equal` if its counts
-    differ by 1 % or less.
+    Constant counts are the same in every round, so constant_ratio() has made low and high equal. A ratio is
+    baseline / candidate: above 1, the candidate has `less`, and below 1 it has `more`. Constant counts have
+    no noise. So the row loses the flags about noise, and any ratio other than 1 would be detected: its
+    smallest detectable ratio is 1. A row that is constant, or that a test called different, becomes `equal`
+    if its counts differ by 1 % or less.
     """
     low, high = table["low"].astype(float), table["high"].astype(float)
     ratios = table["ratio"].astype(float)
@@ -309,8 +310,8 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     calls = table["call"]
     calls = calls.mask(is_constant & (ratios > 1), less)
     calls = calls.mask(is_constant & (ratios < 1), more)
-    # This comes last, because it replaces calls of a difference: 401 reads instead of 400 are a certain
-    # difference, but one that is of no use to anybody.
+    # This mask comes after the other two, because it replaces their calls: 401 reads instead of 400 are a
+    # certain difference, but one that is of no use to anybody.
     is_near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
     is_difference = calls.map(comparisons.is_difference)
     calls = calls.mask(is_near & (is_constant | is_difference), Call.EQUAL)

@@ -547,16 +547,17 @@ class PairCheck(CellCheck):
         """
         on = [*self.keys, "host", "round"]
         pairs = pair_rows(rows, self.compared_axis, self.sides, on)
-        first_side, second_side = self.sides
+        baseline, candidate = self.sides
+        works_of_pairs = zip(pairs["work_baseline"], pairs["work_candidate"], strict=True)
         works = []
-        for first, second in zip(pairs["work_baseline"], pairs["work_candidate"], strict=True):
-            works.append({first_side: first, second_side: second})
-        baseline = pairs[f"{self.metric}_baseline"]
-        candidate = pairs[f"{self.metric}_candidate"]
-        # A pair with a 0 has no ratio. Infinity marks it, so that _leave_out_refused() leaves the pair out
-        # later and gives the reason. NaN would not do: dropna() removes it below, without a reason.
-        has_zero = (baseline <= 0) | (candidate <= 0)
-        value = (baseline / candidate).mask(has_zero, math.inf)
+        for baseline_work, candidate_work in works_of_pairs:
+            works.append({baseline: baseline_work, candidate: candidate_work})
+        baseline_values = pairs[f"{self.metric}_baseline"]
+        candidate_values = pairs[f"{self.metric}_candidate"]
+        # A pair with a 0 has no ratio. Infinity keeps its row for _why_refused(), which reports the reason.
+        # dropna() below would remove NaN, and the reason with it.
+        has_zero = (baseline_values <= 0) | (candidate_values <= 0)
+        value = (baseline_values / candidate_values).mask(has_zero, math.inf)
         pairs = pairs.assign(value=value, works=pd.Series(works, dtype=object))
         # The ratio is NaN if one side did not count the metric in this round.
         return pairs.dropna(subset="value")

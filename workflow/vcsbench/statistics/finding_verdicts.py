@@ -34,8 +34,9 @@ def judge_value(
 ) -> ValueVerdict:
     """Return the verdict on a measured value of a finding, by its 95 % interval, and the reasons of it.
 
-    With fewer than CALLED_ROUNDS rounds, the value is undecided. `has_duplicates` is False if no cell was
-    measured twice. Any other verdict then has the reason NO_DUPLICATES: a part of the noise is unknown.
+    With fewer than CALLED_ROUNDS rounds, the value is undecided, and that is the only reason.
+    `has_duplicates` is False if no cell was measured twice: a part of the noise is unknown. After enough
+    rounds, every verdict then has the reason NO_DUPLICATES, also UNDECIDED.
 
     Examples for `at_least: 1.8`: 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0 (1.7 to 2.3)
     undecided, and 1.03 (1.01 to 1.05) gone.
@@ -44,11 +45,13 @@ def judge_value(
         return ValueVerdict(Verdict.UNDECIDED, [Reason(ReasonCode.FEW_ROUNDS)])
     remarks = [] if has_duplicates else [Reason(ReasonCode.NO_DUPLICATES)]
     expected = expected_range(finding["expect"], limits.margin)
-    is_equal = 1 / limits.margin <= measured.low and measured.high <= limits.margin
-    # 1.03 (1.01 to 1.05) is in the range of `faster`, but a difference below the margin is no effect. So this
-    # check comes before that for REPRODUCED.
-    if measured.is_ratio and is_equal and expected.states_effect(limits.margin):
-        return ValueVerdict(Verdict.GONE, remarks)
+    # A ratio with a difference below the margin shows no effect. For the direction `faster`, the expected
+    # range is all ratios above 1, and 1.03 (1.01 to 1.05) is in it. So this check comes before that for
+    # REPRODUCED.
+    if measured.is_ratio and expected.states_effect(limits.margin):
+        is_equal = 1 / limits.margin <= measured.low and measured.high <= limits.margin
+        if is_equal:
+            return ValueVerdict(Verdict.GONE, remarks)
     if expected.contains(measured.low) and expected.contains(measured.high):
         return ValueVerdict(Verdict.REPRODUCED, remarks)
     if measured.high < expected.low or measured.low > expected.high:

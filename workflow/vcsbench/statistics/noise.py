@@ -399,7 +399,11 @@ def _variance_of_duplicates(table: LogTable, cell_variances: Sequence[Variance])
     """
     # `originals` are all rows of cells that are no duplicates, also of cells without a duplicate.
     original_rows = {(table.keys[row], table.hosts[row]): row for row in table.originals}
-    squares, by_rounds, degrees = [], [], []
+    # An entry per pair: its squared mean difference, the part of it that the scatter of rounds explains on
+    # average, and the degrees of freedom of this part.
+    squares = []
+    explained = []
+    degrees = []
     for row, is_duplicate in enumerate(table.is_duplicate):
         original = original_rows.get((table.keys[row], table.hosts[row]))
         if not is_duplicate or original is None:
@@ -415,13 +419,18 @@ def _variance_of_duplicates(table: LogTable, cell_variances: Sequence[Variance])
         variance_of_round = sum_variances([cell_variances[row], cell_variances[original]])
         variance_of_mean = variance_of_round.scaled(1 / len(differences))
         squares.append(differences.mean() ** 2)
-        by_rounds.append(variance_of_mean.variance)
+        explained.append(variance_of_mean.variance)
         degrees.append(variance_of_mean.degrees)
     if not squares:
         return UNKNOWN
-    return duplicate_variance(
-        DuplicatePairs(np.array(squares), np.array(by_rounds), np.array(degrees, float))
+    pairs = DuplicatePairs(
+        squares=np.array(squares),
+        by_rounds=np.array(explained),
+        degrees=np.array(degrees, float),
     )
+    # This subtracts the explained part from the squares. With few pairs, the noise of duplicates in other
+    # studies counts as well.
+    return duplicate_variance(pairs)
 
 
 def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Variance | None:

@@ -533,12 +533,14 @@ class _Comparer:
         *,
         has_several_hosts: bool,
     ) -> WithheldCode | None:
-        """Return the code that the row of a pair has in its column `withheld`; None for an empty column.
+        """Return the code why the row of a pair has no value; None for a row without a code.
 
-        The column is empty if the pair may be compared. It is also empty if a value is missing without a code
-        (`why_missing` is None): then the row has neither a value nor a code, and _without_empty() leaves it
-        out. Of several reasons, the row has the one that the user can act on first. A missing value, for
-        example, is of no interest before all cells are measured on one host.
+        A row without a code usually has a value. It has none if a cell lacks the value and the table has no
+        code for that (`why_missing` is None), as in published numbers. _without_empty() removes such rows.
+
+        `pair` has the columns of both cells, and `ratio` is over their common rounds. `refusal` is set if the
+        cells did different or unknown work. Of several reasons, the row has the one that the user can act on
+        first. A missing value, for example, is of no interest before all cells are measured on one host.
         """
         if refusal:
             return WithheldCode(refusal.flag)
@@ -546,7 +548,7 @@ class _Comparer:
             return WithheldCode.HOSTS_DIFFER
         if any(math.isnan(pair[f"{self.metric.name}_{side}"]) for side in SIDES):
             return self.why_missing
-        # There are common rounds, but one of them has a 0 (_ratios_by_case).
+        # With common rounds (`n`), the ratio is NaN only if one of them has a 0 (_ratios_by_case).
         if ratio.n and math.isnan(ratio.value):
             return WithheldCode.ZERO
         return None

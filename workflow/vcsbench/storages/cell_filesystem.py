@@ -45,6 +45,7 @@ SIZE_FACTOR, SPARE_BYTES = 3, 512 * MIB
 MNT_DETACH = 2
 
 
+# A plan calls this for each cell, and the answer is the same for all cells with this kind.
 @cache
 def why_cannot_make(kind: str) -> str:
     """Return in a clause why this process cannot make and mount a file system of a kind; "" if it can.

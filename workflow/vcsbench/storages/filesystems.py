@@ -230,13 +230,15 @@ def naming(folder: Path) -> Iterator[None]:
     mounted = mounted_at(folder)
     try:
         yield
+    # A program that fails gives a UserError. An unmount can be the cause of that as well.
     except (OSError, UserError) as error:
-        # This raises the UserError about an unmount.
+        # After an unmount, this raises the UserError about it, and the block ends here.
         check_mounted(folder, mounted, "the preparation began")
         if isinstance(error, shutil.Error):
-            # shutil.copytree() collects (source, target, reason) of all files that it could not copy. The
-            # first file is enough.
-            _, target, reason = error.args[0][0]
+            # The only argument is a list with (source, target, reason) of each file that was not copied.
+            failed_files = error.args[0]
+            # The first file is enough: a full storage usually refuses the others for the same reason.
+            _, target, reason = failed_files[0]
             # This raises the OSError about a full or read-only storage. For any other reason, it returns, and
             # the error itself is raised below.
             raise_write_error(reason, target)
