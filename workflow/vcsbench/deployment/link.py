@@ -33,7 +33,7 @@ TUN_F_CSUM, TUN_F_TSO4, TUN_F_USO4, TUN_F_USO6 = 0x01, 0x02, 0x20, 0x40
 INTERFACE_REQUEST = struct.Struct("16sH22x")
 # The kernel itself takes up to this time for a round trip. It is subtracted from the delay that is set.
 MAX_CORRECTION_MS = 0.25
-ATTEMPTS = 3
+ATTEMPTS = 5
 
 
 class Link(NamedTuple):
