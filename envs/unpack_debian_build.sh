@@ -29,19 +29,22 @@ parts=$folder.part
 mkdir -m 755 -- "$parts"
 trap 'rm -rf -- "$parts"' EXIT
 
-# The archive from which this machine gets its own release.
+# The archive from which this machine gets its own release. Archives of other projects, such as Docker's,
+# have the same names of releases. So the origin must be the distribution, or one that it is derived from.
 find_archive() {
-    local id="" codename="" source release_of
+    local codename="" distributions="" source release_of origin
     # shellcheck source=/dev/null
     . /etc/os-release
-    codename=${VERSION_CODENAME-} id=${ID-}
-    while read -r source release_of; do
-        if [[ $release_of == "$codename" ]]; then
+    codename=${VERSION_CODENAME-} distributions=" ${ID-} ${ID_LIKE-} "
+    while read -r source release_of origin; do
+        # Debian has the ID debian.
+        origin=${origin,,}
+        if [[ $release_of == "$codename" && $origin && $distributions == *" $origin "* ]]; then
             archive=$source
-            keyring=/usr/share/keyrings/$id-archive-keyring.gpg
+            keyring=/usr/share/keyrings/$origin-archive-keyring.gpg
             return
         fi
-    done < <(apt-get indextargets --format "\$(REPO_URI) \$(RELEASE)" 'Created-By: Packages')
+    done < <(apt-get indextargets --format "\$(REPO_URI) \$(RELEASE) \$(ORIGIN)" 'Created-By: Packages')
     die "this machine's apt sources have no archive of its own release '$codename'"
 }
 
@@ -89,14 +92,6 @@ unpack() {
     rm -rf "$parts/apt"
 }
 
-# Prints the final path of a file of root/ by the pattern of its name.
-find_file() {
-    local found
-    found=$(cd "$parts/root" && find . -name "$1" -print -quit)
-    [[ $found ]] || die "the packages of $release have no $1"
-    printf '%s\n' "$folder/root/${found#./}"
-}
-
 # Writes a wrapper that runs a program with its own C library and libraries.
 wrap() {
     local program=$1 wrapper=$2 name=""
@@ -128,13 +123,28 @@ wrap_all() {
 }
 
 find_libraries() {
-    local library
-    library=$(find_file 'libz.so.?')
+    local library path unpacked=""
+    library=$(find "$parts/root" -name 'libz.so.?' -print -quit)
+    [[ $library ]] || die "the packages of $release have no libz"
     triplet=$(basename "$(dirname "$library")")
-    loader=$(find_file 'ld-linux*.so.?')
+    # Next to the C library. The loader in lib64 may be a link to /lib, which is the loader of this machine.
+    for path in "$parts/root"/{usr/lib,lib}/"$triplet"/ld-linux*.so.?; do
+        [[ ! -f $path || $(realpath -- "$path") != "$parts/root/"* ]] || unpacked=$path
+    done
+    [[ $unpacked ]] || die "the packages of $release have no loader (ld-linux) in lib/$triplet"
+    [[ $system != git ]] || check_loader "$unpacked"
+    loader=$folder/root/${unpacked#"$parts/root/"}
     libraries=$folder/root/usr/lib/$triplet
     # Before Debian 13 the C library lay in /lib.
     [[ ! -d $parts/root/lib/$triplet ]] || libraries+=:$folder/root/lib/$triplet
+}
+
+# The wrappers of git need a loader that passes on their name (wrap). Older loaders do not even know --help.
+check_loader() {
+    local options
+    options=$("$1" --help 2>/dev/null) || true
+    [[ $options == *--argv0* ]] ||
+        die "the loader of $release does not know --argv0. Take a release with glibc 2.33 or later: bookworm"
 }
 
 make_wrappers() {
@@ -161,10 +171,15 @@ unpack
 find_libraries
 make_wrappers
 mv -- "$parts" "$folder"
+# The wrappers name the folder, so they run only now. A build that does not run is removed.
+trap 'rm -rf -- "$folder"' EXIT
+command=("$folder/bin/svn" --version --quiet)
+[[ $system != git ]] || command=("$folder/bin/git" --version)
+version=$("${command[@]}") || die "$system of $release does not run on this machine"
 trap - EXIT
 if [[ $system == git ]]; then
-    say "made $folder: $("$folder/bin/git" --version). To measure it: PATH=$folder/bin:\$PATH make report STUDY=git-server"
+    say "made $folder: $version. To measure it: PATH=$folder/bin:\$PATH make report STUDY=git-server"
     exit
 fi
-say "made $folder: Subversion $("$folder/bin/svn" --version --quiet). In the configuration:"
+say "made $folder: Subversion $version. In the configuration:"
 printf 'builds:\n  %s: {prefix: %s}\n' "$release" "$folder"

@@ -67,9 +67,7 @@ class Machine:
         self.relay.touch()
         for name in ("nfs-guest", "sshd"):
             (self.checkout / ".tools" / name).mkdir()
-        self.fakes.add(
-            "uv", f"[[ $1 == --version ]] && exit\n{UV.replace('$RECORD', str(self.record))}"
-        )
+        self.has("uv", f"[[ $1 == --version ]] && exit\n{UV}")
         # Programs that conda and the package manager can install.
         self.private.mkdir()
         for name in ("python3", *SUBVERSION, "hyperfine"):

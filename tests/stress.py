@@ -25,8 +25,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +42,7 @@ CELLS = [{**HOT, "access": "svn"}, {**HOT, "command": "export", "access": "http"
 ROUNDS = 2
 # The last target of a run that makes no tables and no report.
 MEASURED = "measured"
+# The options of a small disk for the storage and the results.
 DISK = "size=64m,mode=755"
 # Columns of tables and measurements that must have a value.
 VALUES = ("elapsed_s", "value", "ratio", "low", "high", "n")
@@ -148,9 +149,10 @@ class Stress:
         remove = self.dice.choice(any_of) if fault.remove == "any" else fault.remove
         # Most runs make no report, which takes longer than the cells.
         is_short = remove != "reports" and self.dice.random() < 0.5
+        targets = [MEASURED] if is_short else []
         self.remove(remove)
         before = finished(self.project)
-        run = HitRun(self.project, *([MEASURED] if is_short else []))
+        run = HitRun(self.project, *targets)
         moment_s = self.dice.uniform(0, self.durations[remove]) * (0.4 if fault.victim else 0.9)
         with suppress(subprocess.TimeoutExpired):
             run.wait(moment_s)
@@ -165,20 +167,21 @@ class Stress:
         self.check_ended()
         kept = finished(self.project)
         check_kept(before, kept, "the hit run")
-        again = HitRun(self.project, *([MEASURED] if is_short else []))
-        if code := again.finish("the next run"):
-            raise Broken(f"the next run ends with {code}:\n{again.output()[-4000:]}")
+        self.run_undisturbed("the next run", *targets)
         check_kept(kept, finished(self.project), "the next run")
-        self.check_ended()
         self.check_results(with_tables=False)
         if is_short:
             # Each hit ends with tables, so that a lost row is seen.
-            final = HitRun(self.project)
-            if code := final.finish("the final run"):
-                raise Broken(f"the final run ends with {code}:\n{final.output()[-4000:]}")
-            self.check_ended()
+            self.run_undisturbed("the final run")
         self.check_results(with_tables=True)
         return is_hit
+
+    def run_undisturbed(self, who: str, *targets: str) -> None:
+        """Run to the end. Raises Broken if the run fails, or leaves something behind."""
+        run = HitRun(self.project, *targets)
+        if code := run.finish(who):
+            raise Broken(f"{who} ends with {code}:\n{run.output()[-4000:]}")
+        self.check_ended()
 
     def strike(self, run: HitRun, fault: Fault) -> bool:
         """Send the signal of a fault to its victim as soon as there is one."""
@@ -220,9 +223,8 @@ class Stress:
             is_there = with_tables or name in results or not name.startswith("tables")
             if is_there and results.get(name) != expected:
                 flags = [row["flags"] for row in self.project.rows(f"measurements/{STUDY}.csv")]
-                raise Broken(
-                    f"{name}: {results.get(name)} instead of {expected}, with flags {flags}"
-                )
+                difference = f"{results.get(name)} instead of {expected}"
+                raise Broken(f"{name}: {difference}, with flags {flags}")
         if len(finished(self.project)) != 2 * len(CELLS) * ROUNDS:
             raise Broken(f"half a result is kept: {sorted(finished(self.project))}")
         left = [*self.path.glob(".snakemake/locks/*"), *self.path.glob("tmp/vcsbench-*")]
@@ -311,16 +313,6 @@ def empty(folder: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-@contextmanager
-def small_disk(project: Project) -> Iterator[Path]:
-    """Mount a small disk for the storage and the results."""
-    with mounted(project.path / "disk", DISK) as path:
-        try:
-            yield path
-        finally:
-            end_processes(project.path)
-
-
 def main() -> int:
     """Hit runs and return the exit code."""
     parser = argparse.ArgumentParser(description="Hit a small real run with kills and full disks.")
@@ -333,7 +325,8 @@ def main() -> int:
     hits, clean, missed = Counter[str](), Counter[str](), 0
     while hits.total() < given.hits:  # after a broken hit with a new project
         for project in make_project():
-            with small_disk(project) as disk:
+            with mounted(project.path / "disk", DISK) as disk, ExitStack() as stack:
+                stack.callback(end_processes, project.path)
                 stress = Stress(project, disk, dice)
                 verdict = ""
                 while "BROKEN" not in verdict and hits.total() < given.hits:

@@ -38,7 +38,8 @@ apt() {
 
 is_known() {
     local policy
-    policy=$(apt-cache policy "$1")
+    # apt translates its output.
+    policy=$(LC_ALL=C apt-cache policy "$1")
     [[ $policy == *"Candidate: "[!\(]* ]]
 }
 

@@ -80,10 +80,8 @@ def derive(
 
 
 def _values(study: Study, frame: Any) -> dict[str, list[str]]:
-    return order_of(
-        study,
-        {axis: [v for v in frame[axis].unique() if v] for axis in study.axes if axis in frame},
-    )
+    found = {axis: [v for v in frame[axis].unique() if v] for axis in study.axes if axis in frame}
+    return order_of(study, found)
 
 
 def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:

@@ -14,7 +14,7 @@ from vcsbench.advice import decision
 from vcsbench.advice.advise import AdviceSettings, advise, describe_counts
 from vcsbench.advice.answer_texts import NO_DIFFERENCE, pair_text
 from vcsbench.advice.candidates import with_candidates
-from vcsbench.advice.cards import make_card
+from vcsbench.advice.cards import ADVICE, make_card
 from vcsbench.advice.decision import WeightedOperation, find_cases
 from vcsbench.advice.effects import ChangeEffect, combine_effects, effect_in_case
 from vcsbench.advice.labels import range_of_factors
@@ -24,6 +24,8 @@ from vcsbench.advice.server_actions import settings_cost
 from vcsbench.advice.steps import plan_steps
 from vcsbench.codes import AnswerKind, WhyNoBest
 from vcsbench.evidence.flags import FLAGS
+from vcsbench.plan.result_state import OUTDATED
+from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import Limits, classify_call
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
@@ -71,10 +73,8 @@ def test_decide_that_depends_returns_the_simplest_rule():
     pairs = zip(cells, is_better, strict=True)
     made = card(*(row(1.5 if better else 0.6, **cell) for cell, better in pairs))
     assert made.answer.kind == AnswerKind.DEPENDS
-    assert find_rule(made.cases, "f6", "f6", LIMITS) == {
-        "f7": ["cold log"],
-        "f6": ["warm log", "export"],
-    }
+    rule = find_rule(made.cases, "f6", "f6", LIMITS)
+    assert rule == {"f7": ["cold log"], "f6": ["warm log", "export"]}
     answer = card(row(1.9, command="export"), row(0.77)).answer
     assert answer.short == "depends" and answer.value == "f7"
     assert re.findall(r"[\d.]+x", answer.sentence) == ["1.3x", "1.9x"]
@@ -83,6 +83,22 @@ def test_decide_that_depends_returns_the_simplest_rule():
     assert "Decided" not in answer.sentence
     answer = card(row(1.9, command="export"), row(0.77), NOISY).answer
     assert answer.kind == AnswerKind.DEPENDS and answer.effect.endswith("Decided: 2 of 3 cases")
+
+
+def test_rule_by_an_axis_that_does_not_apply_to_a_case_is_left_out():
+    lost = [row(0.5, access="file"), row(0.5, access="")]
+    assert find_rule(cases(row(2.0), *lost), "f6", "f6", LIMITS) == {}
+    lost[1] = row(0.5, access="svn")
+    rule = {"f6": ["over file", "over svn"], "f7": ["over http"]}
+    assert find_rule(cases(row(2.0), *lost), "f6", "f6", LIMITS) == rule
+
+
+def test_answer_that_depends_has_the_largest_gain_of_all_groups():
+    # Commands without a server come later.
+    dump = row(3.0, command="dump", access="")
+    answer = card(row(1.2), dump, row(1 / 1.5, command="export")).answer
+    assert answer.kind == AnswerKind.DEPENDS
+    assert re.findall(r"up to ([\d.]+x)", answer.effect) == ["3.0x"]
 
 
 def test_single_lost_case_is_named_and_makes_no_rule():
@@ -105,14 +121,14 @@ def test_single_lost_case_is_named_and_makes_no_rule():
 
 @pytest.mark.parametrize(("other", "best"), [(1.15, "f6"), (1.35, "f7")])
 def test_reference_stays_in_a_tie_unless_a_change_gains_the_margin_on_average(other, best):
-    found = cases(
-        row(1.15), row(other, access="svn"), row(1 / 1.12 if best == "f6" else 1.2, cache="hot-os")
-    )
+    warm = row(1 / 1.12 if best == "f6" else 1.2, cache="hot-os")
+    found = cases(row(1.15), row(other, access="svn"), warm)
     assert decision.best_value(found, "f6", LIMITS) == best
 
 
 NOISY = row(0.2, NOISE, cache="hot-os")
 START_UP = row(0.2, "too small", cache="hot-server")
+HARMLESS_F8 = row(1.0, "equal", cache="hot-os", candidate="f8")
 
 
 @pytest.mark.parametrize(
@@ -123,13 +139,7 @@ START_UP = row(0.2, "too small", cache="hot-server")
         ([], AnswerKind.NOT_MEASURED, "", 0),
         ([row(1.03, "equal")], AnswerKind.EQUAL, "f6", 1),  # keeps the reference
         # A value of one harmless case is not better than one that wins where it counts.
-        (
-            [
-                *(row(3.0), row(0.95, cache="hot-os")),
-                row(1.0, "equal", cache="hot-os", candidate="f8"),
-            ],
-            *(AnswerKind.VALUE, "f7", 2),
-        ),
+        ([row(3.0), row(0.95, cache="hot-os"), HARMLESS_F8], AnswerKind.VALUE, "f7", 2),
     ],
 )
 def test_decide_uses_decided_cases_alone(rows, kind, value, decided):
@@ -153,6 +163,18 @@ def test_decide_with_a_workload_takes_the_smallest_weighted_mean():
     assert card(*rows, workload=turned).answer.value == "f6"
     (note,) = card(row(1.5), workload=workload).notes
     assert "export (10 %)" in note
+
+
+def test_workload_without_a_decided_case_changes_no_answer():
+    rows = [row(1.5), NOISY]
+    for where in ({"command": "commit"}, {"cache": "hot-os"}):
+        workload = [WeightedOperation("mine", 100, where)]
+        assert card(*rows, workload=workload).answer == card(*rows).answer
+    over_svn = [WeightedOperation("mine", 100, {"access": "svn"})]
+    both = [row(1.5), row(1.5, access="svn")]
+    plain, weighted = card(*both), card(*both, workload=over_svn)
+    assert weighted.answer_for({"access": "http"}) == plain.answer_for({"access": "http"})
+    assert weighted.answer != plain.answer
 
 
 def test_decide_does_not_count_mostly_start_up_against_a_value():
@@ -220,6 +242,28 @@ def test_gains_over_a_start_are_apart_from_cases_that_do_not_compare_it():
     assert answer.against == "f6" and "against" not in answer.effect
 
 
+def test_reference_that_a_case_does_not_compare_counts_there_as_its_baseline():
+    to_f8 = {**row(3.0, command="export"), "baseline": "f7", "candidate": "f8"}
+    rows = [row(1.0, candidate="f8"), to_f8]
+    assert decision.recommend(cases(*rows), "f6", LIMITS) == (AnswerKind.VALUE, "f8")
+    answer = card(*rows).answer
+    assert (answer.value, answer.against) == ("f8", "f6")
+    assert answer.effect.startswith("against f7: cold export 3.0x faster; ")
+
+
+@pytest.mark.parametrize(
+    ("start", "is_cost", "kept"),
+    [([], False, "f6"), (["f9", "f7"], False, "f7"), (["f7"], True, "f6")],
+)
+def test_advise_keeps_the_first_measured_start_in_a_tie(tmp_path, start, is_cost, kept):
+    frame = frame_of(tmp_path, twins=1)
+    question = CardQuestion("format", "Which?", start=start, is_cost=is_cost)
+    settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], [question])
+    rows = [row(1.0), row(0.5, candidate="f8")]
+    (made,) = advise(settings, frame, [(DEFINITION, rows)]).cards
+    assert (made.reference, made.answer.value) == (kept, "" if is_cost else kept)
+
+
 def test_answer_names_the_only_other_value_if_the_baseline_is_best():
     assert card(row(0.5)).answer.against == "f7"
     both = card(row(0.5), row(0.4, candidate="f8"))
@@ -232,7 +276,7 @@ def test_axis_with_one_value_distinguishes_no_cases():
 
 
 def test_cost_without_the_reference_in_a_decided_case_is_undecided():
-    """The chain of decided comparisons does not lead to f6."""
+    # The chain of decided comparisons does not lead to f6.
     rows = [row(1 / 1.3, NOISE), {**row(0.5), "baseline": "f7", "candidate": "f8"}]
     assert card(*rows, question=COST).answer.kind == AnswerKind.UNDECIDED
 
@@ -297,20 +341,23 @@ def test_action_of_settings_has_optional_ones_apart(text, commands):
     ("svnserve", "httpd", "memory"),
     [
         # Settings without a cache take no memory.
-        ("svnserve -d", "", []),
-        (
-            "svnserve -d -M 1024",
-            CACHES[0],
-            ["1 GiB", "16 GiB", "1 GiB", "256 MiB", "4 GiB", "256 MiB"],
-        ),
+        ("svnserve -d", "", ""),
+        ("svnserve -d -M 1024", CACHES[0], "1 GiB, 16 GiB, 1 GiB, 256 MiB, 4 GiB, 256 MiB"),
     ],
 )
 def test_memory_of_settings_is_that_of_all_processes_of_both_servers(svnserve, httpd, memory):
     cost = settings_cost({"svnserve": svnserve, "httpd": httpd})
-    assert re.findall(r"\d+ [MG]iB", cost) == memory
+    assert ", ".join(re.findall(r"\d+ [MG]iB", cost)) == memory
 
 
-SURE = "(sure but small)"
+@pytest.mark.parametrize(
+    ("options", "is_of_connection"),
+    [("-M 512", True), ("--threads -M 512", False), ("-T -M 512", False)],
+)
+def test_memory_of_svnserve_without_threads_is_that_of_a_connection(options, is_of_connection):
+    cost = settings_cost({"svnserve": f"svnserve -d {options}"})
+    for size in ("512 MiB", "256 MiB"):
+        assert (f"svnserve {size} for each connection" in cost) == is_of_connection
 
 
 @pytest.mark.parametrize(
@@ -329,7 +376,7 @@ def test_effect_below_the_margin_is_equal_and_drawn_as_sure_but_small(ratios, ga
     assert {group: pytest.approx(of) for group, of in losses.items()} == effect.losses
     for ratio, case in zip(ratios, found, strict=True):
         text = pair_text("format", case.pairs[0], 10)
-        assert text.endswith(f" {SURE}") == (0.91 < ratio < 1.1)
+        assert text.endswith(" (sure but small)") == (0.91 < ratio < 1.1)
 
 
 @pytest.mark.parametrize(
@@ -360,32 +407,25 @@ def test_effect_in_case_has_the_gain_over_a_value_and_the_loss_to_the_best(
 def test_case_that_lacks_the_present_value_is_undecided_for_it():
     to_f8 = row(1.0, NOISE, candidate="f8")
     made = card(row(2.0), to_f8, row(2.0, cache="hot-os"), row(1.5, cache="hot-os", candidate="f8"))
-    assert made.answer_for({"format": "f8"}).effect.endswith(
-        "of 2 cases 1 faster, 0 slower, 1 undecided)"
-    )
+    effect = made.answer_for({"format": "f8"}).effect
+    assert effect.endswith("of 2 cases 1 faster, 0 slower, 1 undecided)")
 
 
 SAME, TO_F8 = row(1.0, "equal"), row(0.5, candidate="f8")
-WARM = {"cache": "hot-os", "candidate": "f8"}
+COLD_F7_WARM_F8 = [row(2.0), row(0.5, cache="hot-os", candidate="f8")]
 
 
 @pytest.mark.parametrize(
     ("rows", "present", "kind", "sentence"),
     [
-        # Over file, the question compares http with svn.
-        ([row(2.0)], "f9", AnswerKind.NOT_MEASURED, "No case of this question has a result."),
+        ([row(2.0)], "f9", AnswerKind.NOT_MEASURED, "No case "),
         ([row(1.0, NOISE), TO_F8], "f7", AnswerKind.UNDECIDED, "Wide interval."),
         # Equal to the best value.
-        ([SAME, TO_F8], "f7", AnswerKind.VALUE, "You have f7: keep it if you change only this."),
+        ([SAME, TO_F8], "f7", AnswerKind.VALUE, "You have f7: keep it"),
         # One of two cases compares the present value.
-        ([row(2.0), row(0.5, **WARM)], "f8", AnswerKind.VALUE, "Choose f6: warm log 2.0x faster."),
-        ([row(2.0), row(0.5, **WARM)], "f7", AnswerKind.VALUE, "You have f7: keep it if you"),
-        (
-            [row(2.0), row(0.5, **WARM)],
-            "",
-            AnswerKind.VALUE,
-            "Choose f7: cold log 2.0x faster (of 2 ",
-        ),
+        (COLD_F7_WARM_F8, "f8", AnswerKind.VALUE, "Choose f6: warm log 2.0x faster."),
+        (COLD_F7_WARM_F8, "f7", AnswerKind.VALUE, "You have f7: keep it"),
+        (COLD_F7_WARM_F8, "", AnswerKind.VALUE, "Choose f7: cold log 2.0x faster (of 2 "),
     ],
 )
 def test_answer_to_a_reader_is_of_cases_that_decide_the_present_value(
@@ -455,8 +495,7 @@ def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():
     assert checks == {"again": True, "f7": False}
     mean = replace(NO_ESTIMATE, value=1.01, low=0.98, high=1.04)
     line = on_builds(again, row(0.8), mean=lambda *_: mean).lines[0]
-    shown = "on average 1.0 % faster (2.0 % slower to 4.0 % faster), no difference shown."
-    assert line.endswith(shown)
+    assert line.endswith(" 1.0 % faster (2.0 % slower to 4.0 % faster), no difference shown.")
     alone = on_builds(row(0.8, candidate="again"))
     assert (alone.answer.short, list(alone.candidates)) == ("no other build", [])
 
@@ -500,8 +539,29 @@ def test_advise_keeps_a_choice_with_an_invalid_round_and_compares_rounds_of_all(
         assert [choice.values for choice in after.choices] == [c.values for c in before.choices]
 
 
+def test_advice_on_choices_without_a_common_round_is_read_back(tmp_path):
+    frame = frame_of(tmp_path, rounds=4, twins=1)
+    is_measured = (frame["format"] == "f7") == (frame["round"] <= 2)
+    settings = AdviceSettings(VALUES, ["command", "repo", "cache"], ["command", "repo", "cache"])
+    written = ADVICE.dump_json(advise(settings, frame[is_measured]))
+    formats = set()
+    for situation in ADVICE.validate_json(written).situations:
+        for choice in situation.choices:
+            formats.add(choice.values["format"])
+            factor = choice.seconds / situation.best.seconds
+            assert choice.ratio == pytest.approx(factor)
+    assert formats == {"f6", "f7"}
+
+
+def test_missing_value_with_outdated_cells_has_the_reason_in_words():
+    grid = [{"cell": "a", "format": "f7", "skip": ""}]
+    failures = [{"cell": "a", "reason": OUTDATED}]
+    (missing,) = decision.missing_values("format", [], grid, failures)
+    assert missing.reason == OUTDATED
+    assert missing.sentence("f7") == f"f7: 1 cell not measured: {texts.OUTDATED_TEXT}."
+
+
 def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):
-    """Both values were measured, so the question is not `not measured`."""
     frame = frame_of(tmp_path, twins=1)
     frame["host"] = np.where(frame["format"] == "f6", "old", "new")
     questions = [CardQuestion("format", "Which?"), CardQuestion("packing", "Pack?")]
@@ -517,9 +577,8 @@ def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):
     assert formats.answer_for({"command": "dump"}).kind == AnswerKind.NOT_MEASURED
     # Both sides of these are on one host.
     assert packing.answer.kind == AnswerKind.VALUE and packing.notes == []
-    (build,) = advise(
-        replace(settings, questions=[replace(questions[0], aggregate=True)]), frame
-    ).cards
+    of_builds = replace(settings, questions=[replace(questions[0], aggregate=True)])
+    (build,) = advise(of_builds, frame).cards
     assert (build.lines, build.notes) == (formats.notes, [])
 
 

@@ -16,18 +16,15 @@ from vcsbench.statistics.estimates import t_quantile
 
 LIMITS = Limits(min_effect_pct=10)
 DEGREES = 60
-# The width of both tests in standard errors.
-BOTH = t_quantile(DEGREES, 1 - ALPHA) + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_ALPHA)
+HALF = t_quantile(DEGREES, 1 - ALPHA)
+# The error at which both tests together are as wide as the margin.
+NARROW = math.log1p(0.1) / (HALF + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_ALPHA))
 
 
 def needed(ratio, error, n=5, duplicate_sd=0.0):
     numbers = {"ratio": ratio, "error": error, "degrees": DEGREES, "duplicate_sd": duplicate_sd}
     row = ComparisonRow("f6", "f7", n=n, **numbers)
     return budget.rounds_to_decide(row, ALPHA, LIMITS)
-
-
-NARROW = math.log1p(0.1) / BOTH
-HALF = t_quantile(DEGREES, 1 - ALPHA)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +39,8 @@ HALF = t_quantile(DEGREES, 1 - ALPHA)
         (needed(3.0, math.nan, n=1), LIMITS.min_rounds),
         # No difference of duplicates is known after one round.
         (needed(3.0, math.nan, n=1, duplicate_sd=math.nan), LIMITS.min_rounds),
-        (
-            needed(3.0, 0.001, duplicate_sd=math.nan),
-            math.inf,
-        ),  # without duplicates nothing is called
+        # Without duplicates, nothing is called.
+        (needed(3.0, 0.001, duplicate_sd=math.nan), math.inf),
     ],
 )
 def test_comparison_rounds_follow_widths_and_sizes(rounds, expected):
@@ -162,21 +157,13 @@ BEGAN = datetime(2026, 11, 22, 4, 0, 0)
 
 def cell_rounds(*rounds):
     """Return cell-rounds from their start in seconds, command, round, duration and waiting time."""
-    rows = [
-        {
-            "cell": f"{command}/cold",
-            "command": command,
-            "round": float(number),
-            "cell_round_started_at": (BEGAN + timedelta(seconds=at)).strftime(
-                "%Y-%m-%dT%H:%M:%S.%fZ"
-            ),
-            "waited_s": waited,
-            "cell_round_s": took,
-            "elapsed_s": 0.4 * took,
-        }
-        for at, command, number, took, waited in rounds
-    ]
-    return pd.DataFrame(rows)
+    rows = pd.DataFrame([*rounds], columns=["at", "command", "round", "cell_round_s", "waited_s"])
+    started = [BEGAN + timedelta(seconds=at) for at in rows["at"]]
+    return rows.assign(
+        cell=rows["command"] + "/cold",
+        cell_round_started_at=[time.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for time in started],
+        elapsed_s=0.4 * rows["cell_round_s"],
+    )
 
 
 def test_time_breakdown_has_cell_rounds_and_waiting():
@@ -211,3 +198,24 @@ def test_time_breakdown_includes_preparation_records(tmp_path):
     rounds = cell_rounds((0, "log", 1, 10, 0))
     totals = [break_down_time(of, ["command"], records).total_s for of in (rounds, rounds.iloc[:0])]
     assert totals == [50.5, 40.5]
+
+
+def test_time_breakdown_counts_preparations_at_the_same_time_once(tmp_path):
+    # A load, one within it, one that goes on after it, the copies after them, and a trace of a later session.
+    spans = [(1000.0, 40.0), (1005.0, 10.0), (1010.0, 50.0), (1060.0, 5.0), (9000.0, 3.0)]
+    records = [tmp_path / f"{number}.json" for number in range(len(spans))]
+    for path, (began, seconds) in zip(records, spans, strict=True):
+        write_json(path, {"began": began, "seconds": seconds})
+    # Of an earlier version.
+    write_json(tmp_path / "old.json", {"seconds": 7.0})
+    records.append(tmp_path / "old.json")
+    nothing = cell_rounds((0, "log", 1, 10, 0)).iloc[:0]
+    breakdown = break_down_time(nothing, ["command"], records)
+    assert breakdown.preparation_s == pytest.approx(65 + 3 + 7)
+
+
+def test_remaining_seconds_have_a_share_of_set_up_for_each_study():
+    spent = TimeBreakdown(100.0, 50.0, 10.0, 20.0, {})
+    alone = budget.remaining_seconds(15, 300.0, 1, spent, 20)
+    assert alone == pytest.approx(900 - 300 - budget.taken_s(spent, 20))
+    assert budget.remaining_seconds(15, 300.0, 5, spent, 20) == pytest.approx(alone + 240)

@@ -8,18 +8,21 @@ from types import SimpleNamespace
 import pytest
 
 from project import CONFIG, needs, needs_root, open_folder, run_python, write_program
+from unit.study_grid import study_environment
 from vcsbench import process_facts, processes, programs
-from vcsbench.axes.build_axis import binaries_of, why_lacking
+from vcsbench.axes import axis_of
+from vcsbench.axes.build_axis import binaries_of, linked_of, why_lacking
 from vcsbench.config.builds import ON_PATH, Build, BuildReader
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.validation import dotted, validate
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.machine import Machine
+from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.server import Svnserve
+from vcsbench.plan.recipe import draft_recipe
 from vcsbench.programs import Programs, check_unchanged
 
-DEFAULT = CONFIG / "servers" / "default"
 LOG = "{svn} log {url}"
 
 
@@ -39,8 +42,8 @@ def digests(build, argv, server, **keys):
     programs.binaries.cache_clear()
     environment = SimpleNamespace(builds={"x": build}, machine=Machine())
     access = {"server": server, "scheme": keys.pop("scheme", "http")}
-    draft = {"argv": argv, "access": access, "input": "repository", **keys}
-    return binaries_of({"build": "x"}, draft, environment)
+    draft = {"argv": argv, "access": access, "input": "repository", "build": {"name": "x"}, **keys}
+    return binaries_of(draft, environment)
 
 
 def test_modules_that_a_deployed_httpd_loads_have_digests(folder):
@@ -51,13 +54,13 @@ def test_modules_that_a_deployed_httpd_loads_have_digests(folder):
     wrapper(folder, "svn")
     script(folder, "httpd", "exit 0")
     build = Build(Programs(str(folder)), Programs(str(folder)))
-    plain = digests(build, "{svn} log {url}", "httpd")
+    plain = digests(build, LOG, "httpd")
     assert not {"server mod_ssl", "server mod_authz_svn"} & plain.keys()
     rules = {"scheme": "https", "access_rules": {"count": 10}}
-    before = digests(build, "{svn} log {url}", "httpd", **rules)
+    before = digests(build, LOG, "httpd", **rules)
     assert before["server mod_ssl"] and before["server mod_authz_svn"]
     (modules / "mod_ssl.so").write_text("another")
-    changed = digests(build, "{svn} log {url}", "httpd", **rules)
+    changed = digests(build, LOG, "httpd", **rules)
     assert {key for key in before if changed[key] != before[key]} == {"server mod_ssl"}
 
 
@@ -87,14 +90,14 @@ def test_read_builds_sides_have_configured_prefixes(folder):
 @pytest.mark.parametrize(
     ("definition", "expected"),
     [
-        ({"prefix": "/no/such"}, "`builds.x.prefix`: /no/such: no such folder"),
-        ({"prefix": "~no-such-user"}, "~no-such-user: no such folder"),
-        ({"prefix": "/usr/share"}, "/usr/share has no svn, svnserve"),
-        ({"prefix": "/usr", "conda": "x.yaml"}, "has both `prefix` and `conda`"),
+        ({"prefix": "/no/such"}, "`builds.x.prefix`: /no/such: "),
+        ({"prefix": "~no-such-user"}, "~no-such-user: "),
+        ({"prefix": "/usr/share"}, "/usr/share has no svn"),
+        ({"prefix": "/usr", "conda": "x.yaml"}, "both `prefix` and `conda`"),
         ({"client": "z"}, "`builds.x.client`: there is no build 'z'. Use one of x, y"),
-        ({"client": "y"}, "'y' has different places"),
+        ({"client": "y"}, "'y' has different"),
         ({"client": "y", "prefix": "/usr"}, "`builds.x`"),
-        ({"conda": "empty.yaml"}, "no such file with `dependencies`"),
+        ({"conda": "empty.yaml"}, "`dependencies`"),
     ],
 )
 def test_read_builds_invalid_is_user_error(tmp_path, definition, expected):
@@ -173,11 +176,28 @@ def test_digests_changed_side_leaves_other_side(folder):
         check_unchanged(second, build.client, build.server)
 
 
+def test_default_build_has_its_own_programs_in_checks_and_digests(folder):
+    svn = script(folder, "svn", "echo 1.14.0")
+    environment = study_environment("fsfs-san-2014", builds={"mine": {"prefix": str(folder)}})
+    study = environment.config.studies["fsfs-san-2014"]
+    study = study.model_copy(update={"defaults": {"build": "mine"}})
+    axes = {"command": "log", "access": "file", "repo": "ruby", "format": "f7", "packing": "nopack"}
+    draft = draft_recipe(study, {**axes, "config": "slow", "cache": "hot-os"}, environment)
+    assert draft["build"]["name"] == "mine"
+    mine = Programs(str(folder))
+    assert binaries_of(draft, environment)["client svn"] == mine.digest_of("svn")
+    assert linked_of(draft, environment) == {"client": programs.linked_digest(mine, ("svn",))}
+    assert axis_of("build").why_not("", draft, environment) == ""
+    svn.unlink()
+    assert str(folder) in axis_of("build").why_not("", draft, environment)
+
+
 @needs("svnserve")
 def test_server_of_wrapper_without_exec_is_refused(folder):
     script(folder, "svnserve", f'{shutil.which("svnserve")} "$@"\nexit 0')
     (folder / "run").mkdir()
-    server = Svnserve(folder, DEFAULT, folder / "run", Programs(str(folder)))
+    files = CONFIG / "servers" / "default"
+    server = Svnserve(folder, files, folder / "run", Programs(str(folder)))
     try:
         with pytest.raises(UserError, match="`exec"):
             server.start()
@@ -185,6 +205,20 @@ def test_server_of_wrapper_without_exec_is_refused(folder):
     finally:
         server.stop()
     assert all(process_facts.command_line(pid) == [] for pid in pids)
+
+
+@needs("hyperfine")
+def test_versions_of_a_build_are_read_with_its_libraries(folder):
+    # The programs print their library path in the place of their version.
+    for name in ("svn", "svnserve"):
+        script(folder, name, 'echo "1$LD_LIBRARY_PATH"')
+    (folder / "run").mkdir()
+    build = Programs(str(folder), "/opt/lib")
+    server = Svnserve(folder, CONFIG / "servers" / "default", folder / "run", build)
+    cell = SimpleNamespace(argv=[build.get("svn")], client=build, server=server)
+    versions = PreparedCell._read_versions(cell)
+    server.close()
+    assert versions["svn"] == versions["svnserve"] == "1/opt/lib"
 
 
 OWN, MIXED = ["/x/lib/libsvn_fs-1.so"], ["/x/lib/libsvn_fs-1.so", "/usr/lib/libsvn_ra-1.so"]
@@ -208,7 +242,6 @@ def test_build_flags_follow_places_of_libraries(libraries, places, flags):
         assert run_columns.build_flags({"build": build}) == flags
 
 
-SHIM = "int fsync(int file) { return 0; }"
 # Runs in a mount namespace of its own, in which /etc has one more file.
 PRELOADED = """
 import os, subprocess, sys
@@ -259,13 +292,14 @@ def linked_digest(build):
     return programs.linked_digest(build, ("svn",))
 
 
-def test_linked_digest_changes_with_a_library_of_the_prefix(linked):
+def test_linked_digest_changes_with_a_library_of_the_prefix_and_of_a_wrapper(linked, tmp_path):
     prefix, compile_library = linked
-    build = Programs(str(prefix))
-    before = linked_digest(build)
+    script(tmp_path / "wrapped", "svn", f'exec {prefix}/bin/svn "$@"')
+    build, wrapped = Programs(str(prefix)), Programs(str(tmp_path / "wrapped"))
+    before, before_of_wrapped = linked_digest(build), linked_digest(wrapped)
     assert before and linked_digest(build) == before
     compile_library(prefix / "lib", 2)
-    assert linked_digest(build) != before
+    assert linked_digest(build) != before and linked_digest(wrapped) != before_of_wrapped
     # The digest of Subversion's own libraries does not see it.
     assert build.digest_of("libraries") == ""
 
@@ -284,21 +318,10 @@ def test_linked_digest_changes_with_the_library_path(linked, tmp_path, monkeypat
     assert linked_digest(Programs()) != before
 
 
-def test_linked_digest_sees_through_a_wrapper(linked, tmp_path):
-    prefix, compile_library = linked
-    wrapped = tmp_path / "wrapped"
-    script(wrapped, "svn", f'exec {prefix}/bin/svn "$@"')
-    before = linked_digest(Programs(str(wrapped)))
-    compile_library(prefix / "lib", 2)
-    assert linked_digest(Programs(str(wrapped))) != before
-
-
-@needs("svn")
+@needs("svn", "gcc")
 @needs_root
 def test_preloaded_library_changes_digest_and_is_mapped(tmp_path):
-    if not shutil.which("gcc"):
-        pytest.skip("takes gcc")
-    (tmp_path / "shim.c").write_text(SHIM)
+    (tmp_path / "shim.c").write_text("int fsync(int file) { return 0; }")
     shim = tmp_path / "shim.so"
     processes.run_program(["gcc", "-shared", "-fPIC", "-o", shim, tmp_path / "shim.c"])
     # An overlay needs an upper folder on a real file system.

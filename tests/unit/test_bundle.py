@@ -7,12 +7,12 @@ import tarfile
 
 import pytest
 
-from unit.report_files import CONFIG, default_study, make_files, order_of, results_of
+from project import CONFIG, STUDY
+from unit.report_files import default_study, make_files, order_of, results_of
 from vcsbench.errors import UserError
 from vcsbench.report.page import build_page_with_charts
 from vcsbench.run import bundle
 
-STUDY = "fsfs-san-2014"
 AXES = {
     **{"command": ["log"], "access": ["svn"], "repo": ["ruby"], "format": ["f6", "f7"]},
     **{"packing": ["nopack", "pack"], "config": ["slow"], "cache": ["cold", "hot-os"]},
@@ -28,6 +28,10 @@ def root(tmp_path_factory):
     results, study = made.results, default_study(STUDY)
     for part in ("studies", "published"):
         shutil.copytree(CONFIG / part, root / "config" / part)
+    (results / "cluster").mkdir()
+    lost = {"node": "n2", "at": "", "to": "n1", "blocks": [f"{STUDY}/log/ruby"]}
+    (results / "cluster/job1.assignment.json").write_text(json.dumps({"lost": [lost]}))
+    (results / "cluster/job1.work.json").write_text("{}")
     page = {"order": order_of(study, made.axes), "expectations": [], "baselines": []}
     for name, content in (("provenance", HERE), ("page", page)):
         (results / name).mkdir()
@@ -43,13 +47,6 @@ def packed(root):
     return bundle.pack("january", [], root)
 
 
-def write_archive(path, *members):
-    with tarfile.open(path, "w:gz") as archive:
-        for member in members:
-            archive.addfile(member, io.BytesIO(bytes(member.size)))
-    return path
-
-
 def member_of(name, kind=tarfile.REGTYPE, size=0):
     member = tarfile.TarInfo(name)
     member.type, member.size, member.linkname = kind, size, "/etc/passwd"
@@ -59,15 +56,23 @@ def member_of(name, kind=tarfile.REGTYPE, size=0):
 def test_import_makes_the_page_of_the_packed_results(root, packed, tmp_path):
     lines = bundle.unpack_bundle(packed, "", tmp_path)
     folder = tmp_path / "opened" / "january"
-    assert str(folder / "again" / f"{STUDY}.html") in lines[-1]
-    page = (folder / "again" / f"{STUDY}.html").read_text()
-    assert page == (root / "reports" / f"{STUDY}.html").read_text()
+    page = folder / "again" / f"{STUDY}.html"
+    assert str(page) in lines[-1]
+    assert page.read_text() == (root / "reports" / f"{STUDY}.html").read_text()
     measured = f"results/measurements/{STUDY}.csv"
     assert (folder / measured).read_bytes() == (root / measured).read_bytes()
     # It may have scripts of a stranger.
     assert not (folder / "reports").exists()
     with pytest.raises(UserError, match="january: "):
         bundle.unpack_bundle(packed, "", tmp_path)
+
+
+def test_import_has_the_lost_nodes_of_a_cluster(packed, tmp_path):
+    bundle.unpack_bundle(packed, "", tmp_path)
+    folder = tmp_path / "opened" / "january"
+    files = [path.name for path in (folder / "results" / "cluster").iterdir()]
+    assert files == ["job1.assignment.json"]
+    assert "Measured again on n1: log/ruby" in (folder / "again" / f"{STUDY}.html").read_text()
 
 
 def test_pack_again_keeps_the_archive(root, packed):
@@ -77,7 +82,7 @@ def test_pack_again_keeps_the_archive(root, packed):
     assert packed.read_bytes() == before
 
 
-def test_pack_names_no_user_and_no_link(root, packed):
+def test_pack_names_no_user_and_no_link(packed):
     with tarfile.open(packed) as archive:
         members = archive.getmembers()
     assert {(member.uname, member.gname, member.uid) for member in members} == {("", "", 0)}
@@ -102,8 +107,10 @@ def test_pack_study_without_report_is_refused(root):
 )
 def test_import_other_archive_is_refused_and_leaves_nothing(tmp_path, monkeypatch, members):
     monkeypatch.setattr(bundle, "UNPACKED_BYTES", 3000)
-    archive = write_archive(tmp_path / "x.tar.gz", *members)
-    root = tmp_path / "root"
+    archive, root = tmp_path / "x.tar.gz", tmp_path / "root"
+    with tarfile.open(archive, "w:gz") as opened:
+        for member in members:
+            opened.addfile(member, io.BytesIO(bytes(member.size)))
     root.mkdir()
     with pytest.raises(UserError, match=str(archive)):
         bundle.unpack_bundle(archive, "", root)

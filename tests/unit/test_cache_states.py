@@ -9,6 +9,7 @@ from vcsbench.axes.cache_states import STATES, CacheState, cache_state, pictogra
 from vcsbench.plan.grid import fixed_cost_points
 
 STUDY = "fsfs-san-2014"
+DRAFT = {"access": {"server": "svnserve"}, "storage": {"path": "/proc"}}
 # The key `filesystem` of a recipe.
 IN_MEMORY = {"filesystem": {"make": "tmpfs", "root": "/srv"}}
 IN_GUEST = {"filesystem": {"make": "", "root": "/home", "guest": "nfs"}}
@@ -57,20 +58,13 @@ def test_why_not_without_means_of_clearing_has_the_reason_of_the_state(
 ):
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     monkeypatch.setenv("PATH", "")
-    draft = {
-        "state": STATES[cache].steps,
-        "access": {"server": "svnserve"},
-        "storage": {"path": "/proc"},
-        **filesystem,
-    }
+    draft = {**DRAFT, "state": STATES[cache].steps, **filesystem}
     assert axis_of("cache").why_not(cache, draft, study_environment(STUDY)).startswith(reason)
-    assert warmest_first(["cold", "hot-os", "hot-server", "hot"]) == [
-        "hot-server",
-        "hot",
-        "hot-os",
-        "cold",
-    ]
-    assert warmest_first(["warm"]) == []
+
+
+def test_warmest_first_sorts_states_and_drops_others():
+    warmest = ["hot-server", "hot", "hot-os", "cold"]
+    assert warmest_first(["cold", "warm", "hot-os", "hot-server", "hot"]) == warmest
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The card on the number of clients at which a latency has doubled."""
 
+import math
+
 import pytest
 
 from unit.synthetic import AXES as VALUES
@@ -23,26 +25,27 @@ def row(readers, factor, **where):
 
 
 @pytest.mark.parametrize(
-    ("rows", "effect"),
+    ("factors", "effect"),
     [
-        (
-            [row("2", 1.2), row("4", 2.4)],
-            "many clients: 4 clients (2.4x that of 1 client; 95 %: 4)",
-        ),
-        (
-            [row("2", 1.9), row("4", 2.1), row("8", 3.0)],
-            "many clients: 4 clients (2.1x that of 1 client; 95 %: 2 to 8)",
-        ),
-        (
-            [row("2", 1.1), row("4", 1.5)],
-            "many clients: more than 4 clients (1.50x that of 1 client at 4; 95 %: over 4)",
-        ),
+        ({"2": 1.2, "4": 2.4}, "4 clients (2.4x that of 1 client; 95 %: 4)"),
+        ({"2": 1.9, "4": 2.1, "8": 3.0}, "4 clients (2.1x that of 1 client; 95 %: 2 to 8)"),
+        ({"2": 1.1, "4": 1.5}, "more than 4 clients (1.50x that of 1 client at 4; 95 %: over 4)"),
     ],
 )
-def test_capacity_card_has_the_number_and_its_interval(rows, effect):
+def test_capacity_card_has_the_number_and_its_interval(factors, effect):
+    rows = [row(readers, factor) for readers, factor in factors.items()]
     card = make_capacity_card(QUESTION, rows, AXES, [], [])
-    assert (card.answer.effect, card.answer.kind) == (effect, AnswerKind.COST)
+    assert card.answer.effect == f"many clients: {effect}"
+    assert card.answer.kind == AnswerKind.COST
     assert card.question.aggregate and card.cases == [] and card.answer.value == ""
+
+
+def test_capacity_card_after_one_round_has_no_interval():
+    one_round = {"low": math.nan, "high": math.nan, "n": 1.0}
+    rows = [row("2", 1.5, **one_round), row("4", 3.0, **one_round)]
+    answer = make_capacity_card(QUESTION, rows, AXES, [], []).answer
+    assert answer.effect == "many clients: 4 clients (3.0x that of 1 client)"
+    assert "95 %" not in answer.sentence
 
 
 def test_capacity_card_has_an_answer_for_each_case():

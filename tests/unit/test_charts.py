@@ -14,30 +14,14 @@ PICKS = ["access", "format"]
 
 def forest(*rows, picks=()):
     """Return the forest plot of rows: each a label, a ratio, and for some the ends of the interval."""
+    texts = {"text": "f7 faster", "interval": "", "note": "", "style": "candidate"}
     made = []
     for label, ratio, *ends in rows:
         low, high = ends or (ratio / 1.1, ratio * 1.1)
-        row = CardRow(
-            pair=Pair("f6", "f7", ratio, low, high),
-            where={"access": "svn"},
-            label=label,
-            text="f7 faster",
-            times=[],
-            interval="",
-            note="",
-            style="candidate",
-            flags=[],
-        )
-        made.append(row)
-    return chart_specs.forest_chart(
-        name="card-format",
-        title="F",
-        rows=made,
-        sides=("f6", "f7"),
-        compared="format",
-        picks=picks,
-        margin=1.1,
-    )
+        pair = Pair("f6", "f7", ratio, low, high)
+        made.append(CardRow(pair, {"access": "svn"}, label, times=[], flags=[], **texts))
+    names = {"name": "card-format", "title": "F", "sides": ("f6", "f7"), "compared": "format"}
+    return chart_specs.forest_chart(rows=made, picks=picks, margin=1.1, **names)
 
 
 def rows_of(chart, field):
@@ -103,13 +87,8 @@ def test_axis_of_factors_holds_values_far_outside():
 
 def finding(verdict, **changes):
     values = {"expected_low": 1.05, "expected_high": None, "published": 1.1, "measured": 1.2}
-    values |= {"low": 1.1, "high": 1.3, "texts": {}}
-    return FindingDot(
-        label=f"It is {verdict}",
-        right_side="f7 is faster",
-        verdict=verdict,
-        **{**values, **changes},
-    )
+    values |= {"low": 1.1, "high": 1.3, "texts": {}, "right_side": "f7 is faster", **changes}
+    return FindingDot(label=f"It is {verdict}", verdict=verdict, **values)
 
 
 def test_findings_chart_ends_open_ranges():
@@ -132,14 +111,8 @@ def test_noise_chart_has_the_noisiest_cell_first():
 
 def test_charts_are_drawn_and_written_with_their_specification(tmp_path):
     points = [LinePoint("a", "1", 0.5), LinePoint("a", "8", 2.0), LinePoint("a", "9", 0.0)]
-    lines = chart_specs.line_chart(
-        name="level-a",
-        title="A",
-        points=points,
-        places=["1", "8"],
-        place_title="clients",
-        value_title="seconds",
-    )
+    titles = {"title": "A", "place_title": "clients", "value_title": "seconds"}
+    lines = chart_specs.line_chart(name="level-a", points=points, places=["1", "8"], **titles)
     drawn = [lines, chart_specs.time_chart({"measuring": 7.0, "waiting": 1.0})]
     svgs = charts.draw(drawn)
     charts.write_charts(drawn, svgs, tmp_path)
@@ -148,13 +121,10 @@ def test_charts_are_drawn_and_written_with_their_specification(tmp_path):
     assert json.loads((tmp_path / "level-a.vl.json").read_text()) == lines.spec
     # The policy of the page forbids styles, and an SVG in a page can have no script.
     for svg in svgs.values():
-        assert svg.startswith("<svg")
-        assert "style=" not in svg
-        assert "<script" not in svg
+        assert svg.startswith("<svg") and "style=" not in svg and "<script" not in svg
     assert len(rows_of(lines, "value")) == 2
 
 
 def test_bundle_works_in_a_script_element_and_has_the_interpreter():
     bundle = charts.script_bundle()
-    assert "</script" not in bundle
-    assert "window.vegaEmbed" in bundle
+    assert "</script" not in bundle and "window.vegaEmbed" in bundle

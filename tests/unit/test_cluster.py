@@ -1,5 +1,6 @@
 """A run on a cluster, without one: the work of jobs, their nodes, and collected results."""
 
+import errno
 import json
 import os
 import re
@@ -24,13 +25,8 @@ from vcsbench.run.project import Project
 from vcsbench.storages.workdir import WorkDir
 
 STUDY = "fsfs-san-2014"
-PART = {
-    "command": ["log", "export"],
-    "access": ["svn", "file"],
-    "config": "slow",
-    "packing": "nopack",
-}
-PART |= {"cache": ["hot-os", "hot-server"]}
+PART = {"command": ["log", "export"], "access": ["svn", "file"], "config": "slow"}
+PART |= {"packing": "nopack", "cache": ["hot-os", "hot-server"]}
 
 
 def make_cluster(root, **over):
@@ -74,9 +70,8 @@ def write_result(folder, export, digest, host):
 
 
 def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
-    exports = {
-        block: [f"results/cells/{STUDY}/{block}/round{n}.json" for n in (1, 2)] for block in "ab"
-    }
+    cells = f"results/cells/{STUDY}"
+    exports = {block: [f"{cells}/{block}/round{n}.json" for n in (1, 2)] for block in "ab"}
     blocks = {f"{STUDY}/{block}": files for block, files in exports.items()}
     work = NodeWork({f"{STUDY}/a": "1", f"{STUDY}/b": "2"}, blocks, [], "login", {})
     (tmp_path / "results" / "cluster").mkdir(parents=True)
@@ -126,8 +121,7 @@ def test_node_of_another_class_is_rejected(tmp_path, on_node, capsys, part, know
     path.write_text(json.dumps({**json.loads(path.read_text()), part: known}))
     on_node.setenv("SLURMD_NODENAME", "n2")
     assert node.main(tmp_path, "2", "1", "record") == 1
-    error = capsys.readouterr().err
-    assert re.search(f"n2: .*: its {part} is .*, but {known} on n1", error), error
+    assert re.search(f"n2: .* {part} is .* {known} on n1", capsys.readouterr().err)
     assert NodeAssignment.read(tmp_path, 2).rejected[0]["node"] == "n2"
     assert not Path("record").exists()
     # A failed job is not tried again in the same run.
@@ -150,24 +144,53 @@ def test_node_with_other_programs_or_that_started_the_run_is_refused(tmp_path, o
     work["digests"][name] = "0"
     path.write_text(json.dumps(work))
     assert node.main(tmp_path, "1", "1", "record") == 1
-    assert f"it would measure {name} differently" in capsys.readouterr().err
+    assert f"{name} differently" in capsys.readouterr().err
     on_node.delenv("SLURMD_NODENAME")
     assert node.main(tmp_path, "1", "1", "record") == 1
     assert "on this node" in capsys.readouterr().err
 
 
+def test_node_error_of_the_system_fails_the_job_with_one_sentence(tmp_path, on_node, capsys):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data")
+
+    on_node.setattr(node, "_run", fail)
+    assert node.main(tmp_path, "1", "1", "record") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"n1: /data: {os.strerror(errno.ENOSPC)}. ")
+    assert printed.count("\n") == 1
+    assert NodeAssignment.read(tmp_path, 1).reason == printed.strip()
+    assert not Path("record").exists()
+    # The next attempt measures nothing.
+    assert node.main(tmp_path, "1", "2", "record") == 1
+    assert "not tried again" in capsys.readouterr().err
+
+
+def test_node_clean_error_of_the_system_is_one_sentence(tmp_path, monkeypatch, capsys):
+    (tmp_path / node.CONFIG).parent.mkdir()
+    (tmp_path / node.CONFIG).write_text('{"scratch": "/x"}')
+
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(node, "clean_checkout", fail)
+    assert node.clean_folder(tmp_path) == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"{tmp_path}: {os.strerror(errno.EIO)}. ")
+    assert printed.count("\n") == 1
+
+
 def test_clean_nodes_without_scheduler_keeps_other_nodes(tmp_path, monkeypatch):
     (tmp_path / "workflow").symlink_to(ROOT / "workflow")
-    repositories = {"ruby": {"source": "svn", "url": "svn://localhost/r"}}
     run = make_cluster(tmp_path, scratch=str(tmp_path), storages={"disk": str(tmp_path)})
     write_works(run)
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    repositories = {"ruby": {"source": "svn", "url": "svn://localhost/r"}}
+    config = json.dumps({**run.plan.config.content, "repositories": repositories})
     folders = {name: cluster.make_node_folder(tmp_path, 1, name) for name in ("n1", "n2")}
     for folder in folders.values():
         (folder / ".vcsbench").mkdir()
-        (folder / node.CONFIG).write_text(
-            json.dumps({**run.plan.config.content, "repositories": repositories})
-        )
+        (folder / node.CONFIG).write_text(config)
     places = {name: WorkDir(tmp_path, folder) for name, folder in folders.items()}
     for place in places.values():
         place.make("repositories")
@@ -227,10 +250,7 @@ def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
         assert (after.digest(number) == before[number - 1]) == (number not in changed)
 
 
-@given(
-    st.dictionaries(st.text("abc", min_size=1), st.integers(1, 50)),
-    st.integers(1, 5),
-)
+@given(st.dictionaries(st.text("abc", min_size=1), st.integers(1, 50)), st.integers(1, 5))
 def test_assign_blocks_is_even(sizes, count):
     shares = assign_blocks(sizes, count, {})
     assert shares.keys() == sizes.keys()
@@ -282,9 +302,8 @@ def of_job(state, code=""):
 def test_generic_profile_status_is_that_of_the_job(tmp_path, monkeypatch, qstat, job, expected):
     programs, script = Fakes(tmp_path), tmp_path / "job"
     programs.add("qstat", qstat)
-    programs.add(
-        "qsub", 'for last; do :; done; PBS_JOBID=7.pbs sh "$last"; echo 7.pbs', silent=True
-    )
+    qsub = 'for last; do :; done; PBS_JOBID=7.pbs sh "$last"; echo 7.pbs'
+    programs.add("qsub", qsub, silent=True)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     profile = ROOT / "profiles" / "generic"

@@ -19,6 +19,7 @@ from vcsbench.config.study import ChangeName
 from vcsbench.deployment import hooks
 from vcsbench.errors import UserError
 from vcsbench.evidence import same_work
+from vcsbench.evidence.run_columns import trace_columns
 from vcsbench.measure import run_evidence
 from vcsbench.measure.work import UrlNormaliser, inspect_commit, read_committed
 from vcsbench.prepare.copies import read_content
@@ -33,8 +34,8 @@ pytestmark = needs("svn", "svnadmin")
 FILES = 12
 
 
-def run(*argv, cwd=None):
-    return subprocess.run(argv, check=True, capture_output=True, text=True, cwd=cwd).stdout
+def run(*argv):
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
 def make_repository(path, fmt, is_packed=False):
@@ -60,13 +61,10 @@ class Cell:
     def __init__(self, tmp_path, repository, change="one-file", **recipe):
         root = tmp_path / "checkout"
         record = root / "results" / "repositories" / "disk.json"
-        record.parent.mkdir(parents=True, exist_ok=True)
+        record.parent.mkdir(parents=True)
         place = tmp_path / "storage"
-        prepared = place / "repositories" / "mine.f8.nopack.1"
-        if not prepared.exists():
-            shutil.copytree(repository, prepared)
+        self.prepared = shutil.copytree(repository, place / "repositories" / "mine.f8.nopack.1")
         record.write_text(json.dumps({"place": str(place), "copies": 1, "layout": {"apart": []}}))
-        self.prepared = prepared
         self.recipe = {
             "cell": "one",
             "input": "committed_repository",
@@ -102,6 +100,18 @@ class Cell:
         return inspect_commit(self.output.inspected, UrlNormaliser())
 
 
+@pytest.fixture
+def repository(tmp_path):
+    return make_repository(tmp_path / "mine", "f8")
+
+
+@pytest.fixture
+def cell(tmp_path, repository):
+    cell = Cell(tmp_path, repository)
+    cell.restore()
+    return cell
+
+
 FORMATS = [("f1", False), ("f3", False), ("f4", True), ("f6", False), ("f6", True)]
 FORMATS += [("f7", False), ("f7", True), ("f8", False), ("f8", True), ("f6-to-f8", True)]
 
@@ -134,10 +144,7 @@ def test_commit_to_each_format_is_put_back_to_the_same_digest(tmp_path, fmt, is_
     assert not list((tmp_path / "storage" / "targets").glob("*"))
 
 
-def test_unfinished_and_foreign_changes_are_removed_or_refused(tmp_path):
-    repository = make_repository(tmp_path / "mine", "f8")
-    cell = Cell(tmp_path, repository)
-    cell.restore()
+def test_unfinished_and_foreign_changes_are_removed_or_refused(cell):
     path = cell.input.path
     before = read_content(path).digest
     # A killed commit leaves a transaction. mod_dav_svn leaves activities.
@@ -184,8 +191,7 @@ def test_backup_of_folder_restores_modes_times_and_links(tmp_path):
 
 
 @pytest.mark.parametrize("change", get_args(ChangeName))
-def test_working_copy_is_put_back_and_its_change_has_all_files(tmp_path, change):
-    repository = make_repository(tmp_path / "mine", "f8")
+def test_working_copy_is_put_back_and_its_change_has_all_files(tmp_path, repository, change):
     cell = Cell(tmp_path, repository, change)
     cell.restore()
     path = cell.output.working_copy
@@ -207,8 +213,7 @@ def test_working_copy_is_put_back_and_its_change_has_all_files(tmp_path, change)
         assert changed[0].name == f"file{FILES // 2:02}"
 
 
-def test_tree_with_too_few_files_gets_new_ones(tmp_path):
-    repository = make_repository(tmp_path / "mine", "f8")
+def test_tree_with_too_few_files_gets_new_ones(tmp_path, repository):
     cell = Cell(tmp_path, repository, "thousand-files")
     cell.recipe["repository"]["scale"] = 0.02
     cell.restore()
@@ -216,42 +221,35 @@ def test_tree_with_too_few_files_gets_new_ones(tmp_path):
     assert sorted(states) == ["A"] * (20 - FILES) + ["M"] * FILES
 
 
-def test_run_without_a_commit_is_an_error_and_so_are_two(tmp_path):
-    cell = Cell(tmp_path, make_repository(tmp_path / "mine", "f8"))
-    cell.restore()
-    with pytest.raises(UserError, match="committed nothing: the youngest revision is 11"):
+def test_run_with_none_or_two_commits_or_with_changes_left_is_an_error(cell):
+    with pytest.raises(UserError, match=r"committed nothing: .* 11"):
         cell.output.check_run()
+    with pytest.raises(UserError, match="after the commit: M "):
+        cell.output.facts()
     for number in range(2):
         run("svn", "mkdir", "-q", "-m", "", f"{cell.input.path.as_uri()}/{number}")
     with pytest.raises(UserError, match="committed 2 revisions"):
         cell.output.check_run()
 
 
-def test_uncommitted_changes_after_the_runs_are_an_error(tmp_path):
-    cell = Cell(tmp_path, make_repository(tmp_path / "mine", "f8"))
-    cell.restore()
-    with pytest.raises(UserError, match="has changes after the commit: M "):
-        cell.output.facts()
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [("filesystem", "axis filesystem"), ("clients", "axis clients"), ("remote", "own copies only")],
+)
+def test_commit_with_a_key_that_it_cannot_have_is_refused(tmp_path, repository, key, reason):
+    with pytest.raises(UserError, match=reason):
+        Cell(tmp_path, repository, **{key: {"host": "example"}})
 
 
-@pytest.mark.parametrize("axis", ["filesystem", "clients"])
-def test_commit_with_an_axis_that_it_ignores_is_refused(tmp_path, axis):
-    with pytest.raises(UserError, match=f"has no axis {axis}"):
-        Cell(tmp_path, make_repository(tmp_path / "mine", "f8"), **{axis: {}})
-
-
-def test_commit_to_another_machine_is_refused(tmp_path):
+def test_commit_to_another_machine_is_refused():
     remote = {"host": "example", "url": "svn://example/{repo}"}
     draft = {"remote": remote, "access": {"scheme": "svn"}, "input": "committed_repository"}
     assert "own copies only" in AXES["access"].why_not("svn", draft, None)
     assert AXES["access"].why_not("svn", {**draft, "input": "repository"}, None) == ""
-    with pytest.raises(UserError, match="own copies only"):
-        Cell(tmp_path, make_repository(tmp_path / "mine", "f8"), remote={"host": "example"})
 
 
 @pytest.mark.parametrize("value", ["none", "shell", "python", ""])
-def test_private_copy_has_only_the_hooks_of_its_cell(tmp_path, value):
-    repository = make_repository(tmp_path / "mine", "f8")
+def test_private_copy_has_only_the_hooks_of_its_cell(tmp_path, repository, value):
     canary = repository / "hooks" / "pre-commit"
     canary.write_text(f"#!/bin/sh\ntouch {tmp_path}/canary\nexit 1\n")
     canary.chmod(0o755)
@@ -339,8 +337,6 @@ def test_flushes_of_commit_are_those_of_one_revision_on_the_storage(changes, nee
 
 
 def test_flush_calls_are_summed():
-    from vcsbench.evidence.run_columns import trace_columns
-
     client = {"fsync": 2, "fdatasync": 1, "mmap": 9}
     server = {"fsync": 1, "sync_file_range": 5}
     assert trace_columns({"client": client, "server": server})["flush_calls"] == 9

@@ -18,14 +18,10 @@ import yaml
 
 from config_tables import PAGES, with_keys
 from fuzz import dice_of, limits
-from project import CONFIG, DEFAULT, ROOT, needs
+from project import CONFIG, DEFAULT, ROOT, needs, slow
 from unit.study_grid import merge
 from vcsbench.config import validation
-from vcsbench.config.configuration import (
-    load_config,
-    merge_configurations,
-    read_configuration,
-)
+from vcsbench.config.configuration import load_config, merge_configurations, read_configuration
 from vcsbench.config.definitions import read_expectations
 from vcsbench.config.models import Settings
 from vcsbench.config.study import SUBJECT_WORDS, WORDS, StudyFile
@@ -65,14 +61,11 @@ def error_of(tmp_path, **over):
         ({"studies": [SAN, PROTOTYPE], "rounds": 3}, [SAN, PROTOTYPE], 3, [None, None]),
     ],
 )
-def test_load_config_valid_keys_have_studies_rounds_and_minutes(
-    tmp_path, keys, studies, rounds, minutes
-):
+def test_load_config_valid_keys_set_studies_and_budget(tmp_path, keys, studies, rounds, minutes):
     config = configured(tmp_path, **keys)
-    assert studies is None or list(config.studies) == studies
     assert config.settings.rounds == rounds
-    of_studies = [config.minutes_of(name) for name in config.studies]
-    assert minutes is None or of_studies == minutes
+    assert studies is None or list(config.studies) == studies
+    assert minutes is None or [config.minutes_of(name) for name in config.studies] == minutes
 
 
 @pytest.mark.parametrize(
@@ -100,13 +93,10 @@ def test_merge_configurations_later_entry_replaces_earlier(earlier, later, expec
     assert earlier == before
 
 
-def test_read_configuration_repository_of_a_file_and_of_options_has_nothing_of_the_shipped(
-    tmp_path,
-):
+def test_read_configuration_repository_keeps_nothing_of_the_shipped_one(tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_text(
-        "repositories: {small: {source: git, path: /srv/a}, ruby: {source: svn, path: /b}}"
-    )
+    text = "repositories: {small: {source: git, path: /srv/a}, ruby: {source: svn, path: /b}}"
+    file.write_text(text)
     options = {"repositories": {"ruby": {"source": "dump", "path": "/srv/c"}}}
     repositories = read_configuration([DEFAULT, file], options)["repositories"]
     assert repositories["small"] == {"source": "git", "path": "/srv/a"}
@@ -125,16 +115,11 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ({"minutes": {SAN: "3 min"}}, f"minutes.{SAN}"),
         ({"minutes": {"otherwise": 5}}, "minutes.otherwise"),
         ({"minutes": {"fsfs-2041": 5, "default": 1}}, "minutes.fsfs-2041"),
-        ({"": "disk"}, ""),
-        ({"storagee": "disk"}, "storagee"),
-        ({"copies": "3"}, "copies"),
         ({"copies": None}, "copies"),
-        ({"copies": 0}, "copies"),
         ({"rounds": "five"}, "rounds"),
         ({"studies": SAN}, "studies"),
         ({"studies": []}, "studies"),
         ({"shared_servers": 1}, "shared_servers"),
-        ({"scratch": 5}, "scratch"),
         ({"scratch": "/srv/a\tb"}, "scratch"),
         ({"cluster": {3: 1}}, "cluster[3]"),
         ({"cluster": {"nodes": ["a b"]}}, "cluster.nodes[0]"),
@@ -156,27 +141,26 @@ def test_load_config_invalid_value_names_file_and_key(tmp_path, keys, place):
     assert error_of(tmp_path, **keys).startswith(f"{tmp_path}/mine.yaml: `{place}`")
 
 
-def test_load_config_missing_study_names_its_file(tmp_path):
+def test_load_config_missing_study_or_duration_is_named(tmp_path):
     assert "fsfs-2015.yaml" in error_of(tmp_path, studies=["fsfs-2015"])
-
-
-def test_load_config_without_minutes_and_rounds_is_refused(tmp_path):
     assert "`minutes` and `rounds` are missing" in error_of(tmp_path, minutes=None)
 
 
 @pytest.mark.parametrize(
-    ("keys", "remedy"),
+    ("key", "value", "remedy"),
     [
-        ({"copies": "3"}, "an integer (without quotation marks"),
-        ({"scratch": 5}, "text (numbers and words like `on` need quotation marks)"),
-        ({"storagee": "disk"}, "Did you mean `storage`"),
-        ({"": "disk"}, "The keys are"),
+        ("copies", "3", "an integer (without quotation marks"),
+        ("scratch", 5, "need quotation marks"),
+        ("storagee", "disk", "mean `storage`"),
+        ("", "disk", "The keys are"),
         # The documentation of the key.
-        ({"copies": 0}, "How many interleaved copies"),
+        ("copies", 0, "interleaved"),
     ],
 )
-def test_load_config_invalid_value_has_a_remedy(tmp_path, keys, remedy):
-    assert remedy in error_of(tmp_path, **keys)
+def test_load_config_invalid_value_has_a_remedy(tmp_path, key, value, remedy):
+    error = error_of(tmp_path, **{key: value})
+    assert error.startswith(f"{tmp_path}/mine.yaml: `{key}`")
+    assert remedy in error
 
 
 def test_load_config_minutes_by_study_must_name_each_study():
@@ -229,7 +213,10 @@ def test_words_of_commands_are_those_of_cells_and_subjects():
 
 
 COPY = "{svn} export {url}/{tree} {target}"
-TREE = {"input": "tree", "output": "built_tree", "work": "tree", "inapplicable_axes": ["access"]}
+READ_FILES = "{svn} log file://{repository}"
+NO_ACCESS = {"inapplicable_axes": ["access"]}
+ONLY_SVN = {**NO_ACCESS, "defaults": {"access": "svn"}}
+TREE = {"input": "tree", "output": "built_tree", "work": "tree", **NO_ACCESS}
 
 
 @pytest.mark.parametrize(
@@ -240,9 +227,9 @@ TREE = {"input": "tree", "output": "built_tree", "work": "tree", "inapplicable_a
         ({"argv": "{program} {url}"}, "argv", "{program} stands for nothing"),
         ({"argv": "{svn} log", "stdin": "{dump}"}, "stdin", "{dump} stands for nothing"),
         ({"argv": "{source}"}, "argv", "{source} stands for nothing"),
-        ({"argv": "x={svn} {url}"}, "argv", "{svn} stands for several arguments. Put spaces"),
-        ({"argv": "{svn} 'log {url}"}, "argv", "No closing quotation"),
-        ({"argv": "  "}, "argv", "names no program"),
+        ({"argv": "x={svn} {url}"}, "argv", "{svn} stands for several"),
+        ({"argv": "{svn} 'log {url}"}, "argv", "closing quotation"),
+        ({"argv": "  "}, "argv", "no program"),
         ({"argv": "x", "environment": {"HOME": "{rnu}"}}, "environment.HOME", "Use one of {run}."),
         ({"argv": "x", "environment": {"A=B": "x"}}, "environment.A=B", ""),
         ({"argv": "x", "environment": {"A": "\0"}}, "environment.A", "NUL"),
@@ -250,22 +237,14 @@ TREE = {"input": "tree", "output": "built_tree", "work": "tree", "inapplicable_a
         ({"argv": "{program} {source} {target}", "program": "naive", **TREE}, "", ""),
         ({"argv": "{svn} log {access}:{repo} {url} '{}' {{}}"}, "", ""),
         # A command that reads the files itself has no label of a server.
-        ({"argv": "{svn} log file://{repository}"}, "argv", "{url}"),
-        ({"argv": "{svn} log file://{repository}", "restrict_to": {"access": ["file"]}}, "", ""),
-        ({"argv": "{svn} log file://{repository}", "inapplicable_axes": ["access"]}, "", ""),
-        (
-            {
-                **{"argv": "{svn} log {repository}", "inapplicable_axes": ["access"]},
-                "defaults": {"access": "svn"},
-            },
-            *("argv", "{url}"),
-        ),
+        ({"argv": READ_FILES}, "argv", "{url}"),
+        ({"argv": READ_FILES, "restrict_to": {"access": ["file"]}}, "", ""),
+        ({"argv": READ_FILES, **NO_ACCESS}, "", ""),
+        ({"argv": "{svn} log {repository}", **ONLY_SVN}, "argv", "{url}"),
         ({"argv": "{svn} update {working_copy}", "output": "working_copy"}, "argv", "{url}"),
     ],
 )
-def test_load_study_unknown_word_in_braces_names_file_key_and_words(
-    tmp_path, command, key, expected
-):
+def test_load_study_unknown_word_names_file_key_and_words(tmp_path, command, key, expected):
     content = read_yaml(CONFIG / "studies" / f"{SAN}.yaml")
     content["commands"]["log"] = {"input": "repository", "work": "log", **command}
     path = written(content, tmp_path)
@@ -303,10 +282,9 @@ def test_load_study_values_with_one_path_are_refused(tmp_path, other):
         *((key, "1000000000") for key in ("rounds", "runs", "copies", "duplicates")),
         ("thresholds", "{max_cpu_share: 90}"),
         ("thresholds", "{max_read_share_hot_server: 90}"),
-        *(
-            ("thresholds", f"{{max_{of}_pct: 101}}")
-            for of in ("steal", "io_pressure", "others_cpu")
-        ),
+        ("thresholds", "{max_steal_pct: 101}"),
+        ("thresholds", "{max_io_pressure_pct: 101}"),
+        ("thresholds", "{max_others_cpu_pct: 101}"),
         *(("thresholds", "{max_steal_pct: .nan}"), ("scratch", r'"a\0b"')),
         *(("storages", r'{disk: "/a\0b"}'), ("\x1b[2J", "1")),
     ],
@@ -319,28 +297,21 @@ def test_validate_value_out_of_bounds_or_with_nul_names_key(key, value):
     assert ("NUL" in str(caught.value)) == (r"\0" in value)
 
 
-def bomb(levels):
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
-    return "\n".join(lines)
+# Each list repeats the one before ten times.
+BOMB = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+BOMB += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("[" * 100_000, "[" * 1000 + "]" * 1000, bomb(9), "- x\n" * 200_000, "a: &a [*a]"),
+        *("[" * 100_000, "[" * 1000 + "]" * 1000, "- x\n" * 200_000, "a: &a [*a]"),
+        "\n".join(BOMB),
         *("a: !!python/object/apply:os.system [true]", "a: \x00", "? {a: b}\n: c\n? ["),
         *("minutes: 1:30", f"a: {'1:' * 50_000}1", f"seed: 0x{'f' * 4300}", f"a: {'9' * 41}"),
         *("a: 010", "a: 0o17", "a: 1_000", "a: 0b1", "a: 1e3", "a: on", "no: 1", "a: 2010-01-01"),
-        *(
-            "a: !!int 3",
-            "a: !!float 1:30",
-            "a: *b",
-            "a: [1\nb: 2",
-            "a: 1\n'a': 2",
-            "x: [{a: 1, b: {a: 1}, a: 1}]",
-            "a: !!python/tuple [1]",
-        ),
+        *("a: !!int 3", "a: !!float 1:30", "a: !!python/tuple [1]", "a: *b", "a: [1\nb: 2"),
+        *("a: 1\n'a': 2", "x: [{a: 1, b: {a: 1}, a: 1}]"),
     ],
 )
 def test_parse_yaml_hostile_text_is_user_error(text):
@@ -398,9 +369,6 @@ def test_user_error_is_escaped_and_limited():
     assert len(str(UserError("x" * 70_000))) < 5000
 
 
-# Models
-
-
 @pytest.mark.parametrize(
     ("model", "content", "place", "new"),
     [
@@ -411,10 +379,8 @@ def test_user_error_is_escaped_and_limited():
     ],
 )
 def test_validate_former_key_names_the_new_one(model, content, place, new):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=rf"^my\.yaml: `{place}` .* now `{new}`"):
         validate(content, model, lambda keys: "my.yaml")
-    expected = f"my.yaml: `{place}` is not a key here. It is now `{new}`: rename it."
-    assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -458,7 +424,6 @@ def test_validate_malformed_text_names_key_and_rule_in_words(key, value, place):
     assert "[a-z" not in str(caught.value)
 
 
-FINDINGS = ROOT / "config/published/findings.yaml"
 NUMBER = itertools.count()
 # Known keys and values, and odd ones.
 KEYS = ["all", "default", "auto", "pack", "f6", "log", "ruby", "disk", "elapsed_s", "over", "to"]
@@ -511,43 +476,38 @@ def written(content, folder):
     return path
 
 
-CELL = {
-    "command": "log",
-    "access": "svn",
-    "format": ["f6", "f7"],
-    "config": "slow",
-    "cache": "cold",
-}
+CELL = {"command": "log", "access": "svn", "format": ["f6", "f7"]}
+CELL |= {"config": "slow", "cache": "cold"}
 SMALL = {
     "repositories": {"ruby": GENERATED},
     "grid": {"fsfs-san-2014": {"include": [CELL]}},
     "builds": {"one": {"prefix": "/usr"}, "two": {"client": "one", "server": "one"}},
     "workload": {"log": 60, "export": 40},
 }
-# A reader, the content that is mutated, and how often in short and in long.
+# A reader, and the content that is mutated.
 READERS = {
     "plan": (
         lambda content, _: Project(content, ROOT, [DEFAULT]),
-        *(merge({**read_yaml(DEFAULT), "grid": {}}, SMALL), 30, 4000),
+        merge({**read_yaml(DEFAULT), "grid": {}}, SMALL),
     ),
     "study": (
         lambda content, folder: load_study(written(content, folder)),
-        *(read_yaml(ROOT / f"config/studies/{SSD}.yaml"), 60, 5000),
+        read_yaml(CONFIG / f"studies/{SSD}.yaml"),
     ),
-    "checks": (read_checks, {SSD: read_yaml(FINDINGS)[SSD]}, 60, 5000),
+    "checks": (read_checks, {SSD: read_yaml(CONFIG / "published/findings.yaml")[SSD]}),
 }
 
 
 @pytest.mark.parametrize(
     ("reader", "count"),
     [
-        *((name, short) for name, (_, _, short, _) in READERS.items()),
-        *(pytest.param(name, many, marks=pytest.mark.slow) for name, (*_, many) in READERS.items()),
+        *(("plan", 30), ("study", 60), ("checks", 60)),
+        *(slow("plan", 4000), slow("study", 5000), slow("checks", 5000)),
     ],
 )
 def test_mutated_configuration_raises_only_user_errors(tmp_path, monkeypatch, reader, count):
     monkeypatch.chdir(ROOT)
-    read, seed, *_ = READERS[reader]
+    read, seed = READERS[reader]
     read(copy.deepcopy(seed), tmp_path)
     dice, refused = dice_of("configuration", reader), []
     for _ in range(count):

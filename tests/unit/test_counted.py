@@ -17,7 +17,6 @@ from vcsbench.plan.recipe import TracedCell, traced_cells
 from vcsbench.records import complete_run
 from vcsbench.report.table_points import number_sentences
 from vcsbench.statistics.aggregation import add_metrics
-from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
@@ -60,10 +59,8 @@ def frame(tmp_path, counts=read, rounds=5, **options):
     return frame.astype(dict.fromkeys(run_columns.COUNT_COLUMNS, float))
 
 
-def table(measured, definition, **limits):
-    return make_table(
-        measured, "t", definition, ORDER, ["command", "cache", "access"], Limits(**limits)
-    )
+def table(measured, definition):
+    return make_table(measured, "t", definition, ORDER, ["command", "cache", "access"])
 
 
 EVIDENCE = {
@@ -109,8 +106,6 @@ def test_client_columns_have_cpu_time_of_clients_without_launcher(clients):
     assert unknown["clients_cpu_s"] is None
 
 
-# Traced system calls
-
 RECIPE = {
     **{"study": "s", "axes": {"command": "log", "cache": "cold"}, "argv": "{svn} log", "stdin": ""},
     **{"state": {"prepare": ["sync"]}, "runs": 1, "clearing": "evict", "time_limit_s": 1},
@@ -133,13 +128,9 @@ def test_traced_cells_that_differ_in_cache_share():
     assert counts["1"] != counts["2"]
 
 
-def side(**counts):
-    return {**dict.fromkeys(run_columns.TRACE_COLUMNS, 0), **counts}
-
-
 def test_read_traces_of_other_recipe_are_left_out(tmp_path):
     file = tmp_path / "x.json"
-    file.write_text(json.dumps({"cell": "log/cold", "digest": "old", "client": side(reads=1)}))
+    file.write_text(json.dumps({"cell": "log/cold", "digest": "old", "client": {"reads": 1}}))
 
     def hot(digest):
         traced = {name: TracedCell("log/cold", digest) for name in ("log/cold", "log/hot")}
@@ -152,22 +143,14 @@ def test_read_traces_of_other_recipe_are_left_out(tmp_path):
 def test_trace_columns_are_sums_of_both_sides_or_none():
     client, server = {"reads": 2, "bytes_read": 9, "rename": 1}, {"reads": 3, "mmap": 4}
     columns = run_columns.trace_columns({"client": client, "server": server})
-    assert {name: count for name, count in columns.items() if count} == {
-        **{"reads": 5, "bytes_read": 9, "renames": 1, "all_calls": 10}
-    }
+    counted = {name: count for name, count in columns.items() if count}
+    assert counted == {"reads": 5, "bytes_read": 9, "renames": 1, "all_calls": 10}
     assert set(run_columns.trace_columns({"client": None}).values()) == {None}
-
-
-# Tables, findings and advice
 
 
 @pytest.mark.parametrize(
     ("metric", "withheld"),
-    [
-        ("flushes", WithheldCode.HIDDEN_COUNT),
-        ("rpcs", None),
-        ("seeks", WithheldCode.UNTRACED),
-    ],
+    [("flushes", WithheldCode.HIDDEN_COUNT), ("rpcs", None), ("seeks", WithheldCode.UNTRACED)],
 )
 def test_table_of_missing_counts_has_reason(tmp_path, metric, withheld):
     measured = frame(tmp_path).assign(seeks=float("nan"))
@@ -219,11 +202,14 @@ def test_table_counts_within_1_pct_are_equal(tmp_path, much, call):
     assert set(table(frame(tmp_path, counts), DEVICE)["call"]) == {call}
 
 
+FINDING = {"statement": "Packed, less is read.", "expect": {"over": "min", "at_least": 1.9}}
+PACKED = {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
+
+
 @pytest.mark.parametrize("counts", [(0, 5), (5, 0), (0, 0)])
 @pytest.mark.parametrize("rounds", [1, 5])
 def test_count_of_0_has_no_ratio_and_the_reason(tmp_path, counts, rounds):
-    """In all or in one of five rounds, a side has no calls."""
-
+    # In all or in one of five rounds, a side has no calls.
     def calls(axes, number):
         count = counts[axes["packing"] == "pack"] if number <= rounds else 7
         return {**read(axes), "client_syscr": count}
@@ -233,18 +219,14 @@ def test_count_of_0_has_no_ratio_and_the_reason(tmp_path, counts, rounds):
     assert set(made["withheld"]) == {WithheldCode.ZERO} and set(made["n"]) == {5}
     assert made[["value", "ratio", "low", "high"]].isna().all(axis=None)
     assert set(made["call"]) == {""}
-    compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack", "metric": "read_calls"}
+    compare = {**PACKED, "metric": "read_calls"}
     finding = {**FINDING, "id": "x", "where": COLD, "compare": compare}
     (verdict,) = evaluate_findings([finding], list(ORDER), None, measured).to_dict("records")
     assert verdict["verdict"] == "not measured" and WithheldCode.ZERO in verdict["reasons"]
 
 
-FINDING = {"statement": "Packed, less is read.", "expect": {"over": "min", "at_least": 1.9}}
-
-
 def test_finding_on_count(tmp_path):
-    compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
-    ratio = {**FINDING, "id": "x", "where": COLD, "compare": {**compare, "metric": "device_mib"}}
+    ratio = {**FINDING, "id": "x", "where": COLD, "compare": {**PACKED, "metric": "device_mib"}}
     level = {**FINDING, "id": "y", "where": {**COLD, "packing": "nopack"}, "level": "device_mib"}
     level["expect"] = {"over": "max", "at_most": 79}
     missing = {**FINDING, "id": "z", "where": {}, "level": "flushes"}

@@ -91,7 +91,7 @@ def test_end_kills_children_that_ignore_sigterm():
 
 
 def test_counters_delayed_acks_are_counted(tmp_path):
-    """An answer carries the acknowledgement; without an answer, TCP delays it by 40 ms."""
+    # An answer carries the acknowledgement. Without an answer, TCP delays it by 40 ms.
     before = counters.read_counters(tmp_path)
     if before.delayed_acks is None:
         pytest.skip("the kernel does not count delayed acknowledgements")
@@ -113,28 +113,25 @@ def test_counters_delayed_acks_are_counted(tmp_path):
 
 def test_counters_wire_bytes_count_each_byte_on_loopback_once(tmp_path):
     before = counters.read_counters(tmp_path)
-    sent = 1 << 20
     with (
         socket.create_server(("127.0.0.1", 0)) as listening,
         socket.create_connection(listening.getsockname()) as client,
         listening.accept()[0] as server,
     ):
-        sender = threading.Thread(target=client.sendall, args=(bytes(sent),))
+        sender = threading.Thread(target=client.sendall, args=(bytes(MIB),))
         sender.start()
         received = 0
-        while received < sent:
+        while received < MIB:
             received += len(server.recv(1 << 16))
         sender.join()
     events = counters.count_events(before, counters.read_counters(tmp_path))
     # Other programs may use the network of this machine.
-    assert events["wire_bytes"] >= sent
+    assert events["wire_bytes"] >= MIB
 
 
 def test_wire_bytes_are_sums_of_received_and_sent_ones_but_of_loopback(monkeypatch):
-    text = "Inter-|   Receive\n face |bytes\n"
-    text += (
-        "    lo: 100 1 0 0 0 0 0 0 100 1 0 0 0 0 0 0\n  line: 20 1 0 0 0 0 0 0 3 1 0 0 0 0 0 0\n"
-    )
+    text = "Inter-|   Receive\n face |bytes\n    lo: 100 1 0 0 0 0 0 0 100 1 0 0 0 0 0 0\n"
+    text += "  line: 20 1 0 0 0 0 0 0 3 1 0 0 0 0 0 0\n"
     monkeypatch.setattr(counters, "read", lambda path: text)
     assert counters._read_wire_bytes() == 123
     monkeypatch.setattr(counters, "read", lambda path: "")

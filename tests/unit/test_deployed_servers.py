@@ -7,12 +7,11 @@ import socket
 import ssl
 import stat
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from project import CONFIG, make_served, needs, needs_root, start_python
+from project import CONFIG, NOBODY, make_served, needs, needs_root, start_python, write_program
 from vcsbench import process_facts, server_user
 from vcsbench.deployment import access_rules, credentials
 from vcsbench.deployment.deployed_server import (
@@ -29,25 +28,18 @@ from vcsbench.storages.workdir import remove_abandoned
 DEFAULT = CONFIG / "servers" / "default"
 needs_httpd = pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn")
 NO_SASL = credentials.why_no_sasl(shutil.which("svnserve") or "svnserve")
-HTTPS = pytest.param(
-    ("httpd", {"is_encrypted": True}), marks=[needs_httpd, needs("openssl")], id="https"
-)
+
+
+def httpd(name, *programs, **settings):
+    """Return the parameter of a test of httpd that needs these programs."""
+    return pytest.param(("httpd", settings), marks=[needs_httpd, needs(*programs)], id=name)
+
+
+HTTPS = httpd("https", "openssl", is_encrypted=True)
 WITH_PASSWORD = [
-    pytest.param(
-        ("httpd", {"authentication": "basic-bcrypt"}),
-        marks=[needs_httpd, needs("htpasswd")],
-        id="bcrypt",
-    ),
-    pytest.param(
-        ("httpd", {"authentication": "basic-bcrypt-cached"}),
-        marks=[needs_httpd, needs("htpasswd")],
-        id="cached bcrypt",
-    ),
-    pytest.param(
-        ("httpd", {"authentication": "basic-md5", "is_encrypted": True}),
-        marks=[needs_httpd, needs("htpasswd", "openssl")],
-        id="md5 over https",
-    ),
+    httpd("bcrypt", "htpasswd", authentication="basic-bcrypt"),
+    httpd("cached bcrypt", "htpasswd", authentication="basic-bcrypt-cached"),
+    httpd("md5 over https", "htpasswd", "openssl", authentication="basic-md5", is_encrypted=True),
     pytest.param(
         ("svnserve", {"authentication": "password"}), marks=needs("svnserve"), id="password"
     ),
@@ -58,7 +50,7 @@ WITH_PASSWORD = [
     ),
 ]
 WITH_RULES = [
-    pytest.param(("httpd", {"has_rules": True}), marks=needs_httpd, id="httpd"),
+    httpd("httpd", has_rules=True),
     pytest.param(("svnserve", {"has_rules": True}), marks=needs("svnserve"), id="svnserve"),
 ]
 
@@ -111,7 +103,7 @@ def info(server, config, path=""):
 
 
 @pytest.mark.parametrize("server", [HTTPS], indirect=True)
-def test_https_server_has_tls_1_3_only_and_its_own_certificate(server, folder):
+def test_https_server_has_tls_1_3_only_its_own_certificate_and_a_private_key(server, folder):
     server.start()
     assert info(server, folder / "client").stdout == "1\n"
     context = ssl.create_default_context(cafile=server.authority())
@@ -126,11 +118,6 @@ def test_https_server_has_tls_1_3_only_and_its_own_certificate(server, folder):
     argv = ["svn", "info", "--non-interactive", "--config-dir", folder / "other", url]
     distrusting = subprocess.run(argv, capture_output=True, text=True)
     assert distrusting.returncode == 1 and "certificate" in distrusting.stderr
-
-
-@pytest.mark.parametrize("server", [HTTPS], indirect=True)
-def test_https_key_is_ecdsa_and_readable_by_the_servers_only(server, folder):
-    server.start()
     key = folder / "run" / "key.pem"
     shown = subprocess.run(["openssl", "pkey", "-in", key, "-text", "-noout"], capture_output=True)
     assert b"NIST CURVE: P-256" in shown.stdout
@@ -148,12 +135,11 @@ def assert_private(file):
 def test_server_with_password_refuses_clients_without_it_and_with_another(server, folder):
     server.start()
     assert info(server, folder / "client").stdout == "1\n"
-    anonymous = info(server, folder / "anonymous")
-    assert anonymous.returncode == 1 and anonymous.stdout == ""
     wrong = server.credentials._replace(password="another")
     credentials.store_credentials(folder / "wrong", server.realm, wrong)
-    refused = info(server, folder / "wrong")
-    assert refused.returncode == 1 and refused.stdout == ""
+    for client in ("anonymous", "wrong"):
+        refused = info(server, folder / client)
+        assert (refused.returncode, refused.stdout) == (1, ""), client
 
 
 @pytest.mark.parametrize("server", WITH_PASSWORD, indirect=True)
@@ -245,10 +231,6 @@ def test_svnserve_configuration_ignores_settings_of_httpd():
     assert "anon-access = write\n" in writable and "auth-access = write\n" in writable
 
 
-def paths_of(rules):
-    return re.findall(r"^\[(/.*)\]$", rules, re.MULTILINE)
-
-
 FOLDERS = [f"/trunk/folder {number}/lib" for number in range(700)]
 
 
@@ -256,8 +238,8 @@ FOLDERS = [f"/trunk/folder {number}/lib" for number in range(700)]
 @pytest.mark.parametrize("folders", [[], FOLDERS[:3], FOLDERS])
 def test_write_rules_has_the_number_of_paths(count, folders):
     rules = access_rules.write_rules(folders, count)
-    paths = paths_of(rules)
-    assert len(paths) == count and Counter(paths).most_common(1)[0][1] == 1
+    paths = re.findall(r"^\[(/.*)\]$", rules, re.MULTILINE)
+    assert len(paths) == len(set(paths)) == count
     assert rules.count("\n[") == count
     named = set(paths) & set(folders)
     assert len(named) == min(len(folders), (count - 2) // 2)
@@ -289,15 +271,8 @@ def test_write_rules_let_all_users_read_and_write_what_exists(tmp_path, user):
 def test_list_tree_folders_has_folders_that_rules_can_name(tmp_path):
     repository = tmp_path / "one"
     subprocess.run(["svnadmin", "create", repository], check=True)
-    names = (
-        "trunk",
-        "trunk/a b",
-        "trunk/a b/c",
-        "trunk/gr\u00fcn",
-        "trunk/x]y",
-        "trunk/d:e",
-        "tags",
-    )
+    usable = ["trunk", "trunk/a b", "trunk/a b/c", "trunk/gr\u00fcn"]
+    names = [*usable, "trunk/x]y", "trunk/d:e", "tags"]
     make = [word for name in names for word in ("mkdir", name)]
     make += ["put", os.devnull, "trunk/file"]
     argv = ["svnmucc", "-m", "", "-U", f"file://{repository}", *make]
@@ -306,11 +281,18 @@ def test_list_tree_folders_has_folders_that_rules_can_name(tmp_path):
     def found(tree):
         return set(access_rules.list_tree_folders("svnlook", repository, tree))
 
-    usable = {"/trunk", "/trunk/a b", "/trunk/a b/c", "/trunk/gr\u00fcn"}
-    assert found("trunk") == usable
-    assert found("") == {*usable, "/tags"}
+    assert found("trunk") == {f"/{name}" for name in usable}
+    assert found("") == {f"/{name}" for name in (*usable, "tags")}
     with pytest.raises(UserError, match="svnlook tree failed"):
         found("missing")
+
+
+def test_list_tree_folders_runs_svnlook_with_the_libraries_of_its_build(tmp_path):
+    # It prints its library path in the place of a folder.
+    svnlook = write_program(tmp_path / "bin/svnlook", '#!/bin/sh\necho "$LD_LIBRARY_PATH/"\n')
+    environment = Programs(str(tmp_path), "/opt/lib").environment()
+    folders = access_rules.list_tree_folders(str(svnlook), tmp_path, "", environment)
+    assert folders == ["/opt/lib"]
 
 
 HOLD = """
@@ -343,11 +325,10 @@ def test_secrets_of_a_killed_run_are_removed_by_the_next_one(tmp_path, monkeypat
 def test_secrets_cannot_be_read_by_another_daemon_of_the_servers_user(server, folder):
     server.start()
     (folder / "run").chmod(0o755)
-    names = ("key.pem", "passwords", "sasl/sasldb", "svnserve.conf")
-    argv = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--", "cat"]
-    for name in names:
+    for name in ("key.pem", "passwords", "sasl/sasldb", "svnserve.conf"):
         if (folder / "run" / name).exists():
-            done = subprocess.run([*argv, folder / "run" / name], capture_output=True)
+            argv = [*NOBODY, "cat", folder / "run" / name]
+            done = subprocess.run(argv, capture_output=True)
             assert done.returncode != 0 and done.stdout == b"", name
 
 

@@ -11,15 +11,10 @@ from vcsbench.axes.build_axis import why_no_module
 from vcsbench.plan.recipe import draft_recipe
 from vcsbench.systems import SUBVERSION
 
-BUILD = {"client": {}, "server": {}}
 WORDS = ("https", "svn+ssh", "authentication", "authorisation", "hooks", "commit", "blame")
 # The system's Python, which hooks find.
 PYTHON = os.path.realpath(shutil.which("python3", path=os.defpath) or "")
 MOST_RULES = {"access_rules": {"count": 1000}}
-
-
-def keys_of(axis, value):
-    return AXES[axis].recipe_keys(value, None)
 
 
 @pytest.mark.parametrize(
@@ -38,22 +33,16 @@ def keys_of(axis, value):
     ],
 )
 def test_recipe_keys_of_a_value(axis, value, keys):
-    assert keys_of(axis, value) == keys
-    assert keys_of(axis, "") == {}
+    assert AXES[axis].recipe_keys(value, None) == keys
+    assert AXES[axis].recipe_keys("", None) == {}
     assert AXES[axis].why_invalid(value) == "" and AXES[axis].why_invalid("tepid")
 
 
 def draft_of(**axes):
     environment = study_environment("fsfs-san-2014")
     study = environment.config.studies["fsfs-san-2014"]
-    cell = {
-        "command": "log",
-        "repo": "ruby",
-        "format": "f7",
-        "packing": "nopack",
-        "cache": "hot-os",
-    }
-    return draft_recipe(study, {**cell, **axes}, environment)
+    cell = {"command": "log", "repo": "ruby", "format": "f7", "packing": "nopack"}
+    return draft_recipe(study, {**cell, "cache": "hot-os", **axes}, environment)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +75,8 @@ def test_neutral_values_apply_to_each_access_with_a_server():
     others |= {"http_connections": "8", "bulk_updates": "on"}
     for axis, value in neutral.items():
         applies = AXES[axis].applies
-        assert applies({"access": "svn+ssh", axis: value}) and not applies(
-            {"access": "file", axis: value}
-        )
+        assert applies({"access": "svn+ssh", axis: value})
+        assert not applies({"access": "file", axis: value})
         assert not applies({"access": "svn+ssh", axis: others[axis]})
 
 
@@ -105,9 +93,8 @@ def test_neutral_values_apply_to_each_access_with_a_server():
     ],
 )
 def test_axis_applies_to_the_accesses_that_have_its_setting(axis, accesses):
-    assert {
-        access for access in SUBVERSION.accesses if AXES[axis].applies({"access": access})
-    } == accesses
+    applies = AXES[axis].applies
+    assert {access for access in SUBVERSION.accesses if applies({"access": access})} == accesses
 
 
 @pytest.mark.parametrize(
@@ -122,7 +109,7 @@ def test_axis_applies_to_the_accesses_that_have_its_setting(axis, accesses):
     ],
 )
 def test_why_not_of_a_setting_that_the_server_cannot_have(axis, draft, reason):
-    recipe = {"access": {"server": "svnserve"}, "build": BUILD, **draft}
+    recipe = {"access": {"server": "svnserve"}, "build": {"client": {}, "server": {}}, **draft}
     found = AXES[axis].why_not("", recipe, None)
     assert reason in found and bool(found) == bool(reason)
 
@@ -142,10 +129,7 @@ def test_why_no_module_names_the_module_that_httpd_lacks(tmp_path):
 @pytest.mark.parametrize(
     ("measured", "left_out"),
     [
-        (
-            {"access": ["http", "svn"], "command": ["log"]},
-            [*WORDS, "loopback"],
-        ),
+        ({"access": ["http", "svn"], "command": ["log"]}, [*WORDS, "loopback"]),
         (
             {
                 "access": ["https", "svn+ssh"],

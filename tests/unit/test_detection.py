@@ -67,12 +67,12 @@ def test_detect_unusable_path_gives_the_reason(places, monkeypatch):
     Path("copy/below").mkdir()
     Path("bundle").write_text("# v2 git bundle\n")
     for path, why in {
-        ".": "is neither a Subversion repository, nor a git repository",
-        "nothing": "no such file or folder",
-        "": "is empty",
-        "svn://example.org/x": r"REPO=: this is a URL\. .* `url`",
-        "https://me:pw@example.org/x.git": r"^REPO=: this is a URL\. .* Clone a git repository",
-        "bundle": r"is a git bundle\. Clone it",
+        ".": "is neither a Subversion",
+        "nothing": "no such file",
+        "": "^REPO=: .* is empty",
+        "svn://example.org/x": "^REPO=: .* `url`",
+        "https://me:pw@example.org/x.git": "^REPO=: .* Clone",
+        "bundle": "git bundle",
         "copy": "is a working copy",
         "copy/below": "is a working copy",
         f"{places}/svn/db/revs": f"lies in the Subversion repository {places}/svn",

@@ -5,7 +5,12 @@ import math
 import pandas as pd
 import pytest
 
-from vcsbench.statistics.difference_reasons import Shrinkage, shrinkage_of, work_share
+from vcsbench.statistics.difference_reasons import (
+    NO_SHRINKAGE,
+    Shrinkage,
+    shrinkage_of,
+    work_share,
+)
 from vcsbench.statistics.finding_checks import Conditions, EvaluationContext
 
 AXES = ["command", "repo", "cache"]
@@ -55,6 +60,14 @@ def test_shrinkage_without_cold_cells_or_cache_axis_is_unknown():
     warm = frame(1.0, 1.0).query("cache != 'cold'")
     assert math.isnan(shrinkage_of(warm, warm, AXES, "repo", whole).cold)
     assert math.isnan(shrinkage_of(warm, warm, ["command", "repo"], "repo", whole).warm)
+
+
+@pytest.mark.parametrize("lacking", ["published", "measured"])
+def test_shrinkage_without_elapsed_times_is_unknown(lacking):
+    frames = {"published": frame(8.0, 4.0), "measured": frame(1.0, 1.0)}
+    frames[lacking] = frames[lacking].rename(columns={"elapsed_s": "throughput_mb_s"})
+    shrinkage = shrinkage_of(frames["published"], frames["measured"], AXES, "repo", whole)
+    assert shrinkage is NO_SHRINKAGE
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ def recipe(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("storage", "copy1", "copy2"):
         (tmp_path / name).mkdir()
-    return {"argv": "{svn} log {url}", "stdin": "", "storage": {"path": str(tmp_path / "storage")}}
+    storage = {"path": str(tmp_path / "storage")}
+    return {"argv": "{svn} log {url}", "stdin": "", "axes": {}, "storage": storage}
 
 
 def cache_of(recipe, copy="copy1", **other):
@@ -45,3 +46,21 @@ def test_discarded_run_is_stored_per_command_and_copy_until_it_expires(recipe, t
     (tmp_path / "copy1").rename(tmp_path / "old")
     (tmp_path / "copy1").mkdir()
     assert cache_of(recipe).read() is None
+
+
+@pytest.mark.parametrize(
+    ("other", "read_bytes"),
+    [
+        ({"program": "rename"}, None),
+        ({"axes": {"level": "2", "access": "svn"}}, None),
+        ({"revisions_behind": 100}, None),
+        # The template does not have this axis: the command reads the same files over each access.
+        ({"axes": {"level": "1", "access": "http"}}, READ_BYTES),
+    ],
+)
+def test_discarded_run_counts_for_the_same_command_only(recipe, other, read_bytes):
+    recipe["argv"] = "{program} --level={level} {source}"
+    recipe["program"] = "copytree"
+    recipe["axes"] = {"level": "1", "access": "svn"}
+    cache_of(recipe).write(READ_BYTES)
+    assert cache_of(recipe, **other).read() == read_bytes

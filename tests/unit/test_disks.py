@@ -21,9 +21,9 @@ def command(*argv):
     return done.stdout.strip()
 
 
-def new_image(path):
+def new_image(path, mib=16):
     with path.open("wb") as file:
-        file.truncate(16 << 20)
+        file.truncate(mib << 20)
     command("mkfs.ext4", "-q", "-F", path)
     return path
 
@@ -119,10 +119,7 @@ def test_loop_device_with_direct_io_is_a_disk_unless_its_image_is_in_memory(tmp_
 def test_loop_device_on_a_file_system_on_a_loop_device_is_cached_below(tmp_path):
     outer = new_image(tmp_path / "outer")
     with mounted(outer, tmp_path / "below", "-o", "loop") as below:
-        with (below / "inner").open("wb") as file:
-            file.truncate(8 << 20)
-        command("mkfs.ext4", "-q", "-F", below / "inner")
-        direct = loop_device(below / "inner", "--direct-io=on")
+        direct = loop_device(new_image(below / "inner", mib=8), "--direct-io=on")
         with direct as device, mounted(device, tmp_path / "disk") as point:
             assert is_cached_below(point)
 

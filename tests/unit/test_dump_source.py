@@ -2,9 +2,11 @@
 
 import bz2
 import contextlib
+import errno
 import gzip
 import io
 import lzma
+import os
 import random
 import re
 import subprocess
@@ -116,7 +118,7 @@ def test_source_at_an_odd_path_without_check_raises_only_user_errors(tmp_path, k
             getattr(source, method)()
 
 
-@pytest.mark.parametrize("how", ["gz", "xz", pytest.param("zst", marks=needs("zstd"))])
+@pytest.mark.parametrize("how", COMPRESSIONS[1:])
 def test_dump_write_corrupt_compressed_file_is_refused(dumps, tmp_path, how):
     whole = bytearray(compressed(dumps["2"], how))
     for at in (len(whole) // 2, len(whole) - 3):  # within, and its checksum
@@ -141,11 +143,8 @@ def test_dump_damage_is_refused_in_a_plan_if_it_is_in_the_part_that_it_reads(
 ):
     path, whole = tmp_path / "it", dumps["2"]
     last = whole.rindex(b"Revision-number")
-    for broken in (
-        whole[: whole.rindex(b"PROPS-END")],
-        whole[: last - 5000],
-        whole[:last] + b"odd",
-    ):
+    ends = (whole.rindex(b"PROPS-END"), last - 5000)
+    for broken in (*(whole[:end] for end in ends), whole[:last] + b"odd"):
         path.write_bytes(compressed(broken, how))
         assert "(at revision " in refused(path)
         refused_in_plan(path)
@@ -161,26 +160,39 @@ def test_dump_damage_is_refused_in_a_plan_if_it_is_in_the_part_that_it_reads(
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"", "is empty"),
-        (compressed(b"no dump", "gz"), "is (not a Subversion dump|neither)"),
-        *((begin, "cannot be decompressed") for begin in (b"\x1f\x8bno", b"\xfd7zXZ\0")),
-        (bz2.compress(BASE), r"is compressed with bzip2\. Decompress it with bunzip2"),
-        (gzip.compress(lzma.compress(BASE), mtime=0), r"is compressed twice\. Decompress it once"),
-        (b"PK\x03\x04" + BASE, r"is a \.zip archive\. Unpack it"),
-        (b"\0" * 257 + b"ustar", r"is a \.tar archive\. Unpack it"),
-        (BASE.decode("latin-1").encode("utf-16"), r"is UTF-16\. Make the dump again"),
-        (b"\xef\xbb\xbf" + BASE, r"begins with a byte order mark\. Remove"),
-        (b"\n" + BASE, r"begins with a blank line\. Remove"),
+        (b"", "empty"),
+        (compressed(b"no dump", "gz"), "(not a Subversion dump|neither)"),
+        *((begin, "decompressed") for begin in (b"\x1f\x8bno", b"\xfd7zXZ\0")),
+        (bz2.compress(BASE), "bunzip2"),
+        (gzip.compress(lzma.compress(BASE), mtime=0), "twice"),
+        (b"PK\x03\x04" + BASE, r"\.zip"),
+        (b"\0" * 257 + b"ustar", r"\.tar"),
+        (BASE.decode("latin-1").encode("utf-16"), "UTF-16"),
+        (b"\xef\xbb\xbf" + BASE, "byte order mark"),
+        (b"\n" + BASE, "blank line"),
     ],
 )
-def test_dump_check_and_detect_other_content_is_refused_with_the_remedy(tmp_path, content, what):
+def test_dump_check_and_detect_other_content_is_refused_with_the_reason(tmp_path, content, what):
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=rf"repositories\.mine\.path`: {path} {what}"):
+    with pytest.raises(UserError, match=rf"repositories\.mine\.path`: {path} .*{what}"):
         dump_source(path).check()
-    with pytest.raises(UserError, match=rf"^{path}: {what}"):
+    with pytest.raises(UserError, match=rf"^{path}: .*{what}"):
         sources.detect(str(path))
     refused(path)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+def test_dump_detect_of_a_file_that_cannot_be_read_has_the_reason(tmp_path, monkeypatch, number):
+    path = tmp_path / "file"
+    path.write_bytes(BASE)
+
+    def refuse(path):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(dump_source_module, "open_decompressed", refuse)
+    with pytest.raises(UserError, match=rf"^{path}: cannot be read: {os.strerror(number)}\. "):
+        sources.detect(str(path))
 
 
 def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_path):
@@ -194,8 +206,7 @@ def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_pat
 def test_dump_check_unusable_path_is_refused(tmp_path, monkeypatch):
     (tmp_path / "zstd").write_bytes(b"\x28\xb5\x2f\xfd")
     monkeypatch.setenv("PATH", "/nonexistent")
-    reasons = {"none": "does not", "": "is no file", "zstd": "only the program zstd"}
-    for name, why in reasons.items():
+    for name, why in {"none": "does not", "": "is no file", "zstd": "only the program"}.items():
         with pytest.raises(UserError, match=f"mine.path`: {tmp_path / name} {why}"):
             dump_source(tmp_path / name).check()
 
@@ -253,8 +264,6 @@ def nested(name, depth):
 
 # svn writes it, and Python cannot remove it.
 TOO_DEEP = nested(b"d", MAX_DEPTH + 1)
-
-
 SVN = b"trunk/a/.svn"
 MANY = b"".join(folder(b"trunk/%d" % d) for d in (1, 10))
 MANY += b"".join(file(b"trunk/%d/%d%s" % (d, n, LONG)) for d in (1, 10) for n in range(120))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from project import HANGING_S, wait_for
+from project import HANGING_S, wait_for, write_program
 from vcsbench import environment, process_facts, processes
 from vcsbench.errors import ProgramError, full_errno
 from vcsbench.machine import subversion_version
@@ -117,9 +117,8 @@ def test_run_that_may_fail_returns_how_it_ended():
 @pytest.mark.parametrize("may_fail", [False, True])
 def test_run_over_its_limit_ends_its_children(tmp_path, may_fail):
     # A wrapper whose program holds the output open.
-    wrapper = tmp_path / "wrapper"
-    wrapper.write_text("#!/bin/sh\nsleep 3600 &\necho $! > pid\nwait\n")
-    wrapper.chmod(0o755)
+    text = "#!/bin/sh\nsleep 3600 &\necho $! > pid\nwait\n"
+    wrapper = write_program(tmp_path / "wrapper", text)
     began = time.monotonic()
     if may_fail:
         done = processes.run_program([wrapper], cwd=tmp_path, limit_s=0.5, may_fail=True)
@@ -135,7 +134,5 @@ def test_run_over_its_limit_ends_its_children(tmp_path, may_fail):
 
 def test_version_of_wrapper_that_never_ends_is_unknown(tmp_path, monkeypatch):
     monkeypatch.setattr("vcsbench.machine.VERSION_S", 0.5)
-    wrapper = tmp_path / "svn"
-    wrapper.write_text("#!/bin/sh\nsleep 3600\n")
-    wrapper.chmod(0o755)
+    wrapper = write_program(tmp_path / "svn", "#!/bin/sh\nsleep 3600\n")
     assert subversion_version(str(wrapper)) == ""

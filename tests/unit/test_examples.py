@@ -8,6 +8,7 @@ from project import CONFIG
 from unit.report_files import default_study, make_files, results_of
 from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
+from vcsbench.metrics import metric_in
 from vcsbench.report.examples import NOT_MEASURED, make_examples
 from vcsbench.report.page import build_page, describe_page
 from vcsbench.report.results import Results
@@ -49,10 +50,16 @@ def test_example_has_the_number_of_each_cell_with_its_unit():
 
 def test_example_has_no_number_where_several_cells_fit():
     rows = [row("log", "nopack", 1.0), row("log", "pack", 2.0), row("export", "nopack", 4.0)]
-    (table,) = make_examples(
-        results_with(*rows, row("log", "pack", 3.0, format="f7"), row("export", "pack", 5.0))
-    )
+    rows += [row("log", "pack", 3.0, format="f7"), row("export", "pack", 5.0)]
+    (table,) = make_examples(results_with(*rows))
     assert table.rows[1] == ["Packed", NOT_MEASURED, "5.00 s (1.2x slower)"]
+
+
+def test_example_of_the_network_is_named_as_its_metric_which_counts_both_directions():
+    study = default_study("git-server")
+    rows = [item for example in study.examples.values() for item in example["rows"].items()]
+    names = {name for name, of_row in rows if of_row.get("table") == "network-bytes"}
+    assert names == {metric_in(study.tables["network-bytes"]).title}
 
 
 @pytest.mark.parametrize("rows", [[], [row("log", "nopack", 1.0)], [row("log", "pack", None)]])
@@ -62,20 +69,12 @@ def test_example_with_fewer_than_two_rows_of_numbers_is_left_out(rows):
 
 def test_page_shows_example_and_what_carries_over(tmp_path):
     results = results_of(make_files(tmp_path))
-    example = {
-        "table": "elapsed",
-        "where": {"access": "svn", "cache": "cold", "format": "f6", "config": "slow"},
-        "columns": {"command": ["log"]},
-        "rows": {
-            "As it is": {"where": {"packing": "nopack"}},
-            "Packed": {"where": {"packing": "pack"}},
-        },
-    }
+    example = {**EXAMPLE, "where": {**EXAMPLE["where"], "format": "f6", "config": "slow"}}
     changes = {"examples": {"A server": example}, "carries_over": ["Not the seconds."]}
     study = results.study.model_copy(update=changes)
     page = describe_page(replace(results, study=study))
     (table,) = page.answers.examples
-    before, after = (float(row[1].split()[0]) for row in table.rows)
+    before, after = (float(row[1].split()[0]) for row in table.rows[:2])
     # A packed repository takes 0.8 of the time (synthetic.known_seconds).
     assert after / before == pytest.approx(0.8, rel=0.02)
     assert page.answers.carries_over == ["Not the seconds."]
@@ -86,9 +85,8 @@ def test_page_shows_example_and_what_carries_over(tmp_path):
 
 def test_study_with_an_unknown_value_in_an_example_is_refused(tmp_path):
     text = (CONFIG / "studies" / "deployed-server.yaml").read_text()
+    known = 'path_authz: short_circuit, bulk_updates: "off"}'
     path = tmp_path / "deployed.yaml"
-    path.write_text(
-        text.replace('path_authz: short_circuit, bulk_updates: "off"}', "path_authz: nothing}")
-    )
+    path.write_text(text.replace(known, "path_authz: nothing}"))
     with pytest.raises(UserError, match=r"examples.*path_authz.*nothing"):
         load_study(path)

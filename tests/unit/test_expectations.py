@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -28,12 +29,9 @@ def expectation(name="hot-log", **changes):
     return {"id": name, "statement": "Fast.", "where": {"command": "log"}, **LEVEL, **changes}
 
 
-def measured(times, **axes):
-    rows = [
-        {"command": "log", "repo": "mine", "cache": "hot", "round": n, "elapsed_s": t, **axes}
-        for n, t in enumerate(times, 1)
-    ]
-    return rows_frame(rows)
+def measured(times, repo="mine"):
+    rows = [{"round": number, "elapsed_s": time} for number, time in enumerate(times, 1)]
+    return rows_frame(rows, command="log", repo=repo, cache="hot")
 
 
 def rows_of(check, frame):
@@ -79,8 +77,8 @@ GOOD = {**ROW, "id": "good", "verdict": "holds"}
 ALLOWED = {**ROW, "id": "allowed", "verdict": "undecided", "reasons": REASONS}
 BAD = {**ROW, "id": "bad", "verdict": "fails", "measured": "3", "passes": "no"}
 UNDECIDED = {**ALLOWED, "id": "undecided", "passes": "no"}
-NONE = {**ROW, "id": "none", "study": "b", "verdict": "not measured"} | {"measured": ""}
-NONE["passes"] = "no"
+NONE = {**ROW, "id": "none", "study": "b", "verdict": "not measured"}
+NONE |= {"measured": "", "passes": "no"}
 
 
 def run_check(folder, *rows):
@@ -114,16 +112,19 @@ def test_check_has_junit_and_markdown(tmp_path):
     assert counts == [["a", "3", "1", "1"], ["b", "1", "0", "1"]]
     good, bad, undecided = suites[0]
     assert [part.tag for part in good] == ["system-out"]
-    assert (bad[0].tag, undecided[0].tag, undecided[0].text) == (
-        "failure",
-        "error",
-        "other work: 1 revision against 2",
-    )
-    message = bad[0].get("message") or ""
-    assert message.startswith("does not hold: 3.00 (1.00 to 1.50) s") and message.endswith(" 2.0")
+    assert (bad[0].tag, undecided[0].tag) == ("failure", "error")
+    assert undecided[0].text == "other work: 1 revision against 2"
+    assert re.search(r": 3\.00 \(1\.00 to 1\.50\) s,.* 2\.0$", bad[0].get("message"))
     lines = check.markdown(rows).splitlines()
     assert lines[0].startswith("**1 of 4 ")
     assert lines[4].startswith("| ✓ holds | Fast \\| small. (`a` `good`) | at most 2.0 | 1.20 ")
+
+
+def test_markdown_statement_of_several_lines_is_one_row():
+    row = {**GOOD, "statement": "The log\n  is | fast.\n"}
+    *_, separator, last = check.markdown([row]).splitlines()
+    assert separator == "| --- | --- | --- | --- |"
+    assert last.startswith("| ✓ holds | The log is \\| fast. (`a` `good`) | at most 2.0 | 1.20 ")
 
 
 BOUND = "expect: {over: max, at_most: 2}"
@@ -137,22 +138,16 @@ COMPARE = "compare: {axis: cache, baseline: cold"
     [
         ("id: x", "`a[0].expect`"),
         ("id: x, level: elapsed_s, expect: {over: min}", "`a[0].expect`"),
-        (
-            "id: x, level: elapsed_s, expect: {over: min, at_least: 2, at_most: 1}",
-            "`a[0].expect`",
-        ),
+        ("id: x, level: elapsed_s, expect: {over: min, at_least: 2, at_most: 1}", "`a[0].expect`"),
         (f"id: x, {COMPARE}}}, {BOUND}", "`a[0].compare`: `candidate`"),
         (f"id: x, {COMPARE}, candidate: cold}}, {BOUND}", "`a[0].compare`"),
         (f"id: x, {COMPARE}, candidate: warm}}, {BOUND}", "no value 'warm'"),
-        (
-            f"id: x, compare: {{to: older}}, {BOUND}",
-            "no saved baseline 'older' of this study (old, new)",
-        ),
+        (f"id: x, compare: {{to: older}}, {BOUND}", "'older' of this study (old, new)"),
         (f"id: x, where: {{cash: cold}}, {LEVEL_TEXT}", "'cash'"),
         (f"id: x, where: {{cache: hot-os}}, {LEVEL_TEXT}", "no value 'hot-os'"),
         (f"id: x, level: mb_s, {BOUND}", "`a[0].level`"),
         (f"id: x, level: counts, {BOUND}", "`a[0].level`"),
-        (f"id: other, {LEVEL_TEXT}", "`a[0]`: the id `other` is there twice"),
+        (f"id: other, {LEVEL_TEXT}", "`a[0]`: the id `other`"),
     ],
 )
 def test_read_expectations_invalid_is_user_error(tmp_path, keys, expected):
@@ -174,17 +169,15 @@ def test_read_expectations_saved_or_allowed_baseline_is_valid(tmp_path, keys):
 
 
 @pytest.mark.parametrize(("action", "code"), [("plan", 1), ("doctor", 2)])
-@pytest.mark.parametrize("keys", ["expectations: [none.yaml]", "baselines: [none]"])
+@pytest.mark.parametrize(("key", "name"), [("expectations", "none.yaml"), ("baselines", "none")])
 def test_missing_expectations_and_baselines_are_refused_before_a_run(
-    action, code, keys, tmp_path, monkeypatch, capsys
+    action, code, key, name, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)  # main() changes the folder
     monkeypatch.setenv("VCSBENCH_COMMAND", "")
-    Path("my.yaml").write_text(keys)
+    Path("my.yaml").write_text(f"{key}: [{name}]")
     assert main([action, "--configfile", "my.yaml"]) == code
-    assert capsys.readouterr().err.startswith(
-        f"{tmp_path}/my.yaml: `{keys.partition(':')[0]}`: no "
-    )
+    assert capsys.readouterr().err.startswith(f"{tmp_path}/my.yaml: `{key}`: no ")
 
 
 @pytest.mark.parametrize(
@@ -216,8 +209,7 @@ def test_check_damaged_or_missing_file_is_one_sentence(tmp_path, capsys, content
         path.write_bytes(content)
     assert check.main([str(path)]) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"{path}: ") and error.endswith("Run `make check` to write it again.\n")
-    assert error.count("\n") == 1
+    assert error.startswith(f"{path}: ") and "`make check`" in error and error.count("\n") == 1
 
 
 def test_read_expectations_default_examples_are_valid(tmp_path):

@@ -55,8 +55,8 @@ def scaled(ratio):
     return measured([ratio * factor for factor in (1.0, 1.01, 0.99, 1.0, 1.02)])
 
 
-def row_of(check, frame, context=None, axes=AXES):
-    return evaluate_findings([check], axes, None, frame, context).iloc[0]
+def row_of(check, frame, context=None):
+    return evaluate_findings([check], AXES, None, frame, context).iloc[0]
 
 
 def verdict_on(frame, context=None, **changes):
@@ -79,11 +79,10 @@ FINDING_COUNTS = {
 
 @pytest.mark.parametrize(("name", "count"), FINDING_COUNTS.items())
 def test_findings_hold_on_published_numbers(name, count):
-    of = StudyParams(name, ROOT, None)
-    checks, axes, by = of.findings, of.axes, of.by
-    rows = evaluate_findings(checks, axes, published_numbers(name), None, by=by)
+    study = StudyParams(name, ROOT, None)
+    rows = evaluate_findings(study.findings, study.axes, published_numbers(name), None, by=study.by)
     assert list(rows) == verdicts.FINDING_COLUMNS and len(rows) == count
-    for check, value in zip(checks, rows["published"], strict=True):
+    for check, value in zip(study.findings, rows["published"], strict=True):
         assert expected_range(check["expect"], DEFAULT_LIMITS.margin).contains(value), check["id"]
     assert set(rows["verdict"]) == {"not measured"}
     assert rows[["measured", "low", "high"]].isna().all(axis=None)
@@ -103,7 +102,11 @@ def test_published_value_has_interval_of_its_last_digits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "half"), [("0.2", 0.05), ("13", 0.5), ("422.10", 0.005), ("", math.nan)]
+    ("text", "half"),
+    [
+        *(("0.2", 0.05), ("13", 0.5), ("422.10", 0.005), ("", math.nan)),
+        *(("1e-3", 0.0005), ("1.5e3", 50), ("2E2", 50), ("1.50e-3", 0.000005)),
+    ],
 )
 def test_half_of_last_digit(text, half):
     assert half_of_last_digit(text) == pytest.approx(half, nan_ok=True)
@@ -182,12 +185,12 @@ def test_published_findings_have_two_bounds_or_direction():
     # A share has no upper bound, and these statements ("more than 800 MB/s") have no published pair.
     open_ended = {"hot-fast-log-client-bound", "many-clients-throughput"}
     open_ended.add("many-clients-compressed-throughput")
-    found = set()
-    for study in FINDING_COUNTS:
-        for check in StudyParams(study, ROOT, None).findings:
-            bounds = check["expect"].keys() & {"at_least", "at_most"}
-            if len(bounds) == 1:
-                found.add(check["id"])
+    found = {
+        check["id"]
+        for study in FINDING_COUNTS
+        for check in StudyParams(study, ROOT, None).findings
+        if len(check["expect"].keys() & {"at_least", "at_most"}) == 1
+    }
     assert found == open_ended
 
 
@@ -304,6 +307,50 @@ def test_reasons_are_ranked_by_how_much_less_time_cold_results_take(cold_s, code
         assert reasons[0]["values"]["cold"] / reasons[0]["values"]["warm"] == pytest.approx(15)
 
 
+STATISTIC_RATIOS = {"median": 2.0, "best": 1.5, "worst": 3.0}
+
+
+def published_statistics(command, factor=1.0):
+    """Return published times with a row for each statistic. f6 takes `factor` times STATISTIC_RATIOS."""
+    frames = [
+        measured([factor * ratio], [command]).assign(statistic=statistic)
+        for statistic, ratio in STATISTIC_RATIOS.items()
+    ]
+    return pd.concat(frames)
+
+
+@pytest.mark.parametrize(
+    ("where", "published"), [({}, 2.0), ({"statistic": "best"}, 1.5), ({"statistic": "worst"}, 3.0)]
+)
+def test_evaluate_findings_published_value_is_the_median_by_default(where, published):
+    check = finding(where={"command": ["log", "export"], **where})
+    theirs = pd.concat([published_statistics("log"), published_statistics("export", factor=2.0)])
+    row = evaluate_findings([check], AXES, theirs, TWICE, by=["statistic"]).iloc[0]
+    # Only the log is measured here.
+    assert row["published"] == pytest.approx(published)
+    assert (row["measured"], codes_in(row)) == (pytest.approx(2.0), ["all-published"])
+    alone = evaluate_findings([check], AXES, theirs, None, by=["statistic"]).iloc[0]
+    assert alone["published"] == pytest.approx(published * math.sqrt(2))
+
+
+def test_reasons_use_published_times_of_the_statistic_of_the_finding():
+    """By the medians, the cold log shrank 15 times as much as the warm one, by the best runs as much."""
+    frame = pd.concat([scaled(1.2).assign(cache="cold"), scaled(1.2).assign(cache="hot-os")])
+    seconds = {("median", "cold"): 30.0, ("median", "hot-os"): 2.0}
+    seconds |= {("best", "cold"): 2.0, ("best", "hot-os"): 2.0}
+    frames = []
+    for (statistic, cache), factor in seconds.items():
+        rows = measured([2.0]).assign(statistic=statistic, cache=cache)
+        frames.append(rows.assign(elapsed_s=factor * rows["elapsed_s"]))
+    published = pd.concat(frames)
+    context = EvaluationContext(published=Conditions(1, "1.9", "spinning disk"), storages=["SSD"])
+    axes = [*AXES, "cache"]
+    for where, code in (({}, "faster-storage"), ({"statistic": "best"}, "other-storage")):
+        check = finding(where={"command": ["log"], "cache": "cold", **where})
+        verdict = evaluate_findings([check], axes, published, frame, context, by=["statistic"])
+        assert codes_in(verdict.iloc[0]) == [code]
+
+
 @pytest.mark.parametrize(
     ("version", "measured", "is_newer"),
     [
@@ -354,10 +401,7 @@ def test_possible_reasons_of_servers_name_another_system(system, accesses, expec
     assert [r.code for r in possible_reasons("weaker", rows, "", context)] == expected
 
 
-@pytest.mark.parametrize(
-    ("log", "expected"),
-    [(1.3, ["fewer-cells"]), (1.9, [])],
-)
+@pytest.mark.parametrize(("log", "expected"), [(1.3, ["fewer-cells"]), (1.9, [])])
 def test_evaluate_findings_published_value_is_of_the_measured_cells(log, expected):
     theirs = pd.concat([measured([log]), measured([2.5], ["export"])])
     expect = {"over": "mean", "at_least": 1.8, "at_most": 2.3}
@@ -400,9 +444,8 @@ def test_evaluate_findings_partial_grid_has_reason():
 def test_evaluate_findings_cells_without_a_value_are_not_counted():
     uncounted = TWICE_BOTH["command"] == "null-log"
     frame = TWICE_BOTH.assign(user_s=TWICE_BOTH["user_s"].mask(uncounted))
-    assert (
-        row_of(level("client_cpu_pct", "max", at_most=80), frame)["over"] == "greatest of 2 cells"
-    )
+    row = row_of(level("client_cpu_pct", "max", at_most=80), frame)
+    assert row["over"] == "greatest of 2 cells"
     theirs = pd.concat([measured([2.0]), measured([math.nan], ["null-log"])])
     row = evaluate_findings([finding(where=LOGS)], AXES, theirs, TWICE).iloc[0]
     assert (row["published"], row["verdict"], codes_in(row)) == (2.0, "reproduced", [])
@@ -441,18 +484,16 @@ def test_evaluate_findings_incomplete_round_and_invalid_runs_are_excluded():
 
 
 @pytest.mark.parametrize(
-    ("over", "value", "verdict"), [("mean", None, "undecided"), ("min", 2.0, "reproduced")]
+    ("over", "value", "verdict", "codes"),
+    [("mean", math.nan, "undecided", ["incomplete"]), ("min", 2.0, "reproduced", [])],
 )
-def test_evaluate_findings_without_complete_round_is_no_failure_of_all_cells(over, value, verdict):
+def test_evaluate_findings_without_complete_round_has_no_mean(over, value, verdict, codes):
     frame = measured([2.0] * 12, commands=LOGS["command"])
     is_even = frame["round"] % 2 == 0
     frame = frame[is_even == (frame["command"] == "log")]
     row = row_of(finding(where=LOGS, expect={"over": over, "at_least": 1.8}), frame)
-    assert row["verdict"] == verdict
-    if value is None:
-        assert math.isnan(row["measured"]) and codes_in(row) == ["incomplete"]
-    else:
-        assert (row["measured"], codes_in(row)) == (pytest.approx(value), [])
+    assert (row["verdict"], codes_in(row)) == (verdict, codes)
+    assert row["measured"] == pytest.approx(value, nan_ok=True)
 
 
 def test_incomplete_mean_has_the_reasons_of_left_out_pairs():
@@ -486,11 +527,9 @@ def test_evaluate_findings_different_hosts_are_inconclusive(by):
 
 
 def test_evaluate_findings_pairs_that_disagree_are_mixed():
-    expect = {"over": "mean", "at_least": 1.8}
+    check = finding(where=LOGS, expect={"over": "mean", "at_least": 1.8})
     mixed = pd.concat([scaled(3.0), scaled(0.7).assign(command="null-log")])
-    assert verdict_on(mixed, where=LOGS, expect=expect)[0] == "mixed"
+    assert row_of(check, mixed)["verdict"] == "mixed"
     # An expectation of a user holds or fails.
-    rows = evaluate_expectations(
-        [finding(where=LOGS, expect=expect)], AXES, mixed, EvaluationContext()
-    )
+    rows = evaluate_expectations([check], AXES, mixed, EvaluationContext())
     assert rows["verdict"].tolist() == ["fails"]

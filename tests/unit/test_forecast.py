@@ -2,23 +2,22 @@
 
 import math
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
-from project import DEFAULT, ROOT, open_folder
+from project import DEFAULT, ROOT, STUDY, open_folder
 from unit.study_grid import merge
 from vcsbench import isolation, words
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.measurements import read_measurements, write_frame
-from vcsbench.forecast import doctor, plan_report
+from vcsbench.forecast import doctor, plan_report, side_effects
 from vcsbench.forecast.doctor import CheckResult, examine_machine, run_checks
 from vcsbench.forecast.plan_report import detectable_pct
 from vcsbench.run.project import Project
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.storages import disks
 
-ROUNDS = 4
-STUDY = "fsfs-san-2014"
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
 
 
@@ -28,9 +27,13 @@ def open_project(root, **over):
         (root / name).symlink_to(ROOT / name)
     for name in ("storage", "scratch"):
         (root / name).mkdir()
-    keys = {"repositories": {"ruby": SMALL}, "rounds": ROUNDS, "scratch": str(root / "scratch")}
+    keys = {"repositories": {"ruby": SMALL}, "rounds": 4, "scratch": str(root / "scratch")}
     keys |= {"storages": {"disk": str(root / "storage")}}
     return Project(merge(merge(read_yaml(DEFAULT), keys), over), root, [DEFAULT])
+
+
+def plan_lines(project):
+    return list(plan_report.describe_plan(project.plan, project.repositories))
 
 
 def run_doctor(project):
@@ -98,8 +101,8 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
 @pytest.mark.parametrize(
     ("access", "rights", "where"),
     [
-        ("svn", {"unshare_network"}, "answer only in a network of the session"),
-        ("file", set(), "no server of vcsbench has it"),
+        ("svn", {"unshare_network"}, "only in a network of the session"),
+        ("file", set(), "no server"),
         (None, set(), None),
     ],
 )
@@ -115,22 +118,18 @@ def test_plan_report_names_who_can_read_a_private_repository(
     over = {} if access is None else {"repository": str(private / "one")}
     cell = {"command": "log", "access": access or "svn", "cache": "hot-os", "packing": "nopack"}
     project = open_project(tmp_path, grid={STUDY: {"include": [cell]}}, studies=[STUDY], **over)
-    lines = plan_report.describe_plan(project.plan, project.repositories)
-    found = [line for line in lines if " is private: " in line]
+    found = [line for line in plan_lines(project) if " is private: " in line]
     assert bool(found) is bool(where)
     assert all(where in line for line in found)
 
 
 def test_plan_report_names_repositories_with_sizes_and_studies(tmp_path):
     part = {"command": "log", "access": "svn", "cache": "hot-os", "format": "f7", "config": "slow"}
-    small = {"source": "generated", "profile": "ruby", "scale": 0.02, "seed": 1}
-    project = open_project(
-        tmp_path,
-        grid={STUDY: {"include": [part]}},
-        studies=[STUDY],
-        repositories={"small": small, "linux": {**small, "studies": ["builds"]}},
-    )
-    title, *lines = plan_report.describe_plan(project.plan, project.repositories)
+    small = {**SMALL, "scale": 0.02}
+    repositories = {"small": small, "linux": {**small, "studies": ["builds"]}}
+    over = {"grid": {STUDY: {"include": [part]}}, "repositories": repositories}
+    project = open_project(tmp_path, studies=[STUDY], **over)
+    title, *lines = plan_lines(project)
     assert title == "Repositories"
     by_name = dict(line.strip().split(": ", 1) for line in lines[: lines.index("")])
     revisions = project.environment.revisions("small")
@@ -146,7 +145,7 @@ def test_plan_report_counts_cells_of_fixed_cost_apart(tmp_path):
     project = open_project(
         tmp_path, grid={STUDY: {"include": [part]}}, studies=[STUDY], rounds=3, duplicates=0
     )
-    lines = list(plan_report.describe_plan(project.plan, project.repositories))
+    lines = plan_lines(project)
     assert f"  {STUDY}: 2 cells in 3 rounds, 0 skipped" in lines
     assert "    2 cells of fixed cost, each measured once" in lines
     assert "  8 cell-rounds to measure" in lines
@@ -160,8 +159,7 @@ def test_rounds_detect_more_with_less_scatter_and_more_rounds():
 def test_scatter_is_that_of_earlier_results_of_this_machine(tmp_path, whole_study, monkeypatch):
     project = open_project(tmp_path, studies=[STUDY], rounds=3)
     assert plan_report.scatter_pct_by_study(project.plan) == {}
-    lines = list(plan_report.describe_plan(project.plan, project.repositories))
-    assert not any("scattered by" in line for line in lines)
+    assert not any("scattered by" in line for line in plan_lines(project))
     target = tmp_path / "results" / "measurements" / f"{STUDY}.csv"
     target.parent.mkdir(parents=True)
     write_frame(whole_study.frame(), target)
@@ -170,6 +168,32 @@ def test_scatter_is_that_of_earlier_results_of_this_machine(tmp_path, whole_stud
     monkeypatch.setattr(plan_report, "host_label", lambda host: frame["host"].iloc[0])
     expected = 100 * math.expm1(run_scatter(frame, project.config.studies[STUDY].block))
     assert plan_report.scatter_pct_by_study(project.plan) == {STUDY: pytest.approx(expected)}
+
+
+def test_scatter_of_results_without_an_axis_of_the_block_is_unknown(
+    tmp_path, whole_study, monkeypatch
+):
+    project = open_project(tmp_path, studies=[STUDY], rounds=3)
+    target = tmp_path / "results" / "measurements" / f"{STUDY}.csv"
+    target.parent.mkdir(parents=True)
+    frame = whole_study.frame()
+    write_frame(frame.drop(columns=project.config.studies[STUDY].block[0]), target)
+    monkeypatch.setattr(plan_report, "host_label", lambda host: frame["host"].iloc[0])
+    assert plan_report.scatter_pct_by_study(project.plan) == {}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "images", "in_ram"),
+    [(["", "btrfs"], 1, 0), (["tmpfs"], 0, 1), (["tmpfs", "ext4", "xfs"], 1, 1), ([""], 0, 0)],
+)
+def test_made_file_systems_are_in_images_but_a_tmpfs_in_ram(kinds, images, in_ram):
+    plan = SimpleNamespace(
+        cells=kinds, draft=lambda kind: {"filesystem": {"make": kind, "root": "/srv"}}
+    )
+    sentences = list(side_effects._made_filesystems(plan))
+    assert len(sentences) == images + in_ram
+    assert sum("images" in text and "tmpfs" not in text for text in sentences) == images
+    assert sum("RAM" in text and "image" not in text for text in sentences) == in_ram
 
 
 def test_wrapped_line_keeps_its_indent_and_its_words():

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from vcsbench import modules, sources
+from vcsbench.errors import UserError
 from vcsbench.sources import generated as generated_source
 from vcsbench.sources import generated_text
 from vcsbench.sources.generated import History
@@ -124,9 +125,8 @@ def test_profile_and_estimate_have_the_published_sizes(profile):
         assert 0.8 < estimate.repository_bytes / repository_bytes < 1.1
 
 
-# Scales whose whole history without texts takes about ten seconds. With VCSBENCH_FULL_SCALE: six minutes.
-SCALES = {"ruby": 1, "tsvn": 1, "apache": 0.1, "kde": 0.03}
-SCALES |= {"large-tree": 1, "linux-tree": 1, "git": 1}
+# Scales (default 1) at which a history without texts takes ten seconds. VCSBENCH_FULL_SCALE: six minutes.
+SCALES = {"apache": 0.1, "kde": 0.03}
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ SCALES |= {"large-tree": 1, "linux-tree": 1, "git": 1}
 def test_generated_trees_grow_to_the_published_totals(profile, monkeypatch):
     # Sizes are known without the texts.
     monkeypatch.setattr(generated_text.Text, "content", lambda self: b"")
-    scale = 1 if os.environ.get("VCSBENCH_FULL_SCALE") else SCALES[profile]
+    scale = 1 if os.environ.get("VCSBENCH_FULL_SCALE") else SCALES.get(profile, 1)
     within = 0.04 if scale == 1 else 0.1
     (items, tree_bytes, _), figures = PUBLISHED[profile], PROFILES[profile]
     revisions = round(figures.revisions * scale)
@@ -154,6 +154,15 @@ def test_generated_history_scaled_is_the_beginning_of_a_larger_one():
     assert small[1] != large[1]  # the UUID
     assert large[2].startswith(small[2])
     assert b"\nRevision-number: 46\n" in small[2] and b"\nRevision-number: 92\n" in large[2]
+
+
+@pytest.mark.parametrize("profile", ["large-tree", "linux-tree"])
+def test_generated_scale_of_a_tree_without_files_is_refused(profile):
+    with pytest.raises(UserError, match=r"`repositories\.mine\.scale`: "):
+        generated(profile=profile, scale=0.00001)
+    # The scale that the error proposes.
+    least = float(f"{2 / PROFILES[profile].tree_files:.5f}")
+    assert b"\nNode-kind: file\n" in stream(profile=profile, scale=least)
 
 
 def test_generated_tree_may_be_a_folder_and_is_part_of_the_identity():

@@ -1,15 +1,13 @@
 """A generated history has the same trees in Subversion and in git: on all refs, and at sampled revisions."""
 
 import io
-import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from git_histories import git, run
-from project import needs
+from git_histories import DIR, exported, git, run, tree_on_disk
+from project import needs, slow
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources.generated_events import (
@@ -41,32 +39,20 @@ def load(folder, profile, scale):
     git(folder / "git", "init", "-q", "--bare")
     options = ("--quiet", "--done", f"--export-marks={marks}")
     git(folder / "git", "fast-import", *options, stdin=stream.getvalue())
-    commits = {}
-    for line in marks.read_text().splitlines():
-        mark, commit = line.split()
-        commits[int(mark.removeprefix(":"))] = commit
-    return folder / "svn", folder / "git", commits
+    lines = (line.split() for line in marks.read_text().splitlines())
+    return folder / "svn", folder / "git", {int(mark[1:]): commit for mark, commit in lines}
 
 
-def read_tree(folder: Path):
-    """Return content and mode of all files below a folder."""
-    files = {}
-    for path in sorted(folder.rglob("*")):
-        if not path.is_dir():
-            files[str(path.relative_to(folder))] = (path.read_bytes(), os.access(path, os.X_OK))
-    return files
+def files_of(tree):
+    """Return a tree without its folders: git has no empty ones."""
+    return {path: entry for path, entry in tree.items() if entry != DIR}
 
 
-def svn_tree(repository, path, revision, folder):
-    run("svn", "export", "-q", "-r", revision, f"file://{repository}/{path}@{revision}", folder)
-    return read_tree(folder)
-
-
-def git_tree(repository, commit, folder):
+def git_files(repository, commit, folder):
     folder.mkdir()
     archive = git(repository, "archive", commit)
     subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
-    return read_tree(folder)
+    return files_of(tree_on_disk(folder))
 
 
 def paths_of_refs(repository, first):
@@ -74,8 +60,7 @@ def paths_of_refs(repository, first):
     pattern = re.compile(r"((?:[a-z]+\d*/)?)(?:(trunk)|branches/([^/]+)|tags/([^/]+))/")
     paths = {}
     for line in run("svnlook", "tree", "--full-paths", repository).decode().splitlines():
-        match = pattern.fullmatch(line)
-        if match:
+        if match := pattern.fullmatch(line):
             project, trunk, branch, tag = match.groups()
             kind = "tags" if tag else "heads"
             prefix = project.removeprefix(first)
@@ -84,9 +69,7 @@ def paths_of_refs(repository, first):
 
 
 # The tree of kde takes half a minute.
-PROFILES = [
-    name if name == "apache" else pytest.param(name, marks=pytest.mark.slow) for name in SCALES
-]
+PROFILES = [name if name == "apache" else slow(name) for name in SCALES]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -97,26 +80,22 @@ def test_dump_and_fast_import_streams_make_equal_trees(tmp_path, profile):
     assert "refs/heads/trunk" in refs and set(refs) == set(paths)
     run("svn", "export", "-q", f"file://{svn}", tmp_path / "all")
     for number, ref in enumerate(refs):
-        expected = read_tree(tmp_path / "all" / paths[ref])
-        assert git_tree(repository, ref, tmp_path / f"git{number}") == expected
+        expected = files_of(tree_on_disk(tmp_path / "all" / paths[ref]))
+        assert git_files(repository, ref, tmp_path / f"git{number}") == expected
     # The commit of a revision that changes trunk has the tree that trunk has then.
     in_trunk = git(repository, "rev-list", "refs/heads/trunk").decode().split()
     revisions = sorted(number for number, commit in commits.items() if commit in in_trunk)
     for number in revisions[:: max(1, len(revisions) // SAMPLED)]:
-        path = paths["refs/heads/trunk"]
-        expected = svn_tree(svn, path, str(number), tmp_path / f"svn-r{number}")
+        expected = files_of(exported(svn, number, paths["refs/heads/trunk"]))
         assert expected
-        assert git_tree(repository, commits[number], tmp_path / f"git-r{number}") == expected
+        assert git_files(repository, commits[number], tmp_path / f"git-r{number}") == expected
 
 
 @pytest.mark.slow
 def test_fast_import_has_branches_tags_and_executable_files(tmp_path):
     _, repository, _ = load(tmp_path, "ruby", SCALES["ruby"])
-    lines = (
-        git(repository, "for-each-ref", "--format=%(objecttype) %(refname)").decode().split("\n")
-    )
-    assert len([line for line in lines if line.startswith("commit refs/heads/")]) > 1
-    assert any(line.startswith("tag refs/tags/") for line in lines)
+    refs = git(repository, "for-each-ref", "--format=%(objecttype) %(refname)")
+    assert refs.count(b"commit refs/heads/") > 1 and b"tag refs/tags/" in refs
     assert b"100755 blob" in git(repository, "ls-tree", "-r", "refs/heads/trunk")
     person = git(repository, "log", "-1", "--format=%an %ae %cI", "refs/heads/trunk").decode()
     assert re.fullmatch(r"(\w+) \1@localhost 1998-\S+T\S+\+00:00\n", person)

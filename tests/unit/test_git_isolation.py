@@ -109,12 +109,8 @@ READ = (
     "commondir", "worktrees/linked/HEAD", "worktrees/linked/commondir", "../../linked/.git",
 )  # fmt: skip
 UNUSED = (
-    "info/grafts",
-    "hooks/post-checkout",
-    "index",
-    "config.worktree",
-    "worktrees/linked/gitdir",
-)
+    "info/grafts", "hooks/post-checkout", "index", "config.worktree", "worktrees/linked/gitdir",
+)  # fmt: skip
 # Without loose refs, git reads an older state.
 OLDER = {
     *((name, "folder") for name in ("refs", "refs/heads", "refs/heads/main")),

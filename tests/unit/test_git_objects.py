@@ -96,8 +96,7 @@ def test_git_tree_that_holds_itself_many_times_ends_at_a_limit(work, monkeypatch
 
 
 def test_git_tree_larger_than_the_free_space_is_refused(work, tmp_path):
-    (work / "zeros").write_bytes(bytes(1 << 26))
-    blob = git(work, "hash-object", "-w", "zeros").decode().strip()
+    blob = write_blob(work, bytes(1 << 26))
     inner = raw_tree(work, *((b"100644", b"%04d" % n, blob) for n in range(200)))
     commit_tree(work, raw_tree(work, *((b"40000", b"%04d" % n, inner) for n in range(100))))
     with pytest.raises(UserError, match="tree has 1"):
@@ -192,6 +191,7 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage, monkeypatc
     [
         *(("main", b""), ("main~1^{tree}", b"damaged"), ("main~1:old", b"")),
         *(("main~1:old", b"damaged"), ("main:f", b"damaged"), ("side:new", b""), ("side", b"")),
+        ("side", b"damaged"),
     ],
 )
 def test_plan_git_missing_or_damaged_object_is_named(tmp_path, name, content):

@@ -1,6 +1,5 @@
 """The script that runs tests of git's own t/perf."""
 
-import subprocess
 import sys
 
 import pytest
@@ -77,27 +76,19 @@ def test_run_script_without_its_set_up_raises_with_the_title(source, repository,
         git_perf.run_script(source, script.name, repository, tmp_path)
 
 
-def test_read_test_file_from_a_bare_repository(source, tmp_path):
-    subprocess.run(["git", "init", "-q", source], check=True)
-    git(source, "add", ".")
-    git(source, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "m")
-    assert git_perf.read_test_file(source / ".git", "perf/p0001-rev-list.sh") == SCRIPT.encode()
-    with pytest.raises(SystemExit, match=r"has no t/perf/p1\.sh"):
-        git_perf.read_test_file(source / ".git", "perf/p1.sh")
-
-
-def test_read_test_file_takes_the_release_of_the_installed_git(source, tmp_path):
-    subprocess.run(["git", "init", "-q", source], check=True)
-    script = source / "t/perf/p0001-rev-list.sh"
-    release = f"v{git(source, 'version').split()[2].decode()}"
+@pytest.mark.parametrize("has_release", [True, False])
+def test_read_test_file_takes_the_release_of_the_installed_git(source, has_release):
+    git(source, "init", "-q")
     for text in (SCRIPT, "newer"):
-        script.write_text(text)
+        (source / "t/perf/p0001-rev-list.sh").write_text(text)
         git(source, "add", ".")
-        git(source, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", text)
-        if text == SCRIPT:
-            git(source, "tag", release)
+        git(source, "commit", "-q", "-m", text)
+        if has_release and text == SCRIPT:
+            git(source, "tag", f"v{git(source, 'version').split()[2].decode()}")
     read = git_perf.read_test_file(source / ".git", "perf/p0001-rev-list.sh")
-    assert read == SCRIPT.encode()
+    assert read == (SCRIPT.encode() if has_release else b"newer")
+    with pytest.raises(SystemExit, match=r"t/perf/p1\.sh"):
+        git_perf.read_test_file(source / ".git", "perf/p1.sh")
 
 
 def test_main_goes_on_after_a_script_without_its_set_up(source, repository, capsys):

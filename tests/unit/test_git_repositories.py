@@ -90,9 +90,7 @@ def test_git_identity_changes_with_commit_depth_and_refs(merged, tmp_path):
 
 @pytest.mark.parametrize("history", ["first-parent", "whole"])
 @pytest.mark.parametrize("change", [["commit", "-q", "--allow-empty", "-m", "x"], ["tag", "new"]])
-def test_git_history_that_changed_since_its_identity_is_not_written(
-    merged, tmp_path, history, change
-):
+def test_git_history_changed_since_its_identity_is_not_written(merged, tmp_path, history, change):
     git(tmp_path, "clone", "-q", str(merged), "it")
     source = git_source(tmp_path / "it", history=history)
     before = source.identity()
@@ -100,13 +98,11 @@ def test_git_history_that_changed_since_its_identity_is_not_written(
     if (history, change[0]) == ("first-parent", "tag"):
         source.write(io.BytesIO())
         return
-    with pytest.raises(UserError, match="changed since this run began"):
+    with pytest.raises(UserError, match="changed since"):
         source.write(io.BytesIO())
-    with pytest.raises(UserError, match="changed since this run began"):
+    with pytest.raises(UserError, match="changed since"):
         git_source(tmp_path / "it", history=history).check_unchanged(before)
 
-
-# Refusals
 
 EXTENSION = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\t"
 
@@ -155,10 +151,8 @@ def test_git_source_wrong_definitions_name_the_key(merged, tmp_path):
 
     for path in (tmp_path / "empty", tmp_path / "none", tmp_path, merged / "side"):
         assert error(path).startswith(f"path`: {path} ")
-    for branch in ("nowhere", "--help", "-q", "HEAD^{tree}", "^main"):
-        assert error(merged, branch=branch).startswith(
-            f"branch`: {merged} has no commit {branch!r}. "
-        )
+    for name in ("nowhere", "--help", "-q", "HEAD^{tree}", "^main"):
+        assert error(merged, branch=name).startswith(f"branch`: {merged} has no commit {name!r}")
     assert error(merged, tree="trunk").startswith("tree`: ")
 
 
@@ -182,9 +176,7 @@ def test_git_damaged_packed_refs_give_gits_reason(work):
 
 def test_git_source_without_git_names_the_package(merged, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(
-        UserError, match=r"only the program git can read .* Install the package git"
-    ):
+    with pytest.raises(UserError, match="Install the package git"):
         git_source(merged).check()
 
 
@@ -210,7 +202,6 @@ def test_git_estimate_counts_texts_of_other_paths_in_full(tmp_path):
 
 def test_estimate_texts_takes_compression_of_suffix_and_deltas_of_paths():
     none, base = b"0" * 40, b"1" * 40
-    git = None  # for errors
     lines = [
         b"blob 1000 100 %s a.txt" % none,  # in full, ten to one
         b"blob 2000 20 %s b.txt" % base,  # the largest of its path
@@ -220,4 +211,4 @@ def test_estimate_texts_takes_compression_of_suffix_and_deltas_of_paths():
         b"commit 900 90 %s" % none,
     ]
     expected = 1000 * 0.14 + 2000 * 0.14 + 30 * 1.5 + 500
-    assert estimate_texts(lines, git) == pytest.approx(expected, abs=1)
+    assert estimate_texts(lines, None) == pytest.approx(expected, abs=1)

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import re
 import subprocess
 from pathlib import Path
 
@@ -18,19 +17,15 @@ from vcsbench.measure.git_servers import GitDaemon, GitHttpd, GitSshd
 from vcsbench.measure.git_trace import GitTrace, read_git_trace
 from vcsbench.programs import Programs, find_git_program
 
+needs_daemon = pytest.mark.skipif(not find_git_program("git-daemon"), reason="no git-daemon")
+needs_httpd = pytest.mark.skipif(
+    not Programs().httpd or not Programs().find_module("cgi"), reason="no httpd with mod_cgi"
+)
+needs_sshd = pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd())
 KINDS = [
-    pytest.param(
-        GitDaemon,
-        marks=pytest.mark.skipif(not find_git_program("git-daemon"), reason="no git-daemon"),
-    ),
-    pytest.param(
-        GitHttpd,
-        marks=pytest.mark.skipif(
-            not Programs().httpd or not Programs().find_module("cgi"),
-            reason="no httpd with mod_cgi",
-        ),
-    ),
-    pytest.param(GitSshd, marks=pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd())),
+    pytest.param(GitDaemon, marks=needs_daemon),
+    pytest.param(GitHttpd, marks=needs_httpd),
+    pytest.param(GitSshd, marks=needs_sshd),
 ]
 
 
@@ -69,9 +64,16 @@ def run_client(*arguments, **variables):
     )
 
 
-def test_git_server_serves_a_copy_of_another_user(server, served, folder):
+def test_git_server_serves_another_user_and_counts_ended_processes(server, served, folder):
     server.start()
+    before = process_facts.family_usage(server.pid)[1]
     assert run_client("clone", "-q", "--mirror", url(server), folder / "clone").returncode == 0
+    server.await_connections()
+    used = process_facts.family_usage(server.pid)[1]
+    # upload-pack and pack-objects were children of the server: both wrote the pack. With mod_cgid, the
+    # counts of its programs would be lost, and only httpd would have written it.
+    packs = sum(path.stat().st_size for path in (folder / "clone/objects/pack").glob("*.pack"))
+    assert used.wchar - before.wchar >= 2 * packs > 0
     refs = "--format=%(objectname) %(refname)"
     assert git(folder / "clone", "for-each-ref", refs) == git(served / "one", "for-each-ref", refs)
     assert server.system_version({"git": "2.39.5"}) == "2.39.5"
@@ -84,18 +86,6 @@ def test_git_server_of_root_runs_as_another_user(server):
     assert Path(f"/proc/{server.pid}").stat().st_uid != 0
 
 
-def test_git_server_counts_processes_that_have_ended(server, folder):
-    server.start()
-    before = process_facts.family_usage(server.pid)[1]
-    assert run_client("clone", "-q", "--mirror", url(server), folder / "clone").returncode == 0
-    server.await_connections()
-    used = process_facts.family_usage(server.pid)[1]
-    # upload-pack and pack-objects were children of the server: both wrote the pack. With mod_cgid, the
-    # counts of its programs would be lost, and only httpd would have written it.
-    packs = sum(path.stat().st_size for path in (folder / "clone/objects/pack").glob("*.pack"))
-    assert used.wchar - before.wchar >= 2 * packs > 0
-
-
 def test_git_server_refuses_a_push_and_unknown_repositories(server, folder):
     server.start()
     pushed = run_client("-C", folder / "work", "push", "-q", url(server), "HEAD:refs/heads/new")
@@ -106,7 +96,7 @@ def test_git_server_refuses_a_push_and_unknown_repositories(server, folder):
         assert run_client("ls-remote", url(server, "../root/one")).returncode != 0
 
 
-@pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd())
+@needs_sshd
 @pytest.mark.parametrize("command", ["", "true", "git-upload-pack /x; true", "svnserve -t"])
 def test_git_sshd_runs_no_other_command(folder, served, command):
     server = GitSshd(served, folder, folder / "run")
@@ -133,11 +123,8 @@ def test_git_server_reads_no_configuration_of_its_user(server, folder, served):
 def test_git_trace_has_the_protocol_that_was_used(server, folder, protocol):
     server.start()
     trace = folder / "trace"
-    done = run_client(
-        *("-c", f"protocol.version={protocol}", "ls-remote", "-q", url(server)),
-        GIT_TRACE2_EVENT=str(trace),
-    )
-    assert done.returncode == 0
+    command = ("-c", f"protocol.version={protocol}", "ls-remote", "-q", url(server))
+    assert run_client(*command, GIT_TRACE2_EVENT=str(trace)).returncode == 0
     assert read_git_trace(trace) == GitTrace(protocol, 0)
 
 
@@ -146,26 +133,25 @@ def test_git_trace_counts_objects_of_a_fetch(server, served, folder):
     git(folder, "init", "-q", "--bare", str(folder / "empty"))
     server.start()
     trace = folder / "trace"
-    done = run_client(
-        *("--git-dir", folder / "empty", "fetch", "-q", url(server), "+refs/*:refs/*"),
-        GIT_TRACE2_EVENT=str(trace),
-    )
-    assert done.returncode == 0
+    command = ("--git-dir", folder / "empty", "fetch", "-q", url(server), "+refs/*:refs/*")
+    assert run_client(*command, GIT_TRACE2_EVENT=str(trace)).returncode == 0
     assert read_git_trace(trace).objects == count
 
 
 def test_git_trace_adds_received_packs_and_prefers_them_to_a_written_one(tmp_path):
-    def event(**keys):
-        return json.dumps({"event": "data", "key": "", "value": "", **keys})
+    def data(key, value):
+        return json.dumps({"event": "data", "key": key, "value": value})
+
+    def started(*argv):
+        return json.dumps({"event": "child_start", "key": "", "value": "", "argv": argv})
 
     trace = tmp_path / "trace"
-    started = {"event": "child_start"}
     lines = [
-        event(key="negotiated-version", value="2"),
-        event(**started, argv=["git", "index-pack", "--stdin", "--pack_header=2,120"]),
-        event(**started, argv=["git", "unpack-objects", "--pack_header=2,3"]),
-        event(**started, argv=["git", "rev-list", "--pack_header=2,x"]),
-        event(key="write_pack_file/wrote", value="999"),
+        data("negotiated-version", "2"),
+        started("git", "index-pack", "--stdin", "--pack_header=2,120"),
+        started("git", "unpack-objects", "--pack_header=2,3"),
+        started("git", "rev-list", "--pack_header=2,x"),
+        data("write_pack_file/wrote", "999"),
     ]
     trace.write_text("\n".join(lines) + "\n")
     assert read_git_trace(trace) == GitTrace("2", 123)
@@ -175,13 +161,25 @@ def test_git_trace_adds_received_packs_and_prefers_them_to_a_written_one(tmp_pat
     assert read_git_trace(trace) == GitTrace("", 0)
 
 
-@pytest.mark.skipif(not find_git_program("git-daemon"), reason="no git-daemon")
-def test_git_daemon_wrapper_is_refused(folder, served, monkeypatch):
+def test_git_trace_of_an_old_git_is_missing(tmp_path):
+    with pytest.raises(UserError, match=r"git 2\.22"):
+        read_git_trace(tmp_path / "trace")
+
+
+def test_git_trace_has_line_separators_within_its_lines(tmp_path):
+    event = {"event": "child_start", "argv": ["git", "a\u2028b", "--pack_header=2,7"]}
+    trace = tmp_path / "trace"
+    trace.write_text(json.dumps(event, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert read_git_trace(trace) == GitTrace("", 7)
+
+
+@needs_daemon
+def test_git_daemon_wrapper_is_refused(folder, served):
     class Wrapped(GitDaemon):
         def command(self):
             return [find_git_program("git"), "daemon", *super().command()[1:]]
 
     server = Wrapped(served, folder, folder / "run")
-    with pytest.raises(UserError, match=re.escape("is a wrapper that starts git-daemon")):
+    with pytest.raises(UserError, match=r"wrapper .*git-daemon"):
         server.start()
     server.close()

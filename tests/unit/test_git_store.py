@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,6 +25,7 @@ from vcsbench.systems.git_shape import PACKS, read_git_shape
 from vcsbench.systems.git_store import (
     UPKEEPS,
     GitState,
+    list_packs,
     parse_state,
     set_pack_times,
     why_no_state,
@@ -79,11 +81,8 @@ def test_made_state_has_the_shape_of_its_label(loaded, name):
 
 
 def test_label_fits_repositories_of_its_own_state_only(loaded):
-    store = GIT.store
     for name in MADE:
-        fitting = [
-            other for other in MADE if not store.mismatch(loaded / f"git.{other}", "git", name)
-        ]
+        fitting = [n for n in MADE if not GIT.store.mismatch(loaded / f"git.{n}", "git", name)]
         label = parse_state(name)
         for other in fitting:
             state = parse_state(other)
@@ -133,19 +132,17 @@ def test_states_have_equal_objects_and_are_made_equal_again(loaded, tmp_path):
     shutil.copytree(loaded / "git.as-is", tmp_path / "git.as-is")
     for name in ("bitmap", "many-packs"):
         again = make_state(tmp_path / "git.as-is", parse_state(name)).path
-
-        def content(path):
-            packs = sorted((path / "objects" / "pack").iterdir())
-            return {pack.name: pack.read_bytes() for pack in packs}
-
-        assert content(again) == content(loaded / f"git.{name}")
+        made_again, made_before = (
+            {file.name: file.read_bytes() for file in (path / PACKS).iterdir()}
+            for path in (again, loaded / f"git.{name}")
+        )
+        assert made_again == made_before
 
 
 def test_made_repositories_have_no_hook_and_a_quiet_configuration(loaded):
     path = loaded / "git.bitmap"
-    assert {file.name for file in path.iterdir()} <= {
-        *("HEAD", "config", "objects", "packed-refs", "refs", "vcsbench-commits"),
-    }
+    expected = {"HEAD", "config", "objects", "packed-refs", "refs", "vcsbench-commits"}
+    assert {file.name for file in path.iterdir()} <= expected
     settings = git(path, "config", "--file", "config", "--list").decode().split()
     assert {"gc.auto=0", "maintenance.auto=false", "uploadpack.allowfilter=true"} <= {*settings}
     assert not [line for line in settings if line.startswith("pack.")]
@@ -175,6 +172,22 @@ def test_verify_finds_a_flipped_bit_and_other_refs(into):
         verify.verify_all(into)
 
 
+def names_by_time(path):
+    return [pack.name for pack in list_packs(path)]
+
+
+def test_finish_copy_of_packs_with_one_time_has_the_order_of_the_source(loaded, tmp_path):
+    source = shutil.copytree(loaded / "git.many-packs", tmp_path / "source")
+    # The name of a ref may end like that of a pack.
+    git(source, "update-ref", "refs/heads/x.pack", "HEAD")
+    copy = shutil.copytree(source, tmp_path / "copy")
+    for file in (copy / PACKS).iterdir():
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    GIT.store.finish_copy(copy, GIT.store.list_files(source))
+    assert names_by_time(copy) == names_by_time(source)
+    assert len({int(pack.stat().st_mtime) for pack in list_packs(copy)}) == len(list_packs(copy))
+
+
 def test_copies_of_git_are_equal_checked_and_served_readable(into):
     workdir = WorkDir(into.parents[1], into)
     variants = [Variant("ruby", "git", name, "i1") for name in ("one-pack", "many-packs")]
@@ -192,14 +205,9 @@ def test_copies_of_git_are_equal_checked_and_served_readable(into):
         git(copy, "fsck", "--full")
         assert not [p for p in copy.rglob("*") if not p.stat().st_mode & 0o004]
         # The youngest pack is still the youngest one.
-        names = [
-            [file.name for file in sorted(packs, key=lambda file: file.stat().st_mtime_ns)]
-            for folder in (into / f"git.{variant.state}", copy)
-            if (packs := list((folder / "objects" / "pack").glob("*.pack")))
-        ]
-        assert names[0] == names[1]
+        assert names_by_time(copy) == names_by_time(into / f"git.{variant.state}")
         # git compares whole seconds.
-        packs = list((copy / PACKS).glob("*.pack"))
+        packs = list_packs(copy)
         assert len({int(pack.stat().st_mtime) for pack in packs}) == len(packs)
     empty = workdir.path / REPOSITORIES / GIT.empty_name
     assert git(empty, "rev-list", "--count", "--all") == b"1\n"
@@ -222,8 +230,46 @@ def test_failed_state_leaves_nothing(into, monkeypatch):
 
 def test_state_that_git_does_not_make_is_refused(into, monkeypatch):
     monkeypatch.setattr(git_preparation, "REPACK", ("repack", "-a", "-d", "-q", "-b"))
-    with pytest.raises(UserError, match=r"another state: it has a bitmap\. Use"):
+    with pytest.raises(UserError, match="another state: it has a bitmap"):
         make_state(into / "git.as-is", GitState("commit-graph"))
+
+
+@pytest.mark.parametrize(
+    ("upkeep", "commands"),
+    [
+        ("one-pack", ["repack"]),
+        ("bitmap", ["repack"]),
+        ("commit-graph", ["repack", "commit-graph"]),
+        ("all-indices", ["repack", "commit-graph"]),
+    ],
+)
+def test_time_of_upkeep_has_one_repack_and_no_prune(into, monkeypatch, upkeep, commands):
+    events = []
+    run_git = git_preparation.run_git
+
+    def record(path, *arguments, **options):
+        events.append(arguments[0])
+        return run_git(path, *arguments, **options)
+
+    def read_clock():
+        events.append("clock")
+        return 0.0
+
+    monkeypatch.setattr(git_preparation, "run_git", record)
+    monkeypatch.setattr(git_preparation, "time", SimpleNamespace(monotonic=read_clock))
+    make_state(into / "git.as-is", GitState(upkeep))
+    begun, ended = (number for number, event in enumerate(events) if event == "clock")
+    assert events[begun + 1 : ended] == commands
+    assert "prune" in events[:begun]
+
+
+def test_state_with_one_pack_has_no_unreachable_object(into):
+    loaded = into / "git.as-is"
+    git(loaded, "hash-object", "-w", "--stdin", stdin=b"unreachable")
+    assert read_git_shape(loaded).loose_objects == 1
+    for upkeep in ("one-pack", "bitmap"):
+        shape = read_git_shape(make_state(loaded, GitState(upkeep)).path)
+        assert (shape.loose_objects, shape.packs) == (0, 1)
 
 
 def test_reftable_needs_git_2_45(into):
@@ -235,8 +281,20 @@ def test_reftable_needs_git_2_45(into):
         with pytest.raises(UserError, match="reftable needs git"):
             make_state(into / "git.as-is", state)
     else:
-        shape = read_git_shape(make_state(into / "git.as-is", state).path)
-        assert shape.has_reftable
+        made = make_state(into / "git.as-is", state).path
+        assert read_git_shape(made).has_reftable
+        facts = GIT.store.facts(made)
+        assert (facts["refs_count"], facts["head_ref"]) == (20_000, "refs/heads/trunk")
+
+
+def test_facts_of_a_reftable_are_those_of_git(into):
+    path = into / "git.one-pack"
+    expected = read_git_shape(path).refs
+    # The configuration names no reftable, so any git reads the refs as before.
+    (path / "reftable").mkdir()
+    facts = GIT.store.facts(path)
+    assert (facts["refs_count"], facts["head_ref"]) == (expected, "refs/heads/trunk")
+    assert expected > 0
 
 
 @pytest.mark.parametrize("name", [*UPKEEPS, *MADE, "bitmap_20000-reftable"])
@@ -258,7 +316,7 @@ def test_recipe_decides_on_system_and_variant():
     assert variant_of(more).system is GIT is system_of("git") and variant_of(more).is_made
     subversion = {"name": "ruby", "format": "f7", "packing": "pack", "identity": "i1"}
     assert variant_of(subversion).system is SUBVERSION is system_of("as-is-to-f8")
-    with pytest.raises(UserError, match=r"needs repo, upkeep\. The study has no upkeep"):
+    with pytest.raises(UserError, match="has no upkeep"):
         variant_of({"name": "ruby", "system": "git", "identity": "i1"})
 
 
@@ -271,10 +329,8 @@ def test_prepared_repositories_load_git_once_and_make_its_states(tmp_path):
     assert needed.packs() == [("ruby", "f7"), ("ruby", "git")]
     assert needed.made_states("ruby", "git") == ["bitmap", "one-pack_10-loose"]
     assert needed.made_states("ruby", "f7") == ["pack"]
-    assert needed.sources("disk")[-2:] == [
-        "results/loaded/ruby/git.json",
-        "results/packed/ruby/git.json",
-    ]
+    records = ["results/loaded/ruby/git.json", "results/packed/ruby/git.json"]
+    assert needed.sources("disk")[-2:] == records
     # Six copies, two made states, and the loaded repository.
     request = needed.load_request("ruby", "git")
     assert request == {"home": str(tmp_path), "repositories": {str(tmp_path): 9}}
@@ -284,25 +340,24 @@ def test_load_of_a_source_without_git_is_refused(tmp_path):
     svn = tmp_path / "svn.dump"
     svn.write_bytes(b"SVN-fs-dump-format-version: 2\n\n")
     source = sources.open_source("it", {"source": "dump", "path": str(svn)})
-    with pytest.raises(UserError, match=r"can be loaded into git\. Use one"):
+    with pytest.raises(UserError, match="loaded into git"):
         load_source(source, "git", Path(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["many-packs", "midx-bitmap", "geometric"])
 def test_packs_have_the_order_of_their_pushes_in_whole_seconds(loaded, name):
-    times = [pack.stat().st_mtime for pack in (loaded / f"git.{name}" / PACKS).glob("*.pack")]
-    assert len({int(time) for time in times}) == len(times) > 1
+    times = [int(pack.stat().st_mtime) for pack in list_packs(loaded / f"git.{name}")]
+    assert len({*times}) == len(times) > 1
 
 
 def test_multi_pack_index_does_not_depend_on_the_speed_of_pushes(loaded, tmp_path):
     indices = set()
     for seconds in (0, 1, 3600):
         copy = shutil.copytree(loaded / "git.many-packs", tmp_path / f"{seconds}.git")
-        packs = sorted((copy / PACKS).glob("*.pack"), key=lambda pack: pack.stat().st_mtime_ns)
-        for number, pack in enumerate(packs):
+        for number, pack in enumerate(list_packs(copy)):
             pushed_ns = (1_700_000_000 + number * seconds) * 10**9 + 1000 * number
             os.utime(pack, ns=(pushed_ns, pushed_ns))
-        set_pack_times(copy)
+        set_pack_times(list_packs(copy))
         git(copy, "multi-pack-index", "write", "--bitmap")
         indices.add((copy / PACKS / "multi-pack-index").read_bytes())
     assert len(indices) == 1

@@ -1,13 +1,16 @@
 """The study git-server: its grid, its access, and what decides on it."""
 
+import re
+
 import pytest
 
 from git_histories import make_work
-from project import ROOT, needs
+from project import DEFAULT, ROOT, needs
 from unit.study_grid import study_environment, study_grid
 from vcsbench import sources
 from vcsbench.advice.advise import AdviceSettings, _role_answers
 from vcsbench.advice.questions import CardQuestion
+from vcsbench.axes import axis_of
 from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.config.definitions import read_definitions
 from vcsbench.config.validation import read_yaml
@@ -18,7 +21,7 @@ from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.records import complete_context, complete_run
 from vcsbench.run.environment_reader import open_environment
-from vcsbench.systems import GIT
+from vcsbench.systems import GIT, fsfs
 
 pytestmark = needs("git")
 
@@ -58,41 +61,41 @@ def test_access_of_another_system_is_a_reason_to_skip(environment):
     recipe = draft(environment, access="svn")
     reason = why_not({**CLONE, "access": "svn"}, recipe, environment)
     assert reason == "a repository of git is not reached over svn"
-    subversion = {
-        "command": "log",
-        "access": "git",
-        "repo": "ruby",
-        "format": "f8",
-        "packing": "nopack",
-    }
+    axes = {"command": "log", "access": "git", "repo": "ruby", "format": "f8", "packing": "nopack"}
     other = study_environment("fsfs-san-2014")
-    recipe = draft_recipe(other.config.studies["fsfs-san-2014"], subversion, other)
-    reason = why_not(subversion, recipe, other)
-    assert reason == "a repository of Subversion is not reached over git"
+    recipe = draft_recipe(other.config.studies["fsfs-san-2014"], axes, other)
+    assert why_not(axes, recipe, other) == "a repository of Subversion is not reached over git"
 
 
-def test_reftable_of_an_old_git_is_skipped(environment, monkeypatch):
-    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: "2.39.5")
-    recipe = draft(environment, ref_storage="reftable")
-    assert "needs git 2.45" in why_not({**CLONE, "ref_storage": "reftable"}, recipe, environment)
-    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: "2.47.3")
-    assert why_not({**CLONE, "ref_storage": "reftable"}, recipe, environment) == ""
-    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: "")
-    assert "git is not installed" in why_not(CLONE, draft(environment), environment)
+@pytest.mark.parametrize(
+    ("version", "ref_storage", "why"),
+    [
+        ("2.39.5", "reftable", r".*needs git 2\.45.*"),
+        ("2.47.3", "reftable", ""),
+        ("", "packed", ".*not installed.*"),
+    ],
+)
+def test_why_not_depends_on_git_version(environment, monkeypatch, version, ref_storage, why):
+    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: version)
+    recipe = draft(environment, ref_storage=ref_storage)
+    reason = why_not({**CLONE, "ref_storage": ref_storage}, recipe, environment)
+    assert re.fullmatch(why, reason)
+
+
+def test_why_not_without_an_upkeep_leaves_the_error_to_the_variant(environment):
+    recipe = {"repository": {"system": "git", "name": "project"}}
+    assert axis_of("upkeep").why_not("", recipe, environment) == ""
 
 
 @pytest.mark.parametrize(
     ("axis", "value"), [("upkeep", "tidy"), ("refs", "0"), ("refs", "many"), ("ref_storage", "db")]
 )
-def test_unknown_state_is_refused(environment, axis, value):
-    from vcsbench.axes import axis_of
-
+def test_unknown_state_is_refused(axis, value):
     assert axis_of(axis).why_invalid(value).startswith("is no ")
 
 
 def test_grid_of_a_generated_history_leaves_out_as_is_and_has_its_fixed_cost():
-    part = {**CLONE, "upkeep": ["as-is", "bitmap"]}
-    _, grid = study_grid(STUDY, part)
+    _, grid = study_grid(STUDY, {**CLONE, "upkeep": ["as-is", "bitmap"]})
     assert [cell.path for cell in grid] == [
         "clone/git/project/bitmap/as-is/packed/2/loopback/hot-os",
         "clone/git/empty/one-pack/as-is/packed/2/loopback/hot-os",
@@ -110,24 +113,29 @@ def test_grid_of_an_own_repository_begins_as_it_is(tmp_path):
     assert environment.repositories["mine"]["history"] == "as-is"
 
 
-def test_own_repository_chooses_the_study_by_its_kind(tmp_path):
-    raw = read_yaml(ROOT / "config/config.yaml")
-    git = make_work(tmp_path / "work")
-    for path in (git, git / ".git"):
+def test_own_repository_chooses_the_study_by_its_kind(work):
+    raw = read_yaml(DEFAULT)
+    for path in (work, work / ".git"):
         config = open_environment({**raw, "repository": str(path)}, ROOT, []).config
         assert list(config.studies) == [STUDY]
-    own = {**raw, "repository": str(git), "studies": ["own-repository"]}
+    own = {**raw, "repository": str(work), "studies": ["own-repository"]}
     environment = open_environment(own, ROOT, [])
     assert environment.repositories["work"]["history"] == "first-parent"
 
 
+@pytest.mark.parametrize("name", ["mine", "my repo", "my%20repo"])
+def test_own_repository_at_a_local_url_chooses_the_study_by_its_kind(tmp_path, name):
+    path = make_work(tmp_path / name)
+    for url in (path.as_uri(), f"file://{path}", f"file://localhost{path}"):
+        config = open_environment({**read_yaml(DEFAULT), "repository": url}, ROOT, []).config
+        assert list(config.studies) == [STUDY]
+
+
 @needs("svnadmin")
 def test_own_repository_of_subversion_is_refused_by_the_study(tmp_path):
-    from vcsbench.systems import fsfs
-
     fsfs.create(tmp_path / "svn", "f8")
-    raw = read_yaml(ROOT / "config/config.yaml")
-    config = open_environment({**raw, "repository": str(tmp_path / "svn")}, ROOT, []).config
+    raw = {**read_yaml(DEFAULT), "repository": str(tmp_path / "svn")}
+    config = open_environment(raw, ROOT, []).config
     assert list(config.studies) == ["own-repository"]
     with pytest.raises(UserError, match="is no git repository"):
         sources.own_repository(str(tmp_path / "svn"), {}, keeps_git=True)
@@ -157,29 +165,26 @@ def test_git_settings_of_all_programs_are_quiet():
 
 def test_git_columns_take_objects_of_the_trace_or_of_a_clone():
     run = complete_run({"work": {"objects": 12, "digest": "0"}})
+    clone, fetch = "git clone {url} {target}", "git --git-dir={clone} fetch {url}"
 
-    def columns(run, objects, work_kind):
+    def columns(run, objects, argv):
         trace = {"protocol": "2", "objects": objects}
-        context = complete_context({"git_trace": trace, "work_kind": work_kind})
+        context = complete_context({"git_trace": trace, "argv_template": argv})
         return run_columns.git_columns(run, context)
 
     assert run_columns.git_columns(run, complete_context({})) == {}
-    assert columns(run, 5, "git_clone") == {"git_objects": 5}
-    assert columns(run, 0, "git_clone") == {"git_objects": 12}
-    # The trace of a blobless clone has the contents of its files only.
-    assert columns(run, 5, "git_partial_clone") == {"git_objects": 12}
-    assert columns(complete_run({}), 0, "git_clone") == {"git_objects": 0}
+    assert columns(run, 5, fetch) == {"git_objects": 5}
+    # Nothing was new. The clone has its objects from before.
+    assert columns(run, 0, fetch) == {"git_objects": 0}
+    # The trace of a clone has no objects, and that of a blobless clone the contents of its files only.
+    assert columns(run, 0, clone) == columns(run, 5, clone) == {"git_objects": 12}
+    assert columns(complete_run({}), 0, clone) == {"git_objects": 0}
 
 
-def row(candidate, ratio, result="different", call="less"):
+def row(command, candidate, ratio, result="different", call="less"):
+    sides = {"command": command, "baseline": "one-pack", "candidate": candidate}
     numbers = {"ratio": ratio, "low": ratio, "high": ratio, "n": 5}
-    return {
-        "baseline": "one-pack",
-        "candidate": candidate,
-        "result": result,
-        "call": call,
-        **numbers,
-    }
+    return {**sides, **numbers, "result": result, "call": call}
 
 
 def test_card_answers_by_other_metrics_for_those_for_whom_they_count():
@@ -187,11 +192,12 @@ def test_card_answers_by_other_metrics_for_those_for_whom_they_count():
         "upkeep", "Which?", next_to={"server_cpu_s": "a busy server", "wire_mib": "a slow network"}
     )
     compare = {"axis": "upkeep", "baseline": "one-pack", "metric": "server_cpu_s"}
-    rows = []
-    for command, bitmap, many in (("clone", 8.0, 0.5), ("fetch", 4.0, 1.02)):
-        rows.append({**row("bitmap", bitmap), "command": command})
-        call, result = ("more", "different") if many < 1 else ("equal", "equal")
-        rows.append({**row("many-packs", many, result, call), "command": command})
+    rows = [
+        row("clone", "bitmap", 8.0),
+        row("clone", "many-packs", 0.5, call="more"),
+        row("fetch", "bitmap", 4.0),
+        row("fetch", "many-packs", 1.02, "equal", "equal"),
+    ]
     tables = [
         ({"compare": compare}, rows),
         ({"compare": {"axis": "access", "baseline": "git"}}, rows),
@@ -205,3 +211,16 @@ def test_card_answers_by_other_metrics_for_those_for_whom_they_count():
         "one pack + bitmap: bare clone 8.0x, fetch 4.0x less (of 2 cases 2 less, 0 more)"
     )
     assert _role_answers(CardQuestion("upkeep", "Which?"), settings, tables) == []
+
+
+def test_card_by_another_metric_keeps_the_first_measured_start_in_a_tie():
+    next_to = {"server_cpu_s": "a busy server"}
+    question = CardQuestion("upkeep", "Which?", start=["as-is", "bitmap"], next_to=next_to)
+    compare = {"axis": "upkeep", "baseline": "one-pack", "metric": "server_cpu_s"}
+    rows = [
+        row("clone", "bitmap", 1.0, "equal", "equal"),
+        row("clone", "many-packs", 0.5, call="more"),
+    ]
+    settings = AdviceSettings({"command": [], "upkeep": []}, ["command"], [], [question])
+    (role,) = _role_answers(question, settings, [({"compare": compare}, rows)])
+    assert role.answer.value == "bitmap"

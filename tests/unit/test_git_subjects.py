@@ -8,7 +8,17 @@ from git_histories import Commit, Graph, git, make_git
 from vcsbench.errors import UserError
 from vcsbench.measure.work import WORK_KINDS, UrlNormaliser
 from vcsbench.subjects import git_subjects
-from vcsbench.subjects.git_subjects import GitRef, add_commits, copy_refs, make_older_clone, refs_of
+from vcsbench.subjects.checkouts import FossilCheckout, HgCheckout
+from vcsbench.subjects.git_subjects import (
+    GitCheckout,
+    GitClone,
+    GitPushTarget,
+    GitRef,
+    add_commits,
+    copy_refs,
+    make_older_clone,
+    refs_of,
+)
 
 CLONE, PARTIAL = WORK_KINDS["git_clone"], WORK_KINDS["git_partial_clone"]
 URLS = UrlNormaliser()
@@ -35,6 +45,13 @@ def names(path):
     return {ref.name for ref in refs_of(path)}
 
 
+@pytest.mark.parametrize("kind", [GitClone, GitCheckout, GitPushTarget, HgCheckout, FossilCheckout])
+def test_client_folder_has_no_words_for_an_idle_run(tmp_path, kind):
+    # Such a run would load the folder itself after the caches were cleared.
+    recipe = {"targets": str(tmp_path), "storage": {"path": str(tmp_path)}}
+    assert kind(recipe, 1, tmp_path, tmp_path).idle_words() == {}
+
+
 def test_copy_refs_has_the_same_objects_in_one_pack_of_its_own(repository, tmp_path):
     copy = tmp_path / "copy"
     copy_refs(repository, copy, refs_of(repository))
@@ -44,6 +61,16 @@ def test_copy_refs_has_the_same_objects_in_one_pack_of_its_own(repository, tmp_p
     assert not list((copy / "objects/pack").glob("*.bitmap"))
     assert CLONE.inspect(copy, URLS) == CLONE.inspect(repository, URLS)
     repository.rename(tmp_path / "elsewhere")
+    git(copy, "fsck", "--full")
+
+
+def test_copy_refs_of_a_sha256_repository_has_its_object_format(tmp_path):
+    history = [Commit({b"a": ("100644", b"1\n")})]
+    path = make_git(tmp_path / "git", history, "--object-format=sha256")
+    copy = tmp_path / "copy"
+    copy_refs(path, copy, refs_of(path))
+    assert git(copy, "rev-parse", "--show-object-format") == b"sha256\n"
+    assert refs_of(copy) == refs_of(path)
     git(copy, "fsck", "--full")
 
 
@@ -58,6 +85,19 @@ def test_find_branch_is_head_s_or_the_first(repository):
         git(repository, "update-ref", "-d", f"refs/heads/{branch}")
     with pytest.raises(UserError, match="has no branch"):
         git_subjects.find_branch(repository)
+
+
+# A blank, two line ends of Unicode, and a name in Latin-1.
+@pytest.mark.parametrize("name", [b"a\xe3\x80\x80b", b"a\xe2\x80\xa8b", b"a\xc2\x85b", b"\xe9"])
+def test_branch_with_an_odd_name_is_copied_and_found(repository, tmp_path, name):
+    branch = os.fsdecode(name)
+    git(repository, "update-ref", f"refs/heads/{branch}", "refs/heads/old")
+    git(repository, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    assert git_subjects.find_branch(repository) == branch
+    copy = tmp_path / "copy"
+    copy_refs(repository, copy, refs_of(repository))
+    assert f"refs/heads/{branch}" in names(copy) == names(repository)
+    assert (copy / "HEAD").read_bytes() == b"ref: refs/heads/%s\n" % name
 
 
 def test_older_clone_lacks_the_last_commits(repository, tmp_path):

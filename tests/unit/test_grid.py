@@ -1,5 +1,6 @@
 """The grid: its cells with their duplicates, their order, and the recipes that a larger grid keeps."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -46,23 +47,22 @@ def test_make_grid_overlapping_parts_and_exclude():
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        ({"cash": "cold"}, "include[0].cash`: the study has no such axis"),
-        ({"cache": "warm"}, "'warm' has no definition. config/studies/fsfs-san-2014.yaml has cold"),
-        ({"config": "turbo"}, "'turbo' has no definition. config/servers has"),
-        ({"repo": "kde"}, "'kde' has no definition. `repositories` has ruby"),
+        ({"cash": "cold"}, r"include\[0\]\.cash`: the study has no such axis"),
+        ({"cache": "warm"}, r"'warm' .* config/studies/fsfs-san-2014\.yaml has cold"),
+        ({"config": "turbo"}, "'turbo' .* config/servers has"),
+        ({"repo": "kde"}, "'kde' .* `repositories` has ruby"),
     ],
 )
 def test_make_grid_undefined_value_is_user_error(part, expected):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=expected):
         cells(part)
-    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("repositories", "rounds", "expected"),
     [
-        (5000, 1, r"include\[0\]`: has 120,000 combinations of values\."),
-        (10, 10_000, r"`rounds`: [0-9,]+ cell-rounds are too many to plan\."),
+        (5000, 1, r"include\[0\]`: has 120,000 combinations"),
+        (10, 10_000, "`rounds`: [0-9,]+ cell-rounds are too many"),
     ],
 )
 def test_grid_that_no_run_can_plan_is_refused(repositories, rounds, expected):
@@ -95,9 +95,8 @@ def test_make_grid_duplicates_follow_originals_in_each_class(per_class):
     assert grid != cells(LOG, duplicates=per_class, seed=2)
     duplicates = [cell for cell in grid if is_duplicate(cell.path)]
     classes = {values_on_axes(cell.axes, CLASS) for cell in grid}
-    assert sorted(values_on_axes(cell.axes, CLASS) for cell in duplicates) == sorted(
-        [*classes] * per_class
-    )
+    counts = Counter(values_on_axes(cell.axes, CLASS) for cell in duplicates)
+    assert counts == dict.fromkeys(classes, per_class)
     for cell in duplicates:
         before = grid[grid.index(cell) - 1]
         assert (before.path, before.axes) == (cell.path.removesuffix(DUPLICATE), cell.axes)
@@ -133,9 +132,8 @@ def test_draft_recipe_runs_and_warmups_depend_on_cache(runs, expected):
     study = environment.config.studies[STUDY]
 
     def parts(access, cache):
-        return draft_recipe(
-            study, {**axes, "access": access, "config": "slow", "cache": cache}, environment
-        )
+        point = {**axes, "access": access, "config": "slow", "cache": cache}
+        return draft_recipe(study, point, environment)
 
     recipes = [parts("svn", cache) for cache in ("cold", "hot-os", "hot-server")]
     assert [recipe["runs"] for recipe in recipes] == expected

@@ -1,12 +1,15 @@
-"""Boots of a guest, with a script in place of its kernel."""
+"""Boots of a guest, with a script in place of its kernel, and the folders that it gets."""
 
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
 import project
 from vcsbench.errors import UserError
+from vcsbench.run import cell
 from vcsbench.storages import guest
+from vcsbench.storages.workdir import WorkDir
 
 PANIC = "Kernel panic - not syncing: Attempted to kill init!"
 
@@ -48,3 +51,33 @@ def test_run_in_guest_boots_again_only_after_a_panic_before_its_start(tmp_path, 
     with pytest.raises(UserError, match=end) if end else nullcontext():
         assert booted.run() == 3
     assert booted.boots == number
+
+
+def test_measured_round_gives_the_guest_work_folders_and_no_whole_storage(tmp_path, monkeypatch):
+    for name in ("scratch", "real", "folder"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "storage").symlink_to(tmp_path / "real")
+    given = []
+
+    def run_in_guest(*_, reads, **options):
+        given.extend(map(str, reads))
+
+    subject = SimpleNamespace(prepare=lambda: 1 << 20)
+    monkeypatch.setitem(cell.SUBJECTS, "fake", lambda *_: subject)
+    monkeypatch.setattr(guest, "run_in_guest", run_in_guest)
+    monkeypatch.setattr(cell, "_read_guest_result", lambda *_: None)
+    recipe = {
+        **{"input": "fake", "output": "", "time_limit_s": 1},
+        "storage": {"path": str(tmp_path / "storage")},
+        "filesystem": {"scratch": str(tmp_path / "scratch")},
+        "build": {"client": {"prefix": ""}, "server": {"prefix": "/opt/svn"}},
+    }
+    root = tmp_path / "root"
+    cell._measure_in_guest(root, recipe, 1, {}, tmp_path / "folder")
+    # A link to a storage stays, because the guest finds the work folder by it.
+    name = WorkDir(tmp_path, root).path.name
+    assert given == [f"{tmp_path}/storage/{name}", f"{tmp_path}/scratch/{name}", "/opt/svn"]
+
+
+def test_hidden_folders_of_a_work_folder_in_tmp_leave_tmp_to_the_guest():
+    assert guest._hidden_folders(["/tmp/vcsbench-1a2b3c4d", "/usr"]) == ["/tmp/vcsbench-1a2b3c4d"]

@@ -11,7 +11,7 @@ import pytest
 
 from dump_streams import DATE, HEAD, revision
 from git_histories import listing
-from project import needs
+from project import needs, write_program
 from shards import set_shard_size
 from vcsbench import formats, sources
 from vcsbench.advice.vocabulary import load_vocabulary
@@ -145,15 +145,12 @@ def test_hotcopy_has_no_hooks_passwords_and_transactions(make, tmp_path):
     original = make()
     canary = tmp_path / "canary"
     (original / "conf" / "passwd").write_text("[users]\nharry = secret\n")
-    hook = original / "hooks" / "pre-commit"
-    hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
-    hook.chmod(0o755)
+    write_program(original / "hooks" / "pre-commit", "#!/bin/sh\nkill -9 $PPID\n")
     argv = ["svn", "mkdir", "-q", "-m", "", f"{original.as_uri()}/lost"]
     subprocess.run(argv, capture_output=True)
     assert run("svnadmin", "lstxns", original).strip()
     for name in ("start-commit", "pre-lock", "post-commit", "pre-revprop-change"):
-        (original / "hooks" / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
-        (original / "hooks" / name).chmod(0o755)
+        write_program(original / "hooks" / name, f"#!/bin/sh\ntouch {canary}\n")
     copy, _ = copied(original, tmp_path)
     assert [*(copy / "hooks").iterdir()] == [*(copy / "conf").iterdir()] == []
     assert run("svnadmin", "lstxns", copy) == "" and not canary.exists()
@@ -235,8 +232,8 @@ def test_hotcopy_adds_nothing_to_its_source(make, tmp_path, missing):
 @pytest.mark.parametrize(
     ("damaged", "reason"),
     [
-        ("db/rep-cache.db", "is not a database.*Move its db/rep-cache.db away"),
-        ("db/revs/2/5", "svnadmin dump failed .*r5"),
+        ("db/rep-cache.db", "not a database.* db/rep-cache.db "),
+        ("db/revs/2/5", r"\br5\b"),
         ("db/revprops/2/5", "terminator"),
     ],
 )
@@ -263,9 +260,7 @@ def test_load_source_of_a_damaged_repository_names_it(make, tmp_path, damaged, r
         (0, "f6", "nopack", (6, 1000, False)),
     ],
 )
-def test_load_source_and_pack_make_one_repository_each(
-    make, tmp_path, pack_at, fmt, packing, shape
-):
+def test_load_and_pack_make_one_repository_each(make, tmp_path, pack_at, fmt, packing, shape):
     original, into = make("f6", pack_at), tmp_path / "into"
     into.mkdir()
     before = listing(original)
@@ -278,10 +273,8 @@ def test_load_source_and_pack_make_one_repository_each(
         assert content(loaded) == content(original)
     if fmt == "f6":
         assert formats.read_settings(loaded)["enable-dir-deltification"] == "false"
-    assert (formats.read_shape(loaded)[:3], revs(loaded) == revs(original)) == (
-        shape,
-        fmt != "f6",
-    )
+    assert formats.read_shape(loaded)[:3] == shape
+    assert (revs(loaded) == revs(original)) == (fmt != "f6")
     make_packed(loaded)
     packed = into / f"{fmt}.pack"
     assert {*into.iterdir()} == {loaded, packed}

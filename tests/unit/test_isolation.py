@@ -10,14 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from project import (
-    AS_USER,
-    HANGING_S,
-    ODD_FILES,
-    ROOT,
-    needs_root,
-    start_python,
-)
+from project import AS_USER, HANGING_S, ODD_FILES, ROOT, needs_root, start_python
 from vcsbench import isolation
 from vcsbench.errors import UserError
 from vcsbench.machine_lock import describe_process, lock_holder, machine_lock
@@ -46,8 +39,6 @@ listening = socket.create_server(("127.0.0.1", 0))
 print(listening.getsockname()[1], flush=True)
 sys.stdin.read()
 """
-
-
 INTERFACES = """
 from vcsbench import isolation
 isolation.unshare_network()
@@ -136,10 +127,10 @@ for name in CLIENTS:
 @needs_namespaces
 @pytest.mark.skipif(not Path("/etc/subversion").is_dir(), reason="no /etc/subversion")
 def test_clients_read_no_settings_of_the_machine(tmp_path):
-    """Each client that reads the settings fails, because no client can parse them."""
     there, folder = tmp_path / "there", tmp_path / "run"
     folder.mkdir()
     there.mkdir()
+    # A client that reads these fails: no client can parse them.
     (there / "config").write_text("[miscellany\n")
     (there / "servers").write_text("[global\n")
     subprocess.run(["svnadmin", "create", tmp_path / "r"], check=True)
@@ -151,7 +142,6 @@ def test_clients_read_no_settings_of_the_machine(tmp_path):
 
 
 # The lock of all measurements on a machine with several users
-
 
 HOLD = """
 import sys

@@ -1,12 +1,15 @@
-"""Limits of control groups, in real groups of version 1 and files in place of version 2; the machine."""
+"""Limits of control groups, in real groups of version 1 and files in place of version 2; the machine.
+
+The signal that a process gets when its parent ends."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
 import pytest
 
-from project import run_python
+from project import needs_root, run_python
 from vcsbench import kernel, machine
 
 MIB = 1 << 20
@@ -44,8 +47,7 @@ def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor():
     words = run_in_group("memory", {name: str(300 * MIB)}, {name: str(900 * MIB)}, code)
     total, available, limit, free = map(int, words)
     assert total == limit == 300 * MIB
-    assert 250 * MIB < available < 300 * MIB
-    assert 0 <= free < 50 * MIB
+    assert 250 * MIB < available < 300 * MIB and 0 <= free < 50 * MIB
 
 
 def test_memory_counts_file_pages_as_available_and_tmpfs_pages_as_used(tmp_path):
@@ -62,8 +64,7 @@ with shared.open("wb") as file:
 """
     limit = {"memory.limit_in_bytes": str(300 * MIB)}
     cached, shared = map(int, run_in_group("memory", limit, {}, code))
-    assert cached < 16 * MIB
-    assert shared > 48 * MIB
+    assert cached < 16 * MIB and shared > 48 * MIB
 
 
 def test_quota_of_an_ancestor_in_version_1_is_read_and_counted():
@@ -75,8 +76,7 @@ while time.process_time() < end:
 print(kernel.quota_cores(), kernel.throttled_us() - before)
 """
     cores, throttled = run_in_group("cpu", {"cpu.cfs_quota_us": "20000"}, {}, code)
-    assert float(cores) == 0.2
-    assert int(throttled) > 50_000
+    assert float(cores) == 0.2 and int(throttled) > 50_000
 
 
 @pytest.fixture
@@ -115,22 +115,57 @@ def test_quota_of_version_2_is_the_least_of_the_ancestors(version_2):
     put_files(version_2, {"a/cpu.max": "50000 100000", "a/b/cpu.max": "max 100000"})
     put_files(version_2, {"a/cpu.stat": "usage_usec 9\nthrottled_usec 70\n"})
     put_files(version_2, {"a/b/cpu.stat": "usage_usec 9\nthrottled_usec 5\n"})
-    assert kernel.quota_cores() == 0.5
-    assert kernel.throttled_us() == 75
+    assert (kernel.quota_cores(), kernel.throttled_us()) == (0.5, 75)
 
 
-@pytest.fixture
-def blocks(tmp_path, monkeypatch):
+WITH_SIGNAL = """
+import os, signal, time
+from vcsbench import kernel
+from vcsbench.server_user import as_server_user
+
+def set_signal():
+    kernel.control_process(kernel.PR_SET_PDEATHSIG, signal.SIGUSR1)
+"""
+UNCHANGED = f"""{WITH_SIGNAL}
+set_signal()
+with as_server_user():
+    pass
+print(kernel.death_signal())
+"""
+PARENT_ENDS = f"""{WITH_SIGNAL}
+inside, writer = os.pipe()
+if os.fork():
+    os.read(inside, 1)
+    os._exit(0)
+signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"signal"))
+parent = os.getppid()
+set_signal()
+with as_server_user():
+    os.write(writer, b"x")
+    while os.getppid() == parent:
+        time.sleep(0.01)
+"""
+
+
+@needs_root
+def test_as_server_user_keeps_the_signal_for_the_end_of_the_parent():
+    done = run_python(UNCHANGED)
+    assert done.stdout == f"{int(signal.SIGUSR1)}\n", done.stderr
+
+
+@needs_root
+def test_process_whose_parent_ends_within_as_server_user_gets_the_signal():
+    done = run_python(PARENT_ENDS)
+    assert done.stdout == "signal", done.stderr
+
+
+def test_machine_identity_changes_with_each_part(tmp_path, monkeypatch):
     for number in range(4):
         (tmp_path / f"memory{number}").mkdir()
     (tmp_path / "block_size_bytes").write_text("8000000\n")
     (tmp_path / "machine-id").write_text("0123456789abcdef\n")
     monkeypatch.setattr(machine, "MEMORY_BLOCKS", tmp_path)
     monkeypatch.setattr(machine, "MACHINE_IDS", (tmp_path / "machine-id",))
-    return tmp_path
-
-
-def test_machine_identity_changes_with_each_part(blocks, monkeypatch):
     facts = machine.host()
     assert facts["id"] == machine.machine_identity(facts["name"], facts["cpu"])
 
@@ -139,9 +174,9 @@ def test_machine_identity_changes_with_each_part(blocks, monkeypatch):
 
     assert identity() == identity()
     identities = {identity(), identity(cpu="Another"), identity(name="otherhost")}
-    (blocks / "machine-id").write_text("fedcba9876543210\n")
+    (tmp_path / "machine-id").write_text("fedcba9876543210\n")
     identities.add(identity())
-    (blocks / "memory3").rmdir()
+    (tmp_path / "memory3").rmdir()
     identities.add(identity())
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 4711)
     assert len({*identities, identity()}) == 6

@@ -3,13 +3,14 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 
 import pytest
 
-from project import HANGING_S
+from project import HANGING_S, run_python
 from vcsbench.measure import launcher
 
 MARK = "@N@"
@@ -55,6 +56,39 @@ def test_launcher_failed_client_ends_all(tmp_path, failure, code, message):
     done, report = launch(tmp_path, 3, "/bin/sh", "-c", script)
     assert (done.returncode, done.stderr, report) == (code, message, {})
     assert time.monotonic() - began < HANGING_S
+
+
+def test_launcher_program_on_the_path_is_found(tmp_path):
+    done, report = launch(tmp_path, 2, "sleep", "0.1")
+    assert done.returncode == 0, done.stderr
+    assert len(report["clients"]) == 2
+
+
+# The third client cannot be started.
+TOO_MANY = """
+import errno, os, sys
+from vcsbench.measure import launcher
+
+fork, started = os.fork, []
+
+def fork_twice():
+    if len(started) == 2:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    started.append(1)
+    return fork()
+
+os.fork = fork_twice
+touch, folder = sys.argv[1:]
+sys.exit(launcher.main(f"{folder}/report.json", 3, "@N@", [touch, f"{folder}/ran-@N@"]))
+"""
+
+
+def test_launcher_client_that_cannot_be_started_ends_all(tmp_path):
+    done = run_python(TOO_MANY, shutil.which("touch"), tmp_path)
+    assert done.returncode == launcher.CANNOT_RUN
+    assert done.stderr.count("\n") == 1 and os.strerror(errno.EAGAIN) in done.stderr
+    # The other two were ended before they ran their command.
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_launcher_missing_program_is_named(tmp_path):

@@ -4,6 +4,7 @@ import os
 import runpy
 import signal
 import subprocess
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,14 +27,17 @@ from vcsbench.storages.workdir import WorkDir
 
 pytestmark = needs("svn", "svnadmin", "svnlook")
 
-STUDIES = CONFIG / "studies"
-SCRIPT = ROOT / "workflow/scripts/load_repository.py"
 # Histories that only load without validation of properties.
 OLD = {
     "CR LF in a message": HEAD + revision(1, {b"svn:log": b"a\r\nb", b"svn:date": DATE}),
     "a bogus date": HEAD + revision(1, {b"svn:log": b"a", b"svn:date": b"yesterday"}),
     "svn:ignore in Latin-1": HEAD + revision(1) + file(b"f", properties={b"svn:ignore": b"\xe9"}),
 }
+
+
+def dump_source(folder, stream):
+    (folder / "it.dump").write_bytes(stream)
+    return sources.open_source("it", {"source": "dump", "path": str(folder / "it.dump")})
 
 
 @pytest.mark.parametrize("name", OLD)
@@ -49,7 +53,7 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
     subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
     dump = subprocess.check_output(["svnadmin", "dump", "-q", copy])
     subprocess.run(["svnadmin", "create", fresh], check=True)
-    study = yaml.safe_load((STUDIES / "fsfs-ssd-2014.yaml").read_text())
+    study = yaml.safe_load((CONFIG / "studies/fsfs-ssd-2014.yaml").read_text())
     words = {"svnadmin": ["svnadmin"], "load_options": facts["load_options"]}
     words |= {"load_args": [], "fresh": str(fresh)}
     argv = fill_template(study["commands"]["load"]["argv"], words)
@@ -78,9 +82,8 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
 def test_load_of_a_changed_source_is_refused(tmp_path, monkeypatch, capsys, moment):
     monkeypatch.setattr("vcsbench.run.job.exit_on_signals", lambda: None)
     path = tmp_path / "it.dump"
-    path.write_bytes(BASE)
     definition = {"source": "dump", "path": str(path)}
-    identity = sources.open_source("it", definition).identity()
+    identity = dump_source(tmp_path, BASE).identity()
     if moment == "before":
         os.utime(path, (1, 1))
     elif moment == "during":
@@ -93,24 +96,29 @@ def test_load_of_a_changed_source_is_refused(tmp_path, monkeypatch, capsys, mome
     job = SimpleNamespace(params=SimpleNamespace(**params), output=[f"{tmp_path}/record"])
     job.wildcards = SimpleNamespace(repo="it", format="f8")
     job.log = [f"{tmp_path}/log"]
+    script = ROOT / "workflow/scripts/load_repository.py"
     with pytest.raises(SystemExit) if moment != "never" else nullcontext():
-        runpy.run_path(str(SCRIPT), {"snakemake": job})
+        runpy.run_path(str(script), {"snakemake": job})
     refused = f"{path} changed since this run began. Run again." in capsys.readouterr().err
     assert (refused, Path(job.output[0]).exists()) == (moment != "never", moment == "never")
     assert bool(list(tmp_path.glob("vcsbench-*/loaded/it/f8/f8.nopack"))) == (moment == "never")
     assert not list(tmp_path.glob("vcsbench-*/loading/*"))
 
 
+def test_load_source_has_the_start_and_the_seconds_of_the_load(tmp_path):
+    before = time.time()
+    facts = load_source(dump_source(tmp_path, BASE), "f8", tmp_path)
+    # They are rounded.
+    assert before - 0.01 < facts["began"] < facts["began"] + facts["seconds"] < time.time() + 0.01
+
+
 def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch):
     kill = f'[ "$1" != load ] || kill -{signal.SIGKILL} $$'
     write_program(tmp_path / "bin/svnadmin", f'#!/bin/sh\n{kill}\nexec /usr/bin/svnadmin "$@"\n')
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    (tmp_path / "it.dump").write_bytes(BASE)
     (tmp_path / "into").mkdir()
-    source = sources.open_source("it", {"source": "dump", "path": str(tmp_path / "it.dump")})
-    with pytest.raises(UserError, match=r"SIGKILL.*memory") as caught:
-        load_source(source, "f8", tmp_path / "into")
-    assert caught.match(r"revision 1 of .*, at byte \d+")
+    with pytest.raises(UserError, match=r"revision 1 of .*, at byte \d+.*SIGKILL.*memory"):
+        load_source(dump_source(tmp_path, BASE), "f8", tmp_path / "into")
 
 
 @pytest.mark.parametrize(
@@ -121,10 +129,8 @@ def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch)
     ],
 )
 def test_load_of_a_dump_that_does_not_fit_names_the_remedy(tmp_path, stream, why):
-    (tmp_path / "it.dump").write_bytes(stream)
-    source = sources.open_source("it", {"source": "dump", "path": str(tmp_path / "it.dump")})
     with pytest.raises(UserError, match=f"(?s)svnadmin load failed .*{why}"):
-        load_source(source, "f8", tmp_path)
+        load_source(dump_source(tmp_path, stream), "f8", tmp_path)
 
 
 def test_make_dump_has_first_revisions_and_detects_changes(tmp_path):

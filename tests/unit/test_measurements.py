@@ -9,6 +9,7 @@ import pytest
 from unit.synthetic import AXES, THRESHOLDS, make_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.collection import collect
+from vcsbench.evidence.column_names import MEASUREMENT_COLUMNS
 from vcsbench.evidence.flags import Flag, is_invalid
 from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
 from vcsbench.measure.runs import Run, read_export
@@ -35,21 +36,20 @@ def edit(path, change):
 
 
 def test_collect_starts_are_of_runs_or_of_their_cell_round(tmp_path):
-    study = make_study(
-        tmp_path, axes={**AXES, "command": ["log"], "access": ["svn"]}, rounds=1, runs=2
-    )
-    context = study.context(study.cells[0], 1)
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1, runs=2)
+    context = study.context(CELL, 1)
     start, later = "2026-11-21T08:00:00.000000Z", "2026-11-21T08:00:07.000000Z"
-
-    def change(content):
-        content["started_at"] = start
-        content["runs"][1]["evidence"]["started_at"] = later
-
-    edit(context, change)
-    frame = study.collected().measurements
-    runs = frame[frame["cell"] == study.cells[0]]
+    edit(context, lambda c: c.update(started_at=start))
+    edit(context, lambda c: c["runs"][1]["evidence"].update(started_at=later))
+    runs = study.collected().measurements
     assert runs["started_at"].tolist() == [start, later]
     assert runs["cell_round_started_at"].tolist() == [start, start]
+
+
+def test_collected_columns_are_axes_or_have_reserved_names(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
+    columns = {*study.collected().measurements}
+    assert columns - MEASUREMENT_COLUMNS == {*ONE_CELL}
 
 
 @pytest.mark.parametrize(
@@ -70,47 +70,40 @@ def test_read_export_versions(version, elapsed_s, user_s, peak):
     assert runs[2].peak_memory_bytes == peak
 
 
-def test_read_export_version_1_single_run_has_own_times(tmp_path):
-    path = tmp_path / "export.json"
+def test_read_export_version_1_single_run_has_own_times():
     result = {"times": [0.5], "user": 0.2, "system": 0.1, "exit_codes": [0]}
-    path.write_text(json.dumps({"results": [result]}))
-    assert read_export(path) == [Run(0.5, 0.2, 0.1, 0)]
+    content = json.dumps({"results": [result]}).encode()
+    assert read_export("export.json", content) == [Run(0.5, 0.2, 0.1, 0)]
 
 
-def test_read_export_converts_units(tmp_path):
-    path = tmp_path / "export.json"
-    path.write_bytes((EXPORTS / "export-2.0.0.json").read_bytes())
-
-    def in_other_units(export):
-        run = export["results"][0]["measurements"][0]
-        run["time_wall_clock"] = {"value": 250.0, "unit": "millisecond"}
-        run["time_user"] = {"value": 3.0, "unit": "microsecond"}
-        run["memory_peak_resident"] = {"value": 2.0, "unit": "mebibyte"}
-
-    edit(path, in_other_units)
-    run = read_export(path)[0]
-    assert run.elapsed_s == pytest.approx(0.25)
-    assert run.user_s == pytest.approx(3e-6)
+def test_read_export_converts_units():
+    export = json.loads((EXPORTS / "export-2.0.0.json").read_text())
+    export["results"][0]["measurements"][0] |= {
+        "time_wall_clock": {"value": 250.0, "unit": "millisecond"},
+        "time_user": {"value": 3.0, "unit": "microsecond"},
+        "memory_peak_resident": {"value": 2.0, "unit": "mebibyte"},
+    }
+    run = read_export("export.json", json.dumps(export).encode())[0]
+    assert (run.elapsed_s, run.user_s) == pytest.approx((0.25, 3e-6))
     assert run.peak_memory_bytes == 2 * 1024 * 1024
 
 
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ('{"schema_version": 3, "results": []}', "`schema_version`: 3 is not known"),
-        ("[]", "`schema_version`: None is not known"),
-        ('{"results": []}', "is not an export"),
-        ('{"results": [{"times": [1.0]', "is not JSON"),
-        ('{"results": [{"user": 1}]}', "it has no 'times'"),
-        (FORTNIGHT, "the unit 'fortnight' is not known"),
+        ('{"schema_version": 3, "results": []}', "`schema_version`: 3"),
+        ("[]", "`schema_version`: None"),
+        ('{"results": []}', "not an export"),
+        ('{"results": [{"times": [1.0]', "not JSON"),
+        ('{"results": [{"user": 1}]}', "'times'"),
+        (FORTNIGHT, "'fortnight'"),
     ],
 )
 def test_read_export_invalid_is_user_error(tmp_path, text, error):
     path = tmp_path / "round1.json"
     path.write_text(text)
-    with pytest.raises(UserError, match="round1") as caught:
+    with pytest.raises(UserError, match=f"round1.*{error}"):
         read_export(path)
-    assert error in str(caught.value)
 
 
 def test_read_measurements_round_trip(tmp_path):
@@ -137,9 +130,9 @@ def test_read_measurements_round_trip(tmp_path):
         ("cell,host,round,run\nlog,a,1,1\n", "`started_at` is missing"),
         ("cell,host,round,run,started_at\nlog,a,,1,x\n", "`round` is missing"),
         ("cell,host,round,run,started_at\nlog,a,1,inf,x\n", "`run` is missing"),
-        ("cell,host,round,run,started_at\nlog,a,1,one,x\n", "`run`: 'one' is not a number"),
-        ("", "is not a CSV file with a heading"),
-        (None, "this is not a regular file"),
+        ("cell,host,round,run,started_at\nlog,a,1,one,x\n", "`run`: 'one'"),
+        ("", "is not a CSV"),
+        (None, "this is not a regular"),
     ],
 )
 def test_read_measurements_of_an_unusable_file_is_user_error(tmp_path, content, reason):
@@ -201,8 +194,8 @@ def test_flags_of_a_series_are_by_the_median_of_runs_in_the_same_state(tmp_path)
 def test_flags_too_short_and_saturated_have_thresholds(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1, noise=0, drift=0, seconds=lambda _: 0.3)
     edit(study.context(CELL, 1), lambda context: context["host"].update(cores=1))
-    evidence = {"server_cpu_s": 0.09}  # with the client's, 97 % of the core
-    edit(study.context(CELL, 1), lambda c: c["runs"][0]["evidence"].update(evidence))
+    # With the client's, 97 % of the core.
+    edit(study.context(CELL, 1), lambda c: c["runs"][0]["evidence"].update(server_cpu_s=0.09))
     assert flags_of(study) == flags_of(study, min_run_s=0.3) == ["saturated"]
     assert flags_of(study, min_run_s=0.31) == ["saturated too-short"]
     assert flags_of(study, max_cpu_share=1) == [""]
@@ -232,10 +225,8 @@ def test_rounds_under_other_conditions_than_most_are_flagged(tmp_path, niceness,
     study = make_study(tmp_path, axes=ONE_CELL, rounds=len(niceness), runs=2)
     for number, nice in enumerate(niceness, 1):
         if nice is not None:
-            conditions = {"nice": nice, "cpus": [0, 1]}
-            edit(
-                study.context(CELL, number), lambda c, known=conditions: c.update(conditions=known)
-            )
+            known = {"conditions": {"nice": nice, "cpus": [0, 1]}}
+            edit(study.context(CELL, number), lambda c, known=known: c.update(known))
     frame = study.collected().measurements
     differ = frame["flags"].map(lambda words: "conditions-differ" in words.split())
     assert [*frame["round"][differ]] == sorted([*flagged, *flagged])
@@ -258,11 +249,9 @@ def test_failures_have_last_line_of_log_or_reason(tmp_path):
     assert logged == {"cell": CELL, "round": 2, "reason": reason}
     assert missing["round"] == 4 and "not measured" in missing["reason"]
     # A run that measures nothing leaves out results of another recipe.
-    axes, grid = read_grid(study.grid)
-    folder = str(study.results)
-    none = collect(study.name, axes, grid, {CELL: 3}, [], THRESHOLDS, folder=folder)
-    reasons = [*none.failures["reason"]]
-    assert reasons == [OUTDATED, logged["reason"], OUTDATED]
+    grid, folder = read_grid(study.grid), str(study.results)
+    none = collect(study.name, *grid, {CELL: 3}, [], THRESHOLDS, folder=folder)
+    assert none.failures["reason"].tolist() == [OUTDATED, reason, OUTDATED]
 
 
 @pytest.mark.parametrize(
@@ -339,8 +328,8 @@ DISK = {"filesystem": "ext4", "cached_below": True}
         ("hot", {"storage": DISK}, False),
         ("cold", {"working_copy": {"filesystem": DISK}}, True),
         # Its image is read without the page cache; another flag says if not.
-        ("cold", {"tree": {"filesystem": {**DISK, "made": True}}}, False),
-        ("cold", {"tree": {"filesystem": DISK}}, True),
+        ("cold", {"read": {"filesystem": {**DISK, "made": True}}}, False),
+        ("cold", {"read": {"filesystem": DISK}}, True),
     ],
 )
 def test_flag_of_cold_run_on_a_disk_in_memory(tmp_path, cell, change, is_flagged):
@@ -374,13 +363,8 @@ def test_flag_of_cold_run_on_a_disk_in_memory(tmp_path, cell, change, is_flagged
 )
 def test_flag_of_load_with_too_few_flushes(tmp_path, changes, flag):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
-    facts = {
-        "work_kind": "repository",
-        "argv": ["svnadmin", "load"],
-        "filesystem": "ext4",
-        "write_cache": "write back",
-        **changes,
-    }
+    facts = {"work_kind": "repository", "argv": ["svnadmin", "load"], "filesystem": "ext4"}
+    facts |= {"write_cache": "write back", **changes}
 
     def set_facts(context):
         context["target_storage"] = {key: facts[key] for key in ("filesystem", "write_cache")}

@@ -44,7 +44,7 @@ def test_sum_variances_has_degrees_by_satterthwaite(terms, expected):
 
 @pytest.mark.parametrize("pairs", [1, 2, 4])
 def test_duplicate_variance_of_few_pairs_has_degrees_of_the_prior(pairs):
-    """Without the prior, two pairs have 2 degrees, and a difference of 60 % is inconclusive."""
+    # Without the prior, two pairs have 2 degrees, and a difference of 60 % is inconclusive.
     for excess in (0.0, 1.5, 3.0, 50.0):
         assert excess_variance(excess, pairs).degrees > 2.5
 
@@ -113,8 +113,8 @@ def test_noise_duplicates_have_their_variance():
 
 
 def test_with_error_of_pair_uses_variances_of_cells():
-    noise, pair = noise_of(made_up()), [(key(number=0), key(number=1))]
-    narrow = noise.with_error(Estimate(1.2, 1.1, 1.3, 6, 0.04, 5), pair)
+    noise, pair = noise_of(made_up()), [(key(), key(number=1))]
+    narrow = noise.with_error(OWN, pair)
     wide = noise.with_error(Estimate(1.2, 0.1, 9.0, 6, 0.04, 5), pair)
     assert narrow.value == pytest.approx(1.2)
     assert narrow.error == pytest.approx(0.05 * math.sqrt(2 / 6), rel=0.25)
@@ -126,13 +126,10 @@ def test_with_error_shared_drift_does_not_average_out():
     frame = made_up(formats=4, shared_sd=0.15, rounds=8, commands=6)
     noise = noise_of(frame)
     assert noise.averages.variance * 2 > noise_of(made_up()).averages.variance
-    pairs = [
-        (key(access=access, number=0), key(access=access, number=1)) for access in ("svn", "http")
-    ]
+    pairs = [(key(access=access), key(access=access, number=1)) for access in ("svn", "http")]
     of_command = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
-    logs = np.log(of_command.set_index(["access", "format", "round"])["elapsed_s"]).unstack(
-        "format"
-    )
+    times = of_command.set_index(["access", "format", "round"])["elapsed_s"]
+    logs = np.log(times).unstack("format")
     of_rounds = (logs["f0"] - logs["f1"]).groupby("round").mean()
     average = noise.with_error(ratio_interval(of_rounds, 2), pairs)
     independent = noise.with_error(OWN, pairs[:1]).error * math.sqrt(6 / 8) / math.sqrt(2)

@@ -26,6 +26,7 @@ from vcsbench.plan.result_state import (
 from vcsbench.run.sampling import SamplingState
 
 STUDY = "s"
+AXES = {STUDY: ["command", "repo", "cache"]}
 # Six blocks of five cells.
 BLOCKS = [
     {"command": c, "repo": "r", "cache": k}
@@ -45,8 +46,8 @@ def block_of(path):
     return path.rpartition("/")[0]
 
 
-def rounds(seed, cells=CELLS):
-    order = run_order(cells, {STUDY: ["command", "repo", "cache"]}, ROUNDS, seed)
+def rounds(seed):
+    order = run_order(CELLS, AXES, ROUNDS, seed)
     ranked = [[] for _ in range(ROUNDS)]
     for (_, path, number), _ in sorted(order.items(), key=lambda item: item[1]):
         ranked[number - 1].append(path)
@@ -57,37 +58,20 @@ def blocks(ranked):
     return [list(cells) for _, cells in groupby(ranked, key=block_of)]
 
 
-def places(ranked_rounds):
-    return [
-        (block_of(block[0]), place)
-        for ranked in ranked_rounds
-        for place, block in enumerate(blocks(ranked))
-    ]
-
-
-def is_even(seen, things, places):
-    """Return True if the counts of all positions are nearly equal."""
-    counts = Counter(seen)
-    if len(counts) < things * places:
-        return False
-    return bool(chisquare(list(counts.values())).pvalue > LEAST_P)
-
-
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_run_order_positions_are_even(seed):
-    ranked_rounds = rounds(seed)
-    of_cells = [
-        (path, place)
-        for ranked in ranked_rounds
-        for block in blocks(ranked)
-        for place, path in enumerate(block)
-    ]
-    assert is_even(of_cells, len(CELLS), 5)
-    assert is_even(places(ranked_rounds), len(BLOCKS), len(BLOCKS))
+    of_blocks, of_cells = Counter(), Counter()
+    for ranked in rounds(seed):
+        for place, block in enumerate(blocks(ranked)):
+            of_blocks[block_of(block[0]), place] += 1
+            of_cells.update((path, at) for at, path in enumerate(block))
+    for counts, positions in ((of_blocks, len(BLOCKS) ** 2), (of_cells, len(CELLS) * 5)):
+        assert len(counts) == positions
+        assert chisquare(list(counts.values())).pvalue > LEAST_P
 
 
 def test_run_order_groups_blocks_by_cache_in_all_orders():
-    """Cold runs clear caches, so they are adjacent and hot runs fill the caches once per round."""
+    # Cold runs clear caches, so they are adjacent and hot runs fill the caches once per round.
     followers, neighbours = set(), set()
     for ranked in rounds(1):
         of_round = blocks(ranked)
@@ -114,15 +98,14 @@ def test_run_order_studies_are_sequential():
 
 
 def test_run_order_by_block_finishes_each_block():
-    axes = {STUDY: ["command", "repo", "cache"]}
-    elsewhere, there = (run_order(CELLS, axes, 5, 1, by_block=by) for by in (False, True))
+    elsewhere, there = (run_order(CELLS, AXES, 5, 1, by_block=by) for by in (False, True))
     assert elsewhere.keys() == there.keys()
     ranked = sorted(there, key=lambda key: there[key])
     apart = [list(of) for _, of in groupby(ranked, key=lambda key: block_of(key[1]))]
     assert len(apart) == len(BLOCKS)
     for of_block in apart:
         assert [number for _, _, number in of_block] == sorted([1, 2, 3, 4, 5] * 5)
-    others = [run_order(CELLS, axes, 5, seed, by_block=True) for seed in range(20)]
+    others = [run_order(CELLS, AXES, 5, seed, by_block=True) for seed in range(20)]
     firsts = {block_of(min(order, key=lambda key: order[key])[1]) for order in others}
     assert len(firsts) > len(BLOCKS) / 2
     drawn = {tuple(path for _, path, n in apart[0] if n == number) for number in range(1, 6)}
@@ -131,16 +114,15 @@ def test_run_order_by_block_finishes_each_block():
 
 # Sampling batches, and the state of results
 
-
 DIGESTS = {"log/cold": "digest", "log/hot": "digest"}
 
 
-def write_decision(root, number, gives=True, **rounds):
+def write_decision(root, number, **rounds):
     path = root / decision_of(STUDY, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     blocks = {f"log/{name}": n for name, n in rounds.items()}
     of = dict.fromkeys(blocks, "digest")
-    write_json(path, {"gives": gives, "rounds": blocks, "of": of, "spent_s": 100.0})
+    write_json(path, {"gives": True, "rounds": blocks, "of": of, "spent_s": 100.0})
 
 
 def batches(root, blocks=DIGESTS):
@@ -171,16 +153,27 @@ def test_batches_changed_or_new_block_starts_again(tmp_path):
 
 def test_sampling_state_spent_time_is_that_of_results_that_are_fresh(tmp_path):
     write_decision(tmp_path, 2, cold=7, hot=5)
-    settings = SimpleNamespace(measure="all")
     plan = SimpleNamespace(
         root=tmp_path,
-        config=SimpleNamespace(settings=settings),
+        config=SimpleNamespace(settings=SimpleNamespace(measure="all")),
         batches={STUDY: batches(tmp_path)},
         exports_of_study=lambda study: ["a", "b", "c", "d"],
         fresh_exports_of_study=lambda study: ["a"],
     )
     assert SamplingState(plan).spent_s() == 100 / 4
     assert SamplingState(plan).decisions(STUDY) == [decision_of(STUDY, n) for n in (2, 3)]
+
+
+def test_sampling_state_spent_time_of_a_study_that_is_skipped_now_is_zero(tmp_path):
+    write_decision(tmp_path, 2, cold=7, hot=5)
+    plan = SimpleNamespace(
+        root=tmp_path,
+        config=SimpleNamespace(settings=SimpleNamespace(measure="all")),
+        batches={STUDY: batches(tmp_path, {})},
+        exports_of_study=lambda study: [],
+        fresh_exports_of_study=lambda study: [],
+    )
+    assert SamplingState(plan).spent_s() == 0
 
 
 @pytest.mark.parametrize(
@@ -205,8 +198,7 @@ def test_result_state_of_changed_files(tmp_path, digest, change_export, change_c
     assert CellRound.parse(export) == CellRound.parse(context) == result
     export.parent.mkdir(parents=True)
     export.write_bytes(b'{"results": []}')
-    recipe = {"study": STUDY, "cell": "log", "recipe_digest": "abc", "round": 9}
-    write_json(context, recipe)
+    write_json(context, {"study": STUDY, "cell": "log", "recipe_digest": "abc", "round": 9})
     for path, change in ((export, change_export), (context, change_context)):
         if callable(change):
             path.write_bytes(change(path.read_bytes()))
@@ -222,11 +214,7 @@ def test_result_state_of_changed_files(tmp_path, digest, change_export, change_c
     ("name", "damaged", "others"),
     [
         # An edited file is the user's.
-        (
-            "cells/s/log/round1.json",
-            [b"", b"{", b"[" * 100_000, b"\xff", b"\0\0"],
-            [b'{"results": []}'],
-        ),
+        ("cells/s/a/round1.json", [b"", b"{", b"[" * 100_000, b"\xff", b"\0\0"], [b'{"a": []}']),
         ("budget/s/batch2.json", [b"{"], [b"{}"]),
         ("grid/s.csv", [b"", b"\xff", b"\0\0"], [b"cell,skip\nlog,\n"]),
         ("tables/s/f6-vs-f7.csv", [], [b"table,ratio\nf6-vs-f7,99\n"]),

@@ -36,9 +36,8 @@ def server(folder, loaded, request):
     (folder / "run").mkdir(mode=0o700)
     root = folder / "root"
     root.mkdir()
-    subprocess.run(
-        ["cp", "-a", loaded / system.fmt / f"{system.fmt}.plain", root / COPY], check=True
-    )
+    source = loaded / system.fmt / f"{system.fmt}.plain"
+    subprocess.run(["cp", "-a", source, root / COPY], check=True)
     server = request.param(root, folder, folder / "run")
     yield server
     server.close()
@@ -70,16 +69,11 @@ def test_server_serves_a_copy_that_it_does_not_change(server, folder):
     assert int((copy / COMMITS).read_text()) > 10
 
 
-def test_server_serves_nothing_else(server, folder):
+def test_server_serves_nothing_else_and_knows_its_version(server, folder):
     server.start()
     assert not clone(server, folder, "two")
-
-
-def test_server_knows_its_version(server):
-    server.start()
-    versions = {
-        name: processes.run_program(argv).output for name, argv in server.version_commands().items()
-    }
+    commands = server.version_commands().items()
+    versions = {name: processes.run_program(argv).output for name, argv in commands}
     assert any(character.isdigit() for character in server.system_version(versions))
 
 

@@ -1,6 +1,7 @@
 """Repositories of users: the format and packing that are detected, and the grid that follows."""
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,14 +13,14 @@ from vcsbench.axes import axis_of
 from vcsbench.axes.repository_axes import current_format, current_packing
 from vcsbench.errors import UserError
 from vcsbench.formats import Shape
+from vcsbench.machine import Machine
 from vcsbench.plan.grid import is_fixed_cost
 from vcsbench.systems import fsfs
 
 pytestmark = needs("svnadmin")
 
-STUDY = "own-repository"
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0001, "seed": 1}
-LAYOUT = ", with the layout of an older one that it was upgraded from in place"
+AS_IS = {"repository": {"name": "mine", "format": "as-is"}}
 
 
 @pytest.fixture
@@ -30,7 +31,6 @@ def make(tmp_path):
         if shard:
             set_shard_size(path, shard)
         with subprocess.Popen(["svnadmin", "load", "-q", path], stdin=subprocess.PIPE) as process:
-            assert process.stdin
             sources.open_source("mine", SMALL).write(process.stdin)
         for enabled, action in ((upgrade, "upgrade"), (pack, "pack")):
             if enabled:
@@ -41,7 +41,7 @@ def make(tmp_path):
 
 
 def grid_of(path, *include):
-    return study_grid(STUDY, *include, repository=str(path))
+    return study_grid("own-repository", *include, repository=str(path))
 
 
 def here_of(path):
@@ -77,21 +77,17 @@ def test_own_repository_as_it_is_is_detected_and_first(
     formats = axis_of("format").values_by_word(here)["formats"]
     assert formats == ["as-is", *up, "f6", "f7", "f8", "f6-today"]
     assert axis_of("format").select(["upgraded"], [], here) == up
-    is_physical = made["fmt"] == "f2" and number == 8
-    assert f"format {number}{LAYOUT * is_physical}: " in findings(here)
+    layout = ", with the layout" if made == {"fmt": "f2", "upgrade": True} else ": "
+    assert f"format {number}{layout}" in findings(here)
     shards = f" {full} full shards, {packed} packed: {packing} "
     assert shards in findings(here) and " folder trunk." in findings(here)
-    parts = {"repository": {"name": "mine", "format": "as-is"}}
-    why = axis_of("packing").why_not("pack", parts, here)
+    why = axis_of("packing").why_not("pack", AS_IS, here)
     assert why_no_pack in why and bool(why) is bool(why_no_pack)
 
 
 @pytest.mark.parametrize(
     ("kind", "why"),
-    [
-        ("dump", "a source of kind dump has no format of Subversion's"),
-        ("fsx", "its file system is fsx, not FSFS"),
-    ],
+    [("dump", "dump has no format of Subversion's"), ("fsx", "fsx, not FSFS")],
 )
 def test_format_of_a_dump_and_of_fsx_is_that_of_svnadmin(make, tmp_path, kind, why):
     path = tmp_path / kind
@@ -122,8 +118,8 @@ def test_format_and_packing_that_cannot_be_made_have_reasons(make):
     here = here_of(make("f6"))
     for axis, value, name, fmt, reason in (
         ("format", "as-is", "mine", "", ""),
-        ("format", "as-is", "empty", "", "empty is no repository of yours to copy as it is"),
-        ("format", "as-is-to-f8", "empty", "", "empty is no repository of yours to copy as it is"),
+        ("format", "as-is", "empty", "", "empty is no repository of yours"),
+        ("format", "as-is-to-f8", "empty", "", "empty is no repository of yours"),
         ("packing", "pack", "mine", "f2", "has no shards"),
         ("packing", "pack", "mine", "f2-to-f8", "has no shards"),
         ("packing", "pack", "mine", "f3", "packs no repository of f3"),
@@ -145,6 +141,23 @@ def test_format_newer_than_svnadmin_has_no_copy_as_is(make):
         here_of(path)
 
 
+def test_grid_with_an_older_svnadmin_has_newer_formats_to_skip(make, monkeypatch):
+    monkeypatch.setattr(Machine, "newest_format", "f7")
+    here, cells = grid_of(make("f6"))
+    formats = {cell.axes["format"] for cell in cells}
+    assert formats == {"as-is", "as-is-to-f7", "f7", "f8"}
+    assert [fmt for fmt in formats if axis_of("format").why_not(fmt, {}, here)] == ["f8"]
+
+
+@pytest.mark.parametrize(("youngest", "packing"), [(999, "pack"), (998, "nopack")])
+def test_packing_of_a_first_shard_counts_revision_0(youngest, packing):
+    here = SimpleNamespace(own_shape=None, only_repository="mine", revisions=lambda _name: youngest)
+    assert axis_of("packing").select(["if_packable"], [], here) == [packing]
+    parts = {"repository": {"name": "mine", "format": "f8"}}
+    why = axis_of("packing").why_not("pack", parts, here)
+    assert bool(why) is (packing == "nopack")
+
+
 def test_packing_partly_stays_and_can_be_packed(make):
     path = make("f6", shard=2)
     (path / "db" / "revs" / "0.pack").mkdir()
@@ -152,9 +165,8 @@ def test_packing_partly_stays_and_can_be_packed(make):
     here, axis = here_of(path), axis_of("packing")
     assert current_packing(here) == "partly"
     assert axis.values_by_word(here)["packings"][0] == "partly"
-    parts = {"repository": {"name": "mine", "format": "as-is"}}
-    assert axis.why_not("partly", parts, here) == axis.why_not("pack", parts, here) == ""
-    assert axis.why_not("nopack", parts, here).endswith("svnadmin cannot unpack")
+    assert axis.why_not("partly", AS_IS, here) == axis.why_not("pack", AS_IS, here) == ""
+    assert axis.why_not("nopack", AS_IS, here).endswith("svnadmin cannot unpack")
 
 
 UNPACKED, WHOLLY_PACKED = {}, {"shard": 2, "pack": True}
@@ -177,17 +189,14 @@ def test_packing_of_a_copy_is_that_of_the_repository(make, made, value, default,
     assert why.endswith(ending) and bool(why) is bool(ending)
 
 
-@pytest.mark.parametrize(
-    ("made", "packings"),
-    [(WHOLLY_PACKED, ["pack", "pack", "pack"]), (UNPACKED, ["nopack", "nopack", "nopack"])],
-)
-def test_grid_current_and_packable_values_are_those_of_repository(make, made, packings):
+@pytest.mark.parametrize(("made", "packing"), [(WHOLLY_PACKED, "pack"), (UNPACKED, "nopack")])
+def test_grid_current_and_packable_values_are_those_of_repository(make, made, packing):
     cold = {"command": "log", "access": "svn", "config": "default", "cache": "cold"}
     own = {**cold, "format": "current", "packing": "current"}
     others = {**cold, "format": ["upgraded", "f8"], "packing": "if_packable"}
     _, cells = grid_of(make("f6", **made), own, others)
     of = [(c.axes["format"], c.axes["packing"]) for c in cells if not is_fixed_cost(c.axes)]
-    assert of == list(zip(["as-is", "as-is-to-f8", "f8"], packings, strict=True))
+    assert of == [(fmt, packing) for fmt in ("as-is", "as-is-to-f8", "f8")]
 
 
 def test_format_findings_without_trunk_name_the_root(tmp_path):

@@ -3,10 +3,10 @@
 import csv
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from project import CONFIG
+from unit.synthetic import rows_frame
 from vcsbench.config.definitions import PublishedMetadata
 from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
@@ -40,16 +40,13 @@ def study_and_times(name):
     return study, {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
 
 
-def orders(axes, frame):
-    return {
-        axis: values if isinstance(values, list) else [v for v in frame[axis].unique() if v]
-        for axis, values in axes.items()
-    }
-
-
 def table_of(study, name, tmp_path):
     frame = read_published([PUBLISHED / study.published.numbers], list(study.axes))
-    table = make_table(frame, name, study.tables[name], orders(study.axes, frame), [])
+    axes = {
+        axis: values if isinstance(values, list) else [v for v in frame[axis].unique() if v]
+        for axis, values in study.axes.items()
+    }
+    table = make_table(frame, name, study.tables[name], axes, [])
     write_frame(table, tmp_path / f"{name}.csv")
     return records(tmp_path / f"{name}.csv")
 
@@ -201,9 +198,8 @@ def test_table_by_run_has_numbers_of_measured_runs():
         for r in (1.0, 2.0)
         for n in (1.0, 2.0)
     ]
-    frame = pd.DataFrame(rows).assign(host="here", flags="", user_s=0.1, system_s=0.1, work="{}")
     definition = {"metric": "elapsed_s", "by": ["run", "statistic"]}
-    table = make_table(frame, "t", definition, {"strategy": ["cp"]}, [])
+    table = make_table(rows_frame(rows), "t", definition, {"strategy": ["cp"]}, [])
     assert table[["run", "statistic", "value"]].values.tolist() == [
         ["1", "", pytest.approx(2**0.5)],
         ["2", "", pytest.approx(8**0.5)],

@@ -144,10 +144,8 @@ def test_script_code_other_scripts_and_comments_edited_keep_digest(package):
 
 def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     # Everything but code, programs and machine, which are fixed here: another digest makes all results stale.
-    here, (cell, *_) = study_grid(
-        "fsfs-san-2014",
-        {"command": ["log"], "access": ["svn"], "repo": ["ruby"], "cache": ["cold"]},
-    )
+    part = {"command": ["log"], "access": ["svn"], "repo": ["ruby"], "cache": ["cold"]}
+    here, (cell, *_) = study_grid("fsfs-san-2014", part)
     for name, fixed in (
         ("cell_code", "code"),
         ("binaries_of", {}),
@@ -163,10 +161,8 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     made = recipe.complete_recipe(cell, parts, here)
     assert made["digest"] == "ed1979ee1d47adb0"
     # Another library, such as libc, and another disk at the same place are other measurements.
-    for name, other in (
-        ("linked_of", {"client": "x"}),
-        ("_identity", ["ext4", "id", "other disk"]),
-    ):
+    others = {"linked_of": {"client": "x"}, "_identity": ["ext4", "id", "other disk"]}
+    for name, other in others.items():
         with monkeypatch.context() as patched:
             patched.setattr(recipe, name, lambda *_, other=other: other)
             assert recipe.complete_recipe(cell, parts, here)["digest"] != made["digest"]

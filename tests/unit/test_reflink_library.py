@@ -35,13 +35,9 @@ svn propset -q svn:keywords Rev keywords; svn propset -q svn:eol-style CRLF eol
 svn commit -qm 1; svn update -q
 sed -i 1s/.*/theirs/ merged edited; head -c 300000 /dev/urandom > large; svn commit -qm 2; cd ..
 """
-CHECKOUT = (
-    REPOSITORY
-    + "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/stats svn checkout -q $url cloned\n"
-)
-RESULT = (
-    "cat stats; diff -r -x .svn start cloned; svn status cloned; stat -c %A cloned/executable\n"
-)
+PRELOAD = "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/stats"
+CHECKOUT = f"{REPOSITORY}{PRELOAD} svn checkout -q $url cloned\n"
+RESULT = "cat stats; diff -r -x .svn start cloned; svn status cloned; stat -c %A cloned/executable"
 
 
 def inside(kind, folder, script):
@@ -65,10 +61,9 @@ def test_checkout_with_clones_equals_a_plain_checkout(kind, folder):
 def test_update_with_clones_merges_local_changes(folder):
     script = CHECKOUT + (
         "svn update -q -r1 cloned; sed -i '$s/.*/mine/' cloned/merged; rm stats\n"
-        "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/stats svn update -q cloned\n"
+        f"{PRELOAD} svn update -q cloned\n"
         "cat stats; head -1 cloned/merged; tail -1 cloned/merged; svn status cloned\n"
-        "cmp start/large cloned/large\n"
-        "svn cat cloned/merged | tail -1\n"
+        "cmp start/large cloned/large; svn cat cloned/merged | tail -1\n"
     )
     stats, first, last, status, pristine = inside("btrfs", folder, script)
     assert stats.startswith("cloned=2 ")  # large and edited

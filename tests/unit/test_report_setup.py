@@ -17,7 +17,6 @@ from vcsbench.report.setup_section import describe_setup
 from vcsbench.report.table_sections import distance_notes
 
 STUDY = default_study()
-UPDATES = default_study("working-copy-2012")
 DISK = {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": True}
 
 
@@ -32,7 +31,7 @@ def facts_of(setup):
 
 def context(number=1, **changes):
     host = {"name": "here", "cpu": "A processor", "cores": 2, "memory_bytes": 4 << 30}
-    repository = {"name": "ruby", "scale": 0.13, "format": "f7", "youngest": 6000}
+    repository = {"name": "ruby", "scale": 0.13, "format": "f7", "youngest": 6000, "bytes": 3 << 20}
     content = {
         "cell": "log",
         "axes": {"command": "log", "config": "slow", "format": "f7", "packing": "pack"},
@@ -45,7 +44,7 @@ def context(number=1, **changes):
         "host": {**host, "virtualized": ""},
         "storage": DISK,
         "versions": {"svn": "1.14.2", "httpd": ""},
-        "repository": {**repository, "bytes": 3 << 20},
+        "repository": repository,
         "runs": [{"run": 1, "evidence": {"cache_cleared_by": "drop-caches"}}],
     }
     return complete_context({**content, **changes})
@@ -57,25 +56,18 @@ def test_setup_of_equal_contexts_lists_facts_once():
     assert facts["Storage"] == ["disk: /var/tmp, ext4, spinning disk"]
     (rounds,) = facts["Rounds"]
     assert re.findall(r"\d+", rounds) == ["3"] * 4
-    assert [re.findall(r"drop_caches|\d+", value) for value in facts["Caches"]] == [
-        ["drop_caches", "3"]
-    ]
+    (caches,) = facts["Caches"]
+    assert re.findall(r"drop_caches|\d+", caches) == ["drop_caches", "3"]
     assert facts["Programs"] == ["svn 1.14.2"]
-    assert facts["Repository ruby"] == [
-        "scale 0.13, format f7, revisions 6\N{NARROW NO-BREAK SPACE}000, size 3.00 MiB"
-    ]
+    (repository,) = facts["Repository ruby"]
+    assert repository == "scale 0.13, format f7, revisions 6\u202f000, size 3.00 MiB"
 
 
 def test_setup_of_different_contexts_has_each_value():
-    packed = {
-        **context()["repository"],
-        "packing": "nopack",
-        "packed": False,
-        "notes": ["2 left out."],
-    }
-    other = context(
-        2, repository=packed, host={"name": "there"}, remote={"host": "far", "url": "http://far"}
-    )
+    repository = {**context()["repository"], "packing": "nopack", "packed": False}
+    repository["notes"] = ["2 left out."]
+    remote = {"host": "far", "url": "http://far"}
+    other = context(2, repository=repository, host={"name": "there"}, remote=remote)
     facts = facts_of(setup(context(1), other))
     assert facts["Machine"][1:] == ["there"]
     assert facts["Repository ruby"][1] == "2 left out."
@@ -86,6 +78,7 @@ def test_setup_of_different_contexts_has_each_value():
 
 
 MADE = {"filesystem": "btrfs", "made": True, "bytes": 1 << 31}
+IN_IMAGE = "btrfs, made for each measurement in an image of 2.00 GiB, through the page cache"
 
 
 @pytest.mark.parametrize(
@@ -94,18 +87,38 @@ MADE = {"filesystem": "btrfs", "made": True, "bytes": 1 << 31}
         ("/dev/shm", None, "/dev/shm, not the storage"),
         ("/var", None, "/var, the storage itself"),
         ("/var", DISK, "/var/tmp, ext4, spinning disk"),
-        (
-            "/var",
-            MADE,
-            "btrfs, made for each measurement in an image of 2.00 GiB, through the page",
-        ),
+        ("/var", MADE, IN_IMAGE),
     ],
 )
 def test_setup_has_the_place_to_which_a_command_writes(targets, filesystem, output):
     working_copy = {"filesystem": filesystem} if filesystem else {}
-    made = setup(context(targets=targets, working_copy=working_copy))
-    (text,) = facts_of(made)["Written to"]
+    facts = facts_of(setup(context(targets=targets, working_copy=working_copy)))
+    (text,) = facts["Written to"]
     assert text.startswith(output)
+
+
+IN_MEMORY = "tmpfs, made for each measurement in memory, with a size of 2.00 GiB"
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "output"),
+    [
+        (MADE, IN_IMAGE),
+        ({**MADE, "filesystem": "tmpfs"}, IN_MEMORY),
+        (DISK, "/var, the storage itself"),
+    ],
+)
+def test_setup_of_a_tree_on_a_made_file_system_has_it_as_output(filesystem, output):
+    facts = facts_of(setup(context(targets="/var", read={"filesystem": filesystem})))
+    assert facts["Written to"] == [output]
+
+
+def test_setup_conditions_have_the_size_of_a_repository_that_was_also_loaded():
+    sizes = setup(context(2)).conditions.repositories
+    # A load reads a dump file: its record has no number of revisions.
+    of_load = context(repository={"name": "ruby", "scale": 0.13})
+    assert setup(of_load, context(2)).conditions.repositories == sizes
+    assert "6\u202f000 revisions" in sizes
 
 
 def test_setup_has_the_settings_of_formats_and_none_of_a_load():
@@ -150,16 +163,14 @@ def test_setup_configuration_has_all_contents_of_its_files_and_one_port():
     ]
 
 
-def context_of_build(name, libraries):
-    client = {"program": f"/{name}/svn", "version": "1", "libraries": libraries}
-    build = {"name": name, "digest": "1", "client": client}
-    return complete_context({"build": build, "axes": {"command": "log", "build": name}})
-
-
 def test_setup_has_the_programs_of_builds_in_their_order():
+    contexts = [complete_context({})]
     folders = {"trunk": ["/t/lib/libsvn_fs-1.so"], "again": [], "system": None}
-    contexts = [context_of_build(*build) for build in folders.items()]
-    contexts.append(complete_context({}))
+    for name, libraries in folders.items():
+        client = {"program": f"/{name}/svn", "version": "1", "libraries": libraries}
+        build = {"name": name, "digest": "1", "client": client}
+        axes = {"command": "log", "build": name}
+        contexts.append(complete_context({"build": build, "axes": axes}))
     study = default_study("builds")
     order = {**order_of(study, {}), "build": ["system", "again", "trunk"]}
     facts = describe_setup(Results(study, order, contexts=contexts)).facts
@@ -171,26 +182,21 @@ def test_setup_has_the_programs_of_builds_in_their_order():
     ]
 
 
-def update(first, last, scale=1.0):
-    content = {
-        "axes": {"command": "update-1000", "repo": "main"},
-        "repository": {"name": "main", "scale": scale},
-        "working_copy": {"revisions": [first, last]},
-    }
-    return complete_context(content)
-
-
 @pytest.mark.parametrize(
-    ("covered", "end"),
+    ("revisions", "scale", "end"),
     [
-        ((2, 231, 1.0), "from 2 to 231, not 1\u202f000: the repository has no more."),
-        ((951, 1001, 0.05), "not 1\u202f000: the repository has scale 0.05."),
-        ((0, 1500, 1.0), ""),
+        ([2, 231], 1.0, "from 2 to 231, not 1\u202f000: the repository has no more."),
+        ([951, 1001], 0.05, "not 1\u202f000: the repository has scale 0.05."),
+        ([0, 1500], 1.0, ""),
     ],
 )
-def test_distances_below_the_expected_one_have_the_reason(covered, end):
-    texts = distance_notes([update(*covered)] * 2, UPDATES).get("update-1000", [""])
-    assert len(texts) == 1 and texts[0].endswith(end) and bool(texts[0]) == bool(end)
+def test_distances_below_the_expected_one_have_the_reason(revisions, scale, end):
+    axes = {"command": "update-1000", "repo": "main"}
+    repository = {"name": "main", "scale": scale}
+    content = {"axes": axes, "repository": repository, "working_copy": {"revisions": revisions}}
+    notes = distance_notes([complete_context(content)] * 2, default_study("working-copy-2012"))
+    (text,) = notes.get("update-1000", [""])
+    assert text.endswith(end) and bool(text) == bool(end)
 
 
 PROVENANCE = Provenance(
@@ -253,19 +259,17 @@ def test_published_set_up_is_that_of_the_study(name, history, version):
 def test_head_names_machines_that_differ_by_a_few_mib_once():
     hosts = [{"name": "guest", "cores": 1, "memory_bytes": n << 20} for n in (1950, 1960, 1940)]
     found = setup(*(context(n, host=host) for n, host in enumerate(hosts)))
-    assert found.conditions.machine.endswith("(1 core, 2 GiB)")
+    assert found.conditions.machine == "guest (1 core, 2 GiB)"
 
 
 @pytest.mark.parametrize(
     ("name", "origin", "end"),
     [
-        ("fsfs-san-2014", "author not known, 2014", "No stable address known."),
-        ("working-copy-2012", "Mattias Engdegård, 2012-07-08", "/0055.shtml"),
+        ("fsfs-san-2014", "; author not known, 2014", "No stable address known."),
+        ("working-copy-2012", "; Mattias Engdegård, 2012-07-08", "/0055.shtml"),
         ("builds", "", "Nothing was published."),
     ],
 )
 def test_citation_names_what_is_not_known_of_a_published_study(name, origin, end):
-    study = default_study(name)
-    text = describe_origin(study)
-    named = f"{name}; {origin}" if origin else name
-    assert f" ({named}). " in text and text.endswith(end)
+    text = describe_origin(default_study(name))
+    assert f" ({name}{origin}). " in text and text.endswith(end)

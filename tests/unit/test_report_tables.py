@@ -10,12 +10,14 @@ import pytest
 from project import ROOT
 from unit.report_files import make_files, results_of
 from vcsbench import words
+from vcsbench.evidence.flags import Flag
+from vcsbench.metrics import METRICS
 from vcsbench.report import grids, table_points
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.expected_rows import ExpectedRow, expected_rows
 from vcsbench.report.grids import PointKind
 from vcsbench.report.page import build_page
-from vcsbench.report.table_sections import table_sections
+from vcsbench.report.table_sections import MARK_MEANINGS, make_title, table_sections
 
 ORDER = {
     "command": ["log", "dump"],
@@ -98,18 +100,39 @@ def test_decimals_of_a_column(values, unit, expected):
 
 
 def test_measured_points_only_differences_have_a_colour():
-    keys = {"access": "svn", "repo": "ruby", "config": "slow", "cache": "cold", "candidate": "f7"}
+    keys = {**PLAIN, "candidate": "f7"}
     rows = [
-        {"command": "log", **keys, **row(ratio=1.22)},
-        {"command": "dump", **keys, **row(ratio=1.22, low=0.9, call="equal")},
+        {**keys, **row(ratio=1.22)},
+        {**keys, "command": "dump", **row(ratio=1.22, low=0.9, call="equal")},
         # Counts that are equal in all rounds.
-        {"command": "cat", **keys, **row(ratio=0.99, low=0.99, high=0.99, call="equal")},
+        {**keys, "command": "cat", **row(ratio=0.99, low=0.99, high=0.99, call="equal")},
     ]
     points = table_points.measured_points(RATIO, rows, [])
     found = [(p.colour, p.text, p.mark) for p in points]
     assert found == [("y3", "+22", ""), ("same", "+22", "≈"), ("same", "\N{MINUS SIGN}1.0", "≈")]
     # Readers do not see the words of the CSV files.
     assert [p.title.split(". ")[2] for p in points[:2]] == ["f7 is faster", "Equal"]
+
+
+def test_measured_points_of_few_rounds_have_a_mark_with_a_decided_call():
+    rows = [{**PLAIN, "candidate": "f7", **row(n=3.0, flags=Flag.LOW_N)}]
+    (shown,) = table_points.measured_points(RATIO, rows, [])
+    assert (shown.mark, shown.colour) == ("?", "y2")
+    assert Flag.LOW_N in MARK_MEANINGS[shown.mark]
+
+
+@pytest.mark.parametrize(
+    ("metric", "reduce", "expected"),
+    [
+        ("elapsed_s", {}, "Elapsed time"),
+        ("elapsed_s", {"reduce": "best"}, "Elapsed time, best"),
+        # Without `reduce`, a time is a mean, and a count is a median.
+        ("elapsed_s", {"reduce": "median"}, "Elapsed time, median"),
+        ("call_mib", {"reduce": "median"}, "Read by system calls"),
+    ],
+)
+def test_title_of_a_table_names_a_statistic_that_is_no_default(metric, reduce, expected):
+    assert make_title({**ELAPSED, "metric": metric, **reduce}) == expected
 
 
 def test_grid_with_one_candidate_names_its_axis():
@@ -165,14 +188,12 @@ def test_measured_points_of_a_cell_without_a_row_have_the_kind_of_their_reason(r
     ],
 )
 def test_rows_and_columns_without_a_number_are_left_out_and_counted(empty, places, left_out):
-    places_of_table = product(["f6", "f7"], ["cold", "hot-os"])
     found = [
-        point(None if place in empty else 1.0, format=place[0], cache=place[1])
-        for place in places_of_table
+        point(None if (fmt, cache) in empty else 1.0, format=fmt, cache=cache)
+        for fmt, cache in product(["f6", "f7"], ["cold", "hot-os"])
     ]
     shown, counted = grids.leave_out_empty(found, LAYOUT)
-    assert len(shown) == places
-    assert counted == grids.LeftOut(*left_out)
+    assert (len(shown), counted) == (places, grids.LeftOut(*left_out))
 
 
 def test_style_has_no_scroll_box_in_the_page():
@@ -215,6 +236,22 @@ def test_details_of_a_cell_have_its_runs_and_times(results, known):
     assert valid[0] == pytest.approx(geometric_mean(elapsed[1:]), rel=1e-3)
     own = replace(results, own_repository="/srv/mine")
     assert [collect_details(r, [])["of"]["own"] for r in (results, own)] == ["", "/srv/mine"]
+
+
+def test_details_of_a_cell_count_its_valid_runs_by_round(results):
+    usual = next(row for row in results.measurements if row["cell"] == CELL)
+    flags = "cache-not-cold"
+    read = [(1.0, 1, ""), (1.0, 1, ""), (1.0, 1, ""), (2.0, 4, ""), (3.0, 64, flags)]
+    runs = [
+        {**usual, "round": number, "device_bytes": mib << 20, "flags": text}
+        for number, mib, text in read
+    ]
+    details = collect_details(replace(results, measurements=runs), [])
+    place = list(details["counted"]).index(METRICS["device_mib"].title)
+    assert details["cells"][CELL]["counted"][place] == 2.5
+    # A count of invalid runs only is no count of the dialog.
+    spoilt = [{**run, "flags": flags} for run in runs]
+    assert not collect_details(replace(results, measurements=spoilt), [])["counted"]
 
 
 def test_numbers_of_tables_have_their_cells(sections, known):

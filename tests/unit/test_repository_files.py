@@ -138,17 +138,16 @@ def test_hotcopy_of_a_link_that_was_made_since_changes_no_mode(svn, victim, tmp_
     assert stat.S_IMODE(victim.stat().st_mode) == 0o600
 
 
-def test_svn_repository_with_links_in_folders_of_the_site_is_read(svn, victim, tmp_path):
+def test_svn_repository_with_links_in_folders_of_the_site_is_read(
+    svn, victim, tmp_path, tmp_path_factory
+):
     for name in ("hooks", "conf", "dav"):
         (svn / name).mkdir(exist_ok=True)
         (svn / name / "link").symlink_to(victim)
     before = listing(tmp_path)
-    into = tmp_path.with_name("into")
-    try:
-        load(svn, into)
-        assert not [path for path in into.rglob("*") if path.is_symlink()]
-    finally:
-        shutil.rmtree(into)
+    into = tmp_path_factory.mktemp("into")
+    load(svn, into)
+    assert not [path for path in into.rglob("*") if path.is_symlink()]
     assert listing(tmp_path) == before
 
 

@@ -1,5 +1,6 @@
 """Timed runs: the real hyperfine, its hooks and its limit, and the errors of a job."""
 
+import errno
 import json
 import os
 import stat
@@ -51,6 +52,17 @@ def test_hyperfine_run_over_limit_is_ended_with_its_children(tmp_path):
     wait_for_end(["sleep", "3601.75"])
 
 
+@needs("hyperfine")
+def test_hyperfine_killed_alone_leaves_no_timed_command(tmp_path):
+    hyperfine = Hyperfine(tmp_path, lambda _: None)
+    # hyperfine is the parent of the shell.
+    argv = ["sh", "-c", "kill -9 $PPID; exec sleep 3604.75"]
+    with open(os.devnull) as lock:
+        failure = hyperfine.run(Invocation(argv, "", os.environ, HANGING_S), 2, lock.fileno())
+    assert "SIGKILL" in failure
+    wait_for_end(["sleep", "3604.75"])
+
+
 def test_hyperfine_under_any_umask_has_pipes_for_its_user_alone(tmp_path):
     before = os.umask(0)
     try:
@@ -82,3 +94,23 @@ def test_run_job_failed_program_names_the_study_to_correct(
     monkeypatch.setattr(cell, "_has_disk_alone", lambda *_: True)
     assert cell.run_job(tmp_path, json.dumps({"study": "mine"}), job) == 1
     assert ("config/studies/mine.yaml" in capsys.readouterr().err) == is_remedied
+
+
+@pytest.mark.parametrize(
+    ("reason", "ends_run"),
+    [("svn: E170013: No host.", False), (os.strerror(errno.ENOSPC), True)],
+)
+def test_run_job_without_the_folder_of_its_output_prints_the_reason(
+    tmp_path, monkeypatch, capsys, reason, ends_run
+):
+    def job(_: object) -> None:
+        raise UserError(f"{reason} Do something.")
+
+    stopped = []
+    monkeypatch.setattr(cell, "isolate_network", lambda _: None)
+    monkeypatch.setattr(cell, "exit_on_signals", lambda: None)
+    monkeypatch.setattr(cell, "stop_workflow", stopped.append)
+    recipe = {"study": "mine", "targets": str(tmp_path / "gone")}
+    assert cell.run_job(tmp_path, json.dumps(recipe), job) == 1
+    assert capsys.readouterr().err.startswith(reason)
+    assert stopped == ([tmp_path] if ends_run else [])

@@ -3,11 +3,12 @@
 import os
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from project import CONFIG
+from project import CONFIG, DEFAULT
 from vcsbench.advice.questions import read_questions
 from vcsbench.advice.server_actions import HTTPD_LOCATION, HTTPD_SERVER
 from vcsbench.axes.server_axes import server_settings
@@ -40,13 +41,10 @@ def digests(servers):
 @pytest.mark.parametrize(
     ("file", "stale"),
     [
-        ("default/svnserve.args", {("default", access) for access in SVNSERVE}),
-        ("fast/svnserve.args", {("fast", access) for access in SVNSERVE}),
-        (
-            "default/httpd.conf",
-            {(f, a) for f in ("default", "slow", "threaded") for a in ("http", "https")},
-        ),
-        ("default/client/servers", {(f, a) for f in FOLDERS for a in NAMES if a}),
+        ("default/svnserve.args", {*product(["default"], SVNSERVE)}),
+        ("fast/svnserve.args", {*product(["fast"], SVNSERVE)}),
+        ("default/httpd.conf", {*product(("default", "slow", "threaded"), ("http", "https"))}),
+        ("default/client/servers", {*product(FOLDERS, filter(None, NAMES))}),
     ],
 )
 def test_digest_after_an_edit_differs_for_the_users_of_the_file(servers, file, stale):
@@ -58,18 +56,19 @@ def test_digest_after_an_edit_differs_for_the_users_of_the_file(servers, file, s
 
 
 def test_server_files_of_a_folder_without_files_are_the_default_ones(servers):
-    (servers / "mine" / "client").mkdir(parents=True)
+    mine, default = servers / "mine", servers / "default"
+    (mine / "client").mkdir(parents=True)
     names = ["svnserve.args", "client"]
-    found = server_files(servers / "mine", names)
-    assert found == server_files(servers / "default", names)
+    found = server_files(mine, names)
+    assert found == server_files(default, names)
     assert set(found) == {"svnserve.args", "client/config", "client/servers"}
-    (servers / "mine" / "client" / "config").write_text("[helpers]\n")
-    (servers / "mine" / "client" / "more").write_text("")
-    found = server_files(servers / "mine", names)
-    assert found["client/config"] == servers / "mine" / "client" / "config"
-    assert found["client/servers"] == servers / "default" / "client" / "servers"
-    assert found["client/more"] == servers / "mine" / "client" / "more"
-    assert server_file(servers / "mine", "svnserve.args") == servers / "default" / "svnserve.args"
+    for name in ("client/config", "client/more"):
+        (mine / name).touch()
+    assert server_files(mine, names) == {
+        **{name: mine / name for name in ("client/config", "client/more")},
+        **{name: default / name for name in ("client/servers", "svnserve.args")},
+    }
+    assert server_file(mine, "svnserve.args") == default / "svnserve.args"
 
 
 @pytest.mark.parametrize("file", ["svnserve.args", "client"])
@@ -82,31 +81,35 @@ def test_digest_file_of_another_kind_is_refused_and_not_replaced(servers, file, 
         server_files_digest(servers / "mine", ["svnserve.args", "client"])
 
 
+@pytest.fixture
+def fast(tmp_path):
+    """The folder of a server configuration in a checkout, which is tmp_path."""
+    shutil.copytree(CONFIG, tmp_path / "config")
+    return tmp_path / "config/servers/fast"
+
+
 @pytest.mark.parametrize("file", ["svnserve.args", "svnadmin.args", "load.args", "link"])
-def test_plan_with_an_unusable_server_file_is_refused(tmp_path, file):
-    shutil.copytree(SERVERS.parent, tmp_path / "config")
-    broken = tmp_path / "config/servers/fast" / file.replace("link", "svnserve.args")
+def test_plan_with_an_unusable_server_file_is_refused(tmp_path, fast, file):
+    broken = fast / file.replace("link", "svnserve.args")
     broken.unlink(missing_ok=True)
     if file == "link":
         broken.symlink_to("/nonexistent")
     else:
         broken.write_text("--threads\n--log-file '/var/log/x\n")
     with pytest.raises(UserError, match=f"^{broken}: .*(No closing|regular file)"):
-        Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])
+        Project(read_yaml(DEFAULT), tmp_path, [])
 
 
-def test_plan_with_a_misspelt_server_file_is_refused(tmp_path):
-    raw = read_yaml(SERVERS.parent / "config.yaml")
-    for name in ("README.md", "httpd.conf~", ".svnserve.args.swp", "httpd.cnf"):
-        root = tmp_path / name
-        shutil.copytree(SERVERS.parent, root / "config")
-        file = root / "config/servers/fast" / name
-        file.touch()
-        if name != "httpd.cnf":
-            Project(raw, root, [])
-            continue
-        with pytest.raises(UserError, match=f"^{file}: no program reads .* Use one of httpd.conf,"):
-            Project(raw, root, [])
+def test_plan_with_notes_and_backups_next_to_server_files_is_made(tmp_path, fast):
+    for name in ("README.md", "httpd.conf~", ".svnserve.args.swp"):
+        (fast / name).touch()
+    Project(read_yaml(DEFAULT), tmp_path, [])
+
+
+def test_plan_with_a_misspelt_server_file_is_refused(tmp_path, fast):
+    (fast / "httpd.cnf").touch()
+    with pytest.raises(UserError, match=f"^{fast}/httpd.cnf: .*httpd.conf"):
+        Project(read_yaml(DEFAULT), tmp_path, [])
 
 
 @pytest.mark.parametrize("content", [b"# caf\xe9\n", b"-M 1\0 6\n", b"#" * (1 << 20) + b"\n"])
@@ -180,12 +183,9 @@ def test_httpd_accepts_the_directives_of_an_answer_where_it_puts_them(tmp_path, 
 
 
 @pytest.mark.parametrize("name", ["httpd.conf", "client"])
-def test_plan_without_a_server_file_names_it(tmp_path, name):
-    shutil.copytree(CONFIG, tmp_path / "config")
-    file = tmp_path / "config" / "servers" / "default" / name
+def test_plan_without_a_server_file_names_it(tmp_path, fast, name):
+    file = fast.parent / "default" / name
     shutil.rmtree(file) if file.is_dir() else file.unlink()
-    path = tmp_path / "config" / "config.yaml"
-    keys = {**read_yaml(path), "repository": None}
-    keys["studies"] = ["fsfs-san-2014"]
-    with pytest.raises(UserError, match=f"servers/default/{name}: no such file"):
-        Project(keys, tmp_path, [path])
+    keys = {**read_yaml(DEFAULT), "repository": None, "studies": ["fsfs-san-2014"]}
+    with pytest.raises(UserError, match=f"{file}: no such file"):
+        Project(keys, tmp_path, [])

@@ -15,6 +15,7 @@ from project import (
     NOBODY,
     WITHOUT_PTRACE,
     make_served,
+    needs,
     needs_root,
     run_python,
     start_python,
@@ -30,9 +31,7 @@ from vcsbench.server_user import SERVER_GROUP
 
 DEFAULT = CONFIG / "servers" / "default"
 KINDS = [
-    pytest.param(
-        "svnserve", marks=pytest.mark.skipif(not shutil.which("svnserve"), reason="no svnserve")
-    ),
+    pytest.param("svnserve", marks=needs("svnserve")),
     pytest.param(
         "httpd", marks=pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn")
     ),
@@ -71,11 +70,9 @@ def test_server_wrong_file_is_named_by_the_user_s_path(server, folder):
     with pytest.raises(UserError) as caught:
         server.start()
     text = str(caught.value)
-    assert text.startswith(
-        f"config/servers/mine/{server.file}: {server.kind} did not start with it: "
-    )
-    assert server.kind != "httpd" or f"error on line 2 of {server.source}: " in text
-    assert "no-such-option" in text and str(server.files) not in text and text.endswith(".")
+    assert text.startswith(f"{server.source}: {server.kind} ")
+    assert server.kind != "httpd" or f"line 2 of {server.source}: " in text
+    assert "no-such-option" in text and str(server.files) not in text
 
 
 def test_server_answers_after_start_on_loopback_only_and_ends_at_stop(server):
@@ -102,9 +99,9 @@ def test_server_start_on_taken_port_raises(server):
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind((HOST, server.port))
         other.listen()
-        with pytest.raises(UserError, match=r"start.* in use") as caught:
+        # One line.
+        with pytest.raises(UserError, match=r"\A.*start.* in use.*\Z"):
             server.start()
-    assert "\n" not in str(caught.value)
 
 
 def test_server_port_is_reserved_until_close(server):
@@ -197,9 +194,9 @@ def test_server_in_folders_with_odd_names_serves_the_repository(server, folder, 
 @pytest.mark.parametrize("server", KINDS[1:2], indirect=True)
 def test_httpd_with_a_line_end_in_the_served_path_is_refused(server):
     server.root = Path("/srv/a\nAllow from all")
-    with pytest.raises(UserError, match="control character") as refused:
+    with pytest.raises(UserError, match=r"\A.*control character.*\Z"):
         server.start()
-    assert "\n" not in str(refused.value) and server.pid == 0
+    assert server.pid == 0
 
 
 def test_server_with_writable_repository_refuses_commits(server):

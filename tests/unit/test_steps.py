@@ -122,6 +122,16 @@ def test_workload_decides_by_the_weighted_mean(weights, worth):
     assert [change.worth for change in (*plan.steps, *plan.others)] == [worth]
 
 
+@pytest.mark.parametrize(
+    ("further", "worth"),
+    [([], Worth.DO), ([(EXPORT, WORSE, 1 / 1.3)], Worth.DEPENDS)],
+)
+def test_workload_without_the_commands_of_a_change_needs_no_gain(further, worth):
+    workload = [WeightedOperation("blame", 100, {"command": "blame"})]
+    plan = plan_steps([packing((LOG, BETTER, 1.5), *further)], PRESENT, MARGIN, workload)
+    assert [change.worth for change in (*plan.steps, *plan.others)] == [worth]
+
+
 def test_commands_of_svnbench_decide_only_without_others():
     null = {"command": "null-log", "cache": "cold"}
     (both,) = find_outcomes(packing((LOG, EQUAL, 1.0), (null, BETTER, 3.0)), "pack", [{}])
@@ -157,9 +167,7 @@ def test_combinations_are_those_that_a_cell_fits():
 )
 def test_steps_together_have_the_measured_gain(then, effect):
     now = Choice({"packing": "nopack"}, 2.0, ratio=2.0, call=WORSE)
-    situation = Situation(LOG, [then, now])
-    (outcome,) = find_combined_outcomes(
-        [situation], {"packing": "nopack"}, {"packing": "pack"}, MARGIN
-    )
+    situations = [Situation(LOG, [then, now])]
+    (outcome,) = find_combined_outcomes(situations, now.values, then.values, MARGIN)
     assert outcome.effect is effect
     assert math.isclose(outcome.factor, 2.0 / then.seconds)

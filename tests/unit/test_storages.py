@@ -162,7 +162,5 @@ def test_error_after_an_unmount_names_the_mount(tmp_path, error):
     with project.mounted(tmp_path / "disk") as disk:
         context = filesystems.naming(disk / "x")
         context.__enter__()
-    with pytest.raises(
-        UserError, match=rf"was on tmpfs, mounted at {disk}, when .* Mount it again"
-    ):
+    with pytest.raises(UserError, match=f"tmpfs, mounted at {disk},"):
         context.__exit__(type(error), error, None)

@@ -5,13 +5,22 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
-from project import HANGING_S, needs
+from project import HANGING_S, needs, write_program
 from vcsbench.errors import UserError
+from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.measure.runs import Invocation
-from vcsbench.measure.syscalls import Strace, count_lines, trace_command
+from vcsbench.measure.syscalls import (
+    UPDATE,
+    Strace,
+    count_lines,
+    count_locks,
+    trace_cell,
+    trace_command,
+)
 
 # Makes a number of each call, in this process or in two threads.
 PROGRAM = """
@@ -72,7 +81,6 @@ def test_count_lines_counts_by_effect(lines, expected):
 @needs("strace")
 @pytest.mark.parametrize(("where", "times"), [("here", 1), ("threads", 2)])
 def test_trace_command_counts_known_calls(tmp_path, where, times):
-    """Subtract the calls of the same program with fewer rounds, which Python makes itself."""
     script, file = tmp_path / "program.py", tmp_path / "file"
     script.write_text(PROGRAM)
     file.write_text("0123456789abcdef")
@@ -84,6 +92,7 @@ def test_trace_command_counts_known_calls(tmp_path, where, times):
 
     counted(1)  # Python writes its caches
     more = counted(301)
+    # The difference has no calls that Python makes itself.
     more.subtract(counted(1))
     assert dict(more) == {name: 300 * times * each for name, each in EACH.items()}
 
@@ -96,6 +105,16 @@ def test_trace_command_failed_or_slow_raises():
     with pytest.raises(UserError, match=r" 0\.5 s "):
         trace_command(Invocation(["/bin/sleep", "3600"], "", os.environ, 0.5))
     assert time.monotonic() - began < HANGING_S
+
+
+def test_trace_cell_has_its_start_and_its_seconds(tmp_path, monkeypatch):
+    # Without strace, the trace ends before it needs a cell.
+    monkeypatch.setenv("PATH", str(tmp_path))
+    before = time.time()
+    trace = trace_cell({}, tmp_path, tmp_path)
+    assert trace["client"] is None and trace["why_not"].startswith("strace: ")
+    # They are rounded.
+    assert before - 0.01 < trace["began"] <= trace["began"] + trace["seconds"] < time.time() + 0.01
 
 
 @needs("strace")
@@ -123,3 +142,28 @@ def test_strace_counts_while_attached(tmp_path):
         process.stdin.close()
     assert counts["bytes_read"] == 20 * (10 + len("go\n"))
     assert counts["opens_read_only"] == 0
+
+
+def test_count_locks_without_the_right_to_trace_is_unknown(tmp_path, monkeypatch):
+    write_program(tmp_path / "strace", "#!/bin/sh\nexit 1\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    cell = SimpleNamespace(
+        timed=Invocation(["true"], "", os.environ, HANGING_S),
+        fill_template=lambda _: ["true"],
+        recipe={"locking": "default"},
+    )
+    assert count_locks(cell) is None
+
+
+@needs("svn", "svnadmin")
+def test_update_of_count_locks_ignores_externals(tmp_path):
+    copy = tmp_path / "copy"
+
+    def run(*argv):
+        subprocess.run(argv, check=True)
+
+    run("svnadmin", "create", tmp_path / "one")
+    run("svn", "checkout", "-q", f"file://{tmp_path}/one", copy)
+    run("svn", "propset", "-q", "svn:externals", "file:///nowhere/none external", copy)
+    run("svn", "commit", "-q", "-m", "", copy)
+    run(*fill_template(UPDATE, {"svn": ["svn"], "working_copy": str(copy)}))

@@ -1,15 +1,17 @@
 """A generated history is the same in all systems: the trees of sampled revisions, and its busiest file."""
 
-import subprocess
+from types import SimpleNamespace
 
 import pytest
 
+from git_histories import run
 from project import needs
-from vcsbench.environment import program_environment
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.prepare.preparations import preparation_of
 from vcsbench.sources.generated import FileChanges, GeneratedSource
 from vcsbench.sources.generated_events import FileChanged, PathDeleted
+from vcsbench.subjects.checkouts import FossilCheckout, HgCheckout
+from vcsbench.subjects.git_subjects import GitCheckout
 from vcsbench.systems import FOSSIL, GIT, MERCURIAL, SUBVERSION, system_of
 from vcsbench.systems.fossil import FOSSIL_FILE, newest_checkins, query_database, run_fossil
 from vcsbench.systems.git_program import run_git
@@ -54,21 +56,14 @@ class Histories:
         return self.folder / fmt / PATHS[fmt]
 
     def revisions_f8(self):
-        url = f"file://{self.path('f8')}/trunk"
-        lines = run("svn", "log", "-q", url).splitlines()
+        lines = run("svn", "log", "-q", f"file://{self.path('f8')}/trunk").decode().splitlines()
         numbers = [line.split()[0][1:] for line in lines if line.startswith("r")]
         # The first one makes the folder, which is no commit in the others.
         return numbers[::-1][1:]
 
     def write_f8(self, revision, target):
-        run(
-            "svn",
-            "export",
-            "-q",
-            f"-r{revision}",
-            f"file://{self.path('f8')}/trunk@{revision}",
-            target,
-        )
+        url = f"file://{self.path('f8')}/trunk@{revision}"
+        run("svn", "export", "-q", f"-r{revision}", url, target)
 
     def revisions_git(self):
         return run_git(self.path("git"), "rev-list", "--reverse", "trunk").decode().split()
@@ -83,9 +78,8 @@ class Histories:
         return run_hg("log", "-R", self.path("hg"), *options).split()
 
     def write_hg(self, revision, target):
-        run_hg(
-            "archive", "-R", self.path("hg"), "-r", revision, target, settings=["ui.archivemeta=no"]
-        )
+        options = ("-R", self.path("hg"), "-r", revision)
+        run_hg("archive", *options, target, settings=["ui.archivemeta=no"])
 
     def revisions_fossil(self):
         file = self.path("fossil") / FOSSIL_FILE
@@ -103,13 +97,6 @@ class Histories:
         run_fossil(self.folder, "open", file, revision, "--workdir", target, "--nested")
 
 
-def run(*argv):
-    done = subprocess.run(
-        argv, env=program_environment(), capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def histories(tmp_path_factory):
     return Histories(tmp_path_factory.mktemp("histories"))
@@ -120,9 +107,7 @@ pytestmark = [pytest.mark.slow, needs("hg", "fossil", "git", "svn")]
 
 def test_trees_at_sampled_revisions_are_equal_in_all_systems(histories, tmp_path):
     revisions = {fmt: getattr(histories, f"revisions_{fmt}")() for fmt in PATHS}
-    numbers = {fmt: len(found) for fmt, found in revisions.items()}
-    assert len(set(numbers.values())) == 1, numbers
-    (number,) = set(numbers.values())
+    (number,) = {len(found) for found in revisions.values()}
     assert number > 5 * SAMPLES
     for sample in range(SAMPLES):
         at = (number - 1) * sample // (SAMPLES - 1)
@@ -136,11 +121,39 @@ def test_trees_at_sampled_revisions_are_equal_in_all_systems(histories, tmp_path
 
 
 def test_busiest_file_is_the_same_in_all_systems_and_in_their_trees(histories, tmp_path):
-    names = {load["busy_file"] for load in histories.loads.values()}
-    (name,) = names
+    (name,) = {load["busy_file"] for load in histories.loads.values()}
     assert name
     histories.write_git("trunk", tmp_path / "tree")
     assert (tmp_path / "tree" / name).is_file()
+
+
+CHECKOUTS = {"git": GitCheckout, "hg": HgCheckout, "fossil": FossilCheckout}
+
+
+def commits_of_trunk(fmt, checkout):
+    """Return the number of trunk's commits in the clone of a checkout."""
+    if fmt == "git":
+        return int(run_git(checkout / ".git", "rev-list", "--count", "trunk"))
+    if fmt == "hg":
+        return len(run_hg("log", "-R", checkout, "-r", "ancestors(.)", "-T", "{node}\n").split())
+    return len(newest_checkins(checkout / FOSSIL_FILE, 1_000_000))
+
+
+@pytest.mark.parametrize("behind", [50, 80])
+def test_checkouts_behind_lack_the_same_commits_of_trunk(histories, tmp_path, behind):
+    numbers, works = {}, {}
+    for fmt, kind in CHECKOUTS.items():
+        checkout, making = tmp_path / fmt, tmp_path / f"{fmt}.making"
+        making.mkdir()
+        repository = SimpleNamespace(path=histories.path(fmt))
+        kind._make(SimpleNamespace(repository=repository, commits=behind), checkout, making)
+        numbers[fmt] = commits_of_trunk(fmt, checkout)
+        works[fmt] = inspect_built_tree(checkout, UrlNormaliser())
+    # Some of the newest commits are on branches.
+    lacking = len(histories.revisions_git()) - numbers["git"]
+    assert behind / 2 < lacking < behind
+    assert set(numbers.values()) == {numbers["git"]}
+    assert works["git"] and all(work == works["git"] for work in works.values())
 
 
 @pytest.mark.parametrize("fmt", PATHS)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import AXES, make_study, rows_frame
-from vcsbench.codes import Call
+from vcsbench.codes import Call, WithheldCode
 from vcsbench.statistics.calls import withdraw_disturbed
 from vcsbench.statistics.tables import make_table
 
@@ -17,8 +17,6 @@ FORMATS = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
 ACCESS = {"compare": {"axis": "access", "baseline": "http", "candidates": ["svn", "file"]}}
 ELAPSED = {"metric": "elapsed_s"}
 CLIENT = {"metric": "client_cpu_pct"}
-BLOCK = ["command", "repo", "cache"]
-COLD = {"cache": "cold"}
 FORMAT_ONLY = {"format": ["f6", "f7", "f8"]}
 
 
@@ -26,12 +24,12 @@ def frame_of(tmp_path, **options):
     return make_study(tmp_path, **options).frame()
 
 
-def table_of(frame, definition, axes=AXES, name="a-table"):
-    return make_table(frame, name, definition, axes, BLOCK)
+def table_of(frame, definition, axes=FORMAT_ONLY):
+    return make_table(frame, "a-table", definition, axes, ["command", "repo", "cache"])
 
 
 def row_of(frame, definition=FORMATS):
-    table = table_of(frame, definition, FORMAT_ONLY)
+    table = table_of(frame, definition)
     assert len(table) == 1
     return table.iloc[0]
 
@@ -83,6 +81,8 @@ def test_make_table_has_row_per_candidate_and_inapplicable_axis_is_empty(tmp_pat
         (frame_with([1, 1, 1, 1, 4, 8, 2], round=[1, 2, 3, 4, 5, 5, 5]), ELAPSED, 4 ** (1 / 5), 5),
         (frame_with([1.0, 2.0, 4.0], round=1), ELAPSED, 2.0, 1),
         (frame_with([1.0, 2.0, 9.0], round=1), {**ELAPSED, "reduce": "worst"}, 9.0, 1),
+        # A statistic that the table names is no mean.
+        (frame_with([1.0, 2.0, 9.0]), {**ELAPSED, "reduce": "median"}, 2.0, 3),
     ],
 )
 def test_make_table_level_is_the_mean_of_a_duration_and_the_median_of_cpu_times(
@@ -112,9 +112,8 @@ def test_difference_that_undisturbed_runs_reverse_is_undecided(quiet, is_doubtfu
     row = row_of(frame)
     assert row["ratio"] > 1 and ("disturbed" in row["flags"].split()) == is_doubtful
     table = pd.DataFrame([{**row, "call": Call.FASTER}])
-    assert withdraw_disturbed(table)["call"].tolist() == [
-        Call.UNDECIDED if is_doubtful else Call.FASTER
-    ]
+    call = Call.UNDECIDED if is_doubtful else Call.FASTER
+    assert withdraw_disturbed(table)["call"].tolist() == [call]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +146,7 @@ def test_make_table_few_paired_rounds_are_low_n():
     few = TWICE[(TWICE["format"] == "f6") | (TWICE["round"] > 2)]
     row = row_of(few)
     assert (row["n"], row["flags"]) == (3, "no-duplicates low-n")
-    assert table_of(few, ELAPSED, FORMAT_ONLY)["flags"].tolist() == ["", "low-n"]
+    assert table_of(few, ELAPSED)["flags"].tolist() == ["", "low-n"]
 
 
 def test_make_table_excludes_invalid_runs():
@@ -157,8 +156,8 @@ def test_make_table_excludes_invalid_runs():
     assert (row["n"], row["value"], row["ratio"]) == (5, 100, pytest.approx(2))
     assert row["flags"] == "cpu-steal no-duplicates"
     frame.loc[frame["format"] == "f7", "flags"] = "no-disk-reads"
-    assert table_of(frame, FORMATS, FORMAT_ONLY).empty
-    assert table_of(frame, ELAPSED, FORMAT_ONLY)["format"].tolist() == ["f6"]
+    assert table_of(frame, FORMATS).empty
+    assert table_of(frame, ELAPSED)["format"].tolist() == ["f6"]
 
 
 def test_make_table_withholds_different_hosts():
@@ -166,6 +165,17 @@ def test_make_table_withholds_different_hosts():
     row = row_of(frame)
     assert (row["n"], set(row["flags"].split())) == (0, {"hosts-differ", "low-n"})
     assert row[["value", "ratio", "low", "high"]].isna().all() and row["withheld"]
+
+
+@pytest.mark.parametrize("metric", ["elapsed_s", "user_s", "read_calls"])
+def test_make_table_sides_without_common_round_are_withheld(metric):
+    frame = frame_with([2.0] * 6, [1.0] * 6)
+    frame = frame.assign(user_s=frame["elapsed_s"], read_calls=frame["elapsed_s"])
+    # The first three rounds of f7 failed, and the last three of f6.
+    frame = frame[(frame["format"] == "f6") == (frame["round"] <= 3)]
+    row = row_of(frame, {"compare": {**FORMATS["compare"], "metric": metric}})
+    assert (row["withheld"], row["n"]) == (WithheldCode.NO_SHARED_ROUND, 0)
+    assert row[["value", "ratio", "low", "high"]].isna().all() and row["call"] == ""
 
 
 @pytest.mark.parametrize(
@@ -180,12 +190,11 @@ def test_make_table_sides_not_in_turns_have_welch_interval(moved, is_flagged):
     frame["started_at"] = [f"2026-11-{day}T0{number}:0{f[1]}Z" for day, number, f in hours]
     row = row_of(frame)
     assert ("not-in-turns" in row["flags"].split()) is is_flagged
+    expected = (2, 2)
     if is_flagged:
         welch = stats.ttest_ind(np.log(f6), np.log(f7), equal_var=False).confidence_interval()
         expected = (math.exp(welch.low), math.exp(welch.high))
-        assert (row["low"], row["high"]) == pytest.approx(expected)
-    else:
-        assert row["low"] == pytest.approx(2) == pytest.approx(row["high"])
+    assert (row["low"], row["high"]) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("reduce", ["best", "worst"])
@@ -212,7 +221,8 @@ def test_make_table_of_some_cells_has_the_noise_of_all():
     ]
     frame = rows_frame(rows, elapsed_s=np.exp(random.normal(0, 0.1, len(rows))))
     axes, columns = {"format": ["f6", "f7"], "cache": caches}, ["low", "high", "duplicate_sd"]
-    of_all, of_some = (table_of(frame, {**FORMATS, **on}, axes) for on in ({}, {"where": COLD}))
+    of_all = table_of(frame, FORMATS, axes)
+    of_some = table_of(frame, {**FORMATS, "where": {"cache": "cold"}}, axes)
     assert of_some[columns].iloc[0].tolist() == of_all[columns].iloc[0].tolist()
     assert of_some["duplicate_sd"].notna().all() and "no-duplicates" not in of_some["flags"].iloc[0]
 
@@ -233,10 +243,9 @@ def test_make_table_by_a_column_of_runs_has_a_row_for_each_value(by, values):
         host=np.where(is_first, "a", "b") if by == "host" else "here",
         round=frame["round"].astype(float),
     )
-    levels = table_of(frame, {**ELAPSED, "by": [by]}, FORMAT_ONLY)
-    levels = levels[levels["format"] == "f6"]
+    levels = table_of(frame, {**ELAPSED, "by": [by]}).query("format == 'f6'")
     assert dict(zip(levels[by], levels["value"], strict=True)) == pytest.approx(values)
-    ratios = table_of(frame, {**FORMATS, "by": [by]}, FORMAT_ONLY)
+    ratios = table_of(frame, {**FORMATS, "by": [by]})
     assert dict.fromkeys(ratios[by]) == dict.fromkeys(values)
     assert ratios["ratio"].tolist() == pytest.approx([2.0] * len(values))
 
@@ -256,5 +265,5 @@ def test_make_table_rounds_of_one_host_have_ratio():
     assert (row["ratio"], row["n"]) == (pytest.approx(2), 5)
     assert row["flags"] == "hosts-differ no-duplicates" and math.isnan(row["value"])
     assert row["withheld"] and row["call"] == ""
-    levels = table_of(frame, ELAPSED, FORMAT_ONLY)
+    levels = table_of(frame, ELAPSED)
     assert levels["value"].isna().all() and set(levels["flags"]) == {"hosts-differ"}

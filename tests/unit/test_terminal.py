@@ -1,6 +1,7 @@
 """The lines that a run prints at its end."""
 
 import re
+import shlex
 import subprocess
 from dataclasses import replace
 
@@ -38,8 +39,7 @@ def study(name):
 
 
 def summary(*cards, **changes):
-    made = {"advice": Advice(cards), "account": ACCOUNT}
-    return Results(study("fsfs"), {}, **{**made, **changes})
+    return Results(study("fsfs"), {}, **{"advice": Advice(cards), "account": ACCOUNT, **changes})
 
 
 REPEATED = MakeCommand()
@@ -110,10 +110,8 @@ def test_disturbed_answers_are_counted_and_measured_again_first(flags, command):
     assert (f"make report STUDY=fsfs ARGS='{command}'" in printed[start + 1]) == bool(command)
 
 
-LARGER = (
-    r"printf '%s\n' repositories: ' ruby: {scale: 0.48}' >larger.yaml && make report STUDY=fsfs"
-)
-LARGER += " ARGS='--configfile larger.yaml'"
+LARGER = r"printf '%s\n' repositories: ' ruby: {scale: 0.48}' >larger.yaml && make report "
+LARGER += "STUDY=fsfs ARGS='--configfile larger.yaml'"
 CONFIG = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
 GENERATED = {"provenance": Provenance(config=CONFIG), "grid": [{"repo": "ruby", "skip": ""}]}
 
@@ -150,10 +148,8 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
 
 
 def test_lines_of_questions_that_are_not_compared_have_their_reason_once():
-    withheld = [Withheld({}, "f6", "f7", (WithheldCode.SAME_RUNS,))]
-    cards = [
-        make_card(question, "f6", [], [], 10.0, withheld=withheld) for question in (PACK, SERVE)
-    ]
+    left_out = [Withheld({}, "f6", "f7", (WithheldCode.SAME_RUNS,))]
+    cards = (make_card(of, "f6", [], [], 10.0, withheld=left_out) for of in (PACK, SERVE))
     printed = lines(summary(*cards, account=Account()))
     assert printed[0].startswith("Uncompared  Format?, Access?: 1 comparison left out: Nothing has")
     assert printed[-1] == "Answered    no comparison has a result"
@@ -162,8 +158,7 @@ def test_lines_of_questions_that_are_not_compared_have_their_reason_once():
 @pytest.mark.parametrize("length", [10, 1000])
 def test_lines_have_at_most_80_columns(length):
     grid = [{"skip": "reason " * length, "cell": "a"}]
-    found = lines(summary(packing(), grid=grid))
-    assert max(map(len, found)) <= TERMINAL_COLUMNS
+    assert max(map(len, lines(summary(packing(), grid=grid)))) <= TERMINAL_COLUMNS
 
 
 def test_lines_of_invalid_runs_have_their_number_and_the_main_reason():
@@ -197,6 +192,10 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
         ("--config seed=2 measure=nothing -n", "make report ARGS='-n --config seed=2'"),
         ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
         ("-C measure=nothing -n --config=measure=nothing", "make report ARGS=-n"),
+        # A run that measured cells again measures the next ones if it is continued.
+        ("--forcerun cell -k", "make report ARGS=-k"),
+        ("-R a b --forceall -n", "make report ARGS=-n"),
+        ("-F --force -f -Fk", "make report ARGS=-k"),
         ("'", "make report"),
     ],
 )
@@ -208,13 +207,20 @@ def test_command_of_a_run_continues_it(program, typed, expected):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("-k --configfile 'a b' c --config seed=2", "--configfile 'a b' c"),
+        ("-k --configfile 'a b' c --config seed=2", "--configfile 'a b' c --config seed=2"),
+        ("-C clear_caches=evict seed=2 -n", "-C clear_caches=evict seed=2"),
         ("--configfile=a -n x", "--configfile=a"),
         ("-n", ""),
     ],
 )
-def test_configfile_arguments_are_those_of_files_only(arguments, expected):
-    assert MakeCommand(arguments=arguments).configfile_arguments == expected
+def test_configuration_arguments_are_those_of_files_and_settings_only(arguments, expected):
+    assert MakeCommand(arguments=arguments).configuration_arguments == expected
+
+
+def test_command_with_a_dollar_sign_doubles_it_in_args_only():
+    text = MakeCommand("/$a", arguments="--configfile '$a.yaml'").text()
+    expected = ["make", "report", "REPO=/$a", "ARGS=--configfile '$$a.yaml'"]
+    assert shlex.split(text) == expected
 
 
 def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from project import HANGING_S, wait_for
+from unit.test_untimed_runs import wait_for_end
 from vcsbench.axes import AXES
 from vcsbench.codes import Call
 from vcsbench.config.study_reader import load_study
@@ -140,6 +141,20 @@ def test_missing_program_is_named(tmp_path):
     done, _ = send(tmp_path, ":", read=["/nowhere/svn"])
     assert done.returncode == 127
     assert done.stderr == f"/nowhere/svn: {os.strerror(2)}\n"
+
+
+def test_program_on_the_path_is_found(tmp_path):
+    done, report = send(tmp_path, ":", read=["sleep", "0.3"])
+    assert done.returncode == 0, done.stderr
+    assert report["read"]["ended_s"] and not report["read"]["failed"]
+
+
+def test_request_that_cannot_be_started_ends_those_that_run(tmp_path):
+    # A reader runs when the committer is started.
+    commit = {"argv": ["/nowhere/svn"], "change": str(tmp_path / "change")}
+    done, _ = send(tmp_path, "exec sleep 3604.25", commits=[commit])
+    assert done.returncode == 127
+    wait_for_end(["sleep", "3604.25"])
 
 
 def test_traffic_ends_with_its_parent(tmp_path):
@@ -360,3 +375,10 @@ def test_throughput_metric_calls_more_requests_better():
     metric = METRICS["throughput_per_s"]
     assert metric.gain == -1 and metric.change_words == ("lower", "higher")
     assert METRICS["latency_p95_ms"].calls == (Call.FASTER, Call.SLOWER)
+
+
+def test_reading_of_metric_with_geometric_means_names_no_median():
+    latencies = {"latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "commit_p95_ms"}
+    means = {name: metric.reading for name, metric in METRICS.items() if metric.takes_mean}
+    assert latencies < means.keys()
+    assert [name for name, reading in means.items() if "median" in reading] == []

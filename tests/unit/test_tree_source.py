@@ -3,7 +3,6 @@
 import hashlib
 import os
 import stat
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,11 @@ from vcsbench.subjects.tree import checkout_head
 pytestmark = needs("svnadmin", "svn")
 
 
-def test_directory_nested_too_deep_raises(tmp_path):
-    before = os.getcwd()
-    os.chdir(tmp_path)
+def test_directory_nested_too_deep_raises(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for _ in range(MAX_DEPTH + 5):
         os.mkdir("d")
         os.chdir("d")
-    os.chdir(before)
     with pytest.raises(UserError):
         list(entries(tmp_path))
 
@@ -102,9 +99,8 @@ def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path):
     (root / "empty").chmod(0o3775)
     tree_source.copy_directory(root, tmp_path / "tree")
     assert tree_on_disk(tmp_path / "tree") == tree_on_disk(root)
-    copies = {file.relative_to(tmp_path / "tree"): file for file in (tmp_path / "tree").rglob("*")}
     for file in root.rglob("*"):
-        copy, original = copies[file.relative_to(root)].lstat(), file.lstat()
+        original, copy = file.lstat(), (tmp_path / "tree" / file.relative_to(root)).lstat()
         assert copy.st_mtime_ns == original.st_mtime_ns
         # Without set-uid bits: a copy belongs to another user.
         bits = 0o777 | stat.S_IFMT(original.st_mode)
@@ -136,12 +132,10 @@ def test_directory_path_too_long_by_its_escapes_is_refused_in_a_plan(tmp_path):
 def test_checkout_head_of_a_changed_directory_is_refused(tmp_path):
     source = directory(make_tree(tmp_path / "tree"))
     before = source.identity()
-    for number, change in enumerate((False, True)):
-        if change:
-            (tmp_path / "tree/deep/nothing").touch()
-        why = "changed since this run began"
-        with pytest.raises(UserError, match=why) if change else nullcontext():
-            checkout_head(source.head(), tmp_path / f"into{number}", "svn", before)
+    checkout_head(source.head(), tmp_path / "first", "svn", before)
+    (tmp_path / "tree/deep/nothing").touch()
+    with pytest.raises(UserError, match="changed since"):
+        checkout_head(source.head(), tmp_path / "second", "svn", before)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from vcsbench import programs
 from vcsbench.axes import axis_of
 from vcsbench.config.study_reader import load_study
 from vcsbench.environment import program_environment
+from vcsbench.errors import UserError
 from vcsbench.evidence import same_work
 from vcsbench.measure.prepared_cell import PYTHON, fill_template
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
@@ -46,21 +47,22 @@ def test_published_numbers_reach_tables():
     assert shares["", "transform"] == pytest.approx(100 * (2.183 / 26.227 - 1))
 
 
-def reason(**axes):
+def reason(strategy):
     here, _ = made({"filesystem": ["storage", "ext4", "tmpfs", "btrfs"]})
-    usual = {"strategy": "cp", "repo": "linux", "filesystem": "storage", "cache": "hot-os"}
-    return why_not(usual | axes, draft_recipe(STUDY, usual | axes, here), here)
+    axes = {"strategy": strategy, "repo": "linux", "filesystem": "storage", "cache": "hot-os"}
+    return why_not(axes, draft_recipe(STUDY, axes, here), here)
 
 
 def test_strategy_without_its_program_is_skipped(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "BUILT", tmp_path)
-    assert reason(strategy="fewest calls").startswith("build_tree ")
+    assert reason("fewest calls").startswith("build_tree ")
     (tmp_path / "bin").mkdir()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
-    assert reason(strategy="transform").endswith(sys.executable)
-    (tmp_path / "lib/python3.11/site-packages/breezy-3.3.dist-info").mkdir(parents=True)
-    (tmp_path / "lib/python3.11/site-packages/breezy-3.3.dist-info/METADATA").touch()
-    assert reason(strategy="transform") == ""
+    assert reason("transform").endswith(sys.executable)
+    package = tmp_path / "lib/python3.11/site-packages/breezy-3.3.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").touch()
+    assert reason("transform") == ""
 
 
 @pytest.fixture
@@ -90,7 +92,8 @@ def tree(tmp_path):
 def missing(command):
     program = command.argv.split()[0]
     needs = [*(command.needs or []), *([] if "{" in program else [program])]
-    needs += [{"brz": "python3:breezy"}.get(s, s) for s in [command.store or ""] if s == "brz"]
+    if command.store == "brz":
+        needs.append("python3:breezy")
     return next((need for need in needs if not programs.path_of(need)), "")
 
 
@@ -112,19 +115,14 @@ def store_record(tree, store, storage):
     return Tree(recipe_of(tree, store, storage), 1, storage, Path.cwd()).store_record
 
 
-def build(name, stored, target, private):
-    command = STUDY.commands[name]
-    words = {
-        **dict.fromkeys(("source", "store", "store_url"), str(stored)),
-        "target": str(target),
-        "svn": ["svn", "--non-interactive", "--config-dir", str(private)],
-        "built": str(programs.BUILT),
-        "python": PYTHON,
-        "program": [*PYTHON, strategies.__file__, command.program or ""],
-    }
-    own = {n: v.replace("{run}", str(private)) for n, v in (command.environment or {}).items()}
-    environment = program_environment(own)
-    subprocess.run(fill_template(command.argv, words), env=environment, check=True)
+# Features of a tree that strategies lose. The others lose hard links only.
+LIKE_SVN = ("svn checkout", "svn export", "transform", "checkout")
+LIKE_GIT = ("git clone", "git clone workers", "git worktree", "jj clone", "hg clone", "fossil open")
+LOSES = {
+    **dict.fromkeys(("tar", "fewest calls"), frozenset()),
+    **dict.fromkeys(LIKE_SVN, frozenset({"modes", "hard-links"})),
+    **dict.fromkeys(LIKE_GIT, frozenset({"modes", "hard-links", "empty-folders"})),
+}
 
 
 @pytest.mark.parametrize("name", [name for name in BUILDING if name != "cp reflink"])
@@ -134,25 +132,24 @@ def test_strategy_builds_the_tree(name, tree, tmp_path):
         pytest.skip(f"not installed: {why}")
     # Another test checks odd names.
     (tree / "folder" / "below" / "ends\r").rename(tree / "folder" / "below" / "ends")
-    private = tmp_path / "private"
+    private, target = tmp_path / "private", tmp_path / "built"
     private.mkdir()
-    record = store_record(tree, command.store or "", tmp_path / "storage")
-    target = tmp_path / "built"
-    build(name, Path(record["path"]), target, private)
+    stored = Path(store_record(tree, command.store or "", tmp_path / "storage")["path"])
+    words = {
+        **dict.fromkeys(("source", "store", "store_url"), str(stored)),
+        "target": str(target),
+        "svn": ["svn", "--non-interactive", "--config-dir", str(private)],
+        "built": str(programs.BUILT),
+        "python": PYTHON,
+        "program": [*PYTHON, strategies.__file__, command.program or ""],
+    }
+    own = {n: v.replace("{run}", str(private)) for n, v in (command.environment or {}).items()}
+    argv = fill_template(command.argv, words)
+    subprocess.run(argv, env=program_environment(own), check=True)
     assert inspect_built_tree(target, NEUTRAL) == inspect_built_tree(tree, NEUTRAL)
-    STORES[command.store or ""].clean(Path(record["path"]))
+    STORES[command.store or ""].clean(stored)
     lost = {feature for feature, number in count_lost_features(tree, target).items() if number}
     assert lost == LOSES.get(name, {"hard-links"})
-
-
-# Features of a tree that strategies lose. The others lose hard links only.
-LIKE_SVN = ("svn checkout", "svn export", "transform", "checkout")
-LIKE_GIT = ("git clone", "git clone workers", "git worktree", "jj clone", "hg clone", "fossil open")
-LOSES = {
-    **dict.fromkeys(("tar", "fewest calls"), frozenset()),
-    **dict.fromkeys(LIKE_SVN, frozenset({"modes", "hard-links"})),
-    **dict.fromkeys(LIKE_GIT, frozenset({"modes", "hard-links", "empty-folders"})),
-}
 
 
 def test_tree_file_system_has_room_for_its_templates_once(tree, tmp_path):
@@ -216,3 +213,22 @@ def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
         monkeypatch.setattr(f"{place}.why_cannot_make", lambda _kind, cannot=cannot: cannot)
         part = axis.recipe_keys("storage", here)["filesystem"]
         assert (part["make"], bool(part["mounted"])) == (kind, not kind)
+
+
+@pytest.mark.parametrize("filesystem", ["storage", "ext4"])
+@pytest.mark.parametrize(("storage", "folder"), [("ram", "ram"), ("disk", "disk"), ("", "disk")])
+def test_filesystem_of_the_storage_is_on_that_of_the_cell(tmp_path, filesystem, storage, folder):
+    folders = {name: str(tmp_path / name) for name in ("disk", "ram")}
+    for path in folders.values():
+        os.mkdir(path)
+    here, _ = made(storages=folders)
+    axes = {"strategy": "cp", "repo": "linux", "filesystem": filesystem, "cache": "hot-os"}
+    draft = draft_recipe(STUDY, {**axes, "storage": storage}, here)
+    assert draft["filesystem"]["root"] == os.path.realpath(folders[folder])
+
+
+@pytest.mark.parametrize("filesystem", ["storage", "ext4"])
+def test_filesystem_with_the_reserved_name_is_refused(filesystem):
+    here, _ = made(filesystems={"storage": "/dev/shm"})
+    with pytest.raises(UserError, match=r"`filesystems\.storage`"):
+        axis_of("filesystem").recipe_keys(filesystem, here)

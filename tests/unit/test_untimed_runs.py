@@ -33,11 +33,10 @@ def wait_for_end(argv):
 
 
 def run_capture(folder, *argv, limit_s=HANGING_S):
-    urls = UrlNormaliser("file:///nowhere")
     began = time.monotonic()
     try:
         command = Invocation(argv, "", os.environ, limit_s)
-        return capture(command, lambda output: read_stdout(output, urls), folder / "log")
+        return capture(command, lambda output: read_stdout(output, UrlNormaliser()), folder / "log")
     finally:
         assert time.monotonic() - began < HANGING_S
 

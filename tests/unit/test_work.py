@@ -56,8 +56,7 @@ def repositories(tmp_path_factory):
     commit(working, MISLEADING)
     (trunk / "script").write_text("#!/bin/bash\n")
     commit(working, "")
-    stream = sh("svnadmin", "dump", "-q", made)
-    lines = stream.split(b"\n")
+    lines = sh("svnadmin", "dump", "-q", made).split(b"\n")
     without = b"\n".join(line for line in lines if not line.startswith(b"UUID: "))
     loaded = []
     for name, version in (("f3", "1.5"), ("a-copy-of-format-7", "1.9")):

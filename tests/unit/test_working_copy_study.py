@@ -4,8 +4,9 @@ import configparser
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,14 +17,20 @@ from dump_streams import BASE, deleted, file, folder, revision
 from project import ROOT, needs
 from unit.study_grid import published_numbers, published_table, study_environment, study_grid
 from vcsbench.advice.vocabulary import load_vocabulary
-from vcsbench.axes import axis_of, client_axes
+from vcsbench.axes import axis_of, client_axes, storage_axes
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.storages import filesystems
 from vcsbench.storages.file_trees import RESERVED_PATHS
-from vcsbench.subjects.working_copy import WorkingCopyTemplates, count_cloned_files, set_root
+from vcsbench.subjects.working_copy import (
+    DATABASE,
+    WorkingCopyTemplates,
+    count_cloned_files,
+    list_working_files,
+    set_root,
+)
 from vcsbench.systems.fsfs import run_client
 
 STUDY = "working-copy-2012"
@@ -51,9 +58,12 @@ def test_command_of_locking_sets_it_in_the_configuration_of_a_client(value, sett
     assert parser["working-copy"]["exclusive-locking"] == setting
 
 
+CHECKOUT = {"command": "checkout", "repo": "large", "filesystem": "ext4", "reflink": "off"}
+CHECKOUT |= {"sqlite_locking": "default", "pristines": "stored"}
+
+
 def reason(**axes):
-    usual = {"command": "checkout", "repo": "large", "filesystem": "ext4", "reflink": "off"}
-    whole = {**usual, "sqlite_locking": "default", "pristines": "stored", **axes}
+    whole = {**CHECKOUT, **axes}
     here, _ = made()
     return why_not(whole, draft_recipe(here.config.studies[STUDY], whole, here), here)
 
@@ -69,11 +79,33 @@ def test_why_not_has_reason_of_impossible_values(monkeypatch):
     assert "in a guest" in delayed or "right to mount" in delayed
 
 
+@pytest.mark.parametrize(("name", "is_skipped"), [("a b", True), ("a:b", True), ("plain", False)])
+def test_why_no_reflink_with_a_blank_or_colon_in_the_path(tmp_path, name, is_skipped):
+    root = tmp_path / name
+    for path in (client_axes.REFLINK_SOURCE, client_axes.REFLINK_LIBRARY):
+        (root / path).parent.mkdir(parents=True)
+        (root / path).touch()
+    here, axis = SimpleNamespace(root=root), axis_of("reflink")
+    why = axis.why_not("on", axis.recipe_keys("on", here), here)
+    assert ("LD_PRELOAD" in why) is bool(why) is is_skipped
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["storage", "nfs"], []),
+        (["storage", "ext4"], [storage_axes.LOOP]),
+        (["tmpfs"], [storage_axes.IN_RAM]),
+        (["tmpfs", "xfs"], [storage_axes.LOOP, storage_axes.IN_RAM]),
+    ],
+)
+def test_filesystem_limits_of_a_tmpfs_name_no_image(values, expected):
+    assert axis_of("filesystem").limits(values, [], {}) == expected
+
+
 def test_filesystem_folder_of_another_kind_is_refused():
-    here, _ = made(
-        filesystems={"btrfs": "/dev/shm", "elsewhere": "/dev/shm"},
-        grid={STUDY: {"include": [{"repo": "large", "filesystem": "elsewhere"}]}},
-    )
+    folders = {"btrfs": "/dev/shm", "elsewhere": "/dev/shm"}
+    here, _ = made({"repo": "large", "filesystem": "elsewhere"}, filesystems=folders)
     assert axis_of("filesystem").recipe_keys("elsewhere", here)["filesystem"]["make"] == ""
     with pytest.raises(UserError, match="/dev/shm is tmpfs"):
         axis_of("filesystem").recipe_keys("btrfs", here)
@@ -82,9 +114,8 @@ def test_filesystem_folder_of_another_kind_is_refused():
 def test_filesystem_folder_that_is_not_mounted_is_skipped(tmp_path, monkeypatch):
     (tmp_path / "fstab").write_text(f"/dev/none {tmp_path} none bind\n")
     monkeypatch.setattr(filesystems, "FSTAB", tmp_path / "fstab")
-    axes = {"command": "checkout", "repo": "large", "filesystem": "btrfs", "reflink": "off"}
-    here, _ = made(filesystems={"btrfs": str(tmp_path)}, grid={STUDY: {"include": [axes]}})
-    axes |= {"sqlite_locking": "default", "pristines": "stored"}
+    axes = {**CHECKOUT, "filesystem": "btrfs"}
+    here, _ = made(axes, filesystems={"btrfs": str(tmp_path)})
     draft = draft_recipe(here.config.studies[STUDY], axes, here)
     assert "nothing is mounted there" in why_not(axes, draft, here)
 
@@ -97,19 +128,28 @@ def test_svn_folder_in_an_older_revision_skips_updates_from_it(tmp_path, monkeyp
     dump.write_bytes(stream + revision(3) + deleted(b"trunk/.svn"))
     for words in (["create", path], ["load", "-q", "-F", dump, path]):
         subprocess.run(["svnadmin", *words], check=True)
-    commands = ["checkout", "update-null", "update-1000"]
-    cells = {"command": commands, "filesystem": "tmpfs", "reflink": "off", "pristines": "stored"}
+    cells = {"filesystem": "tmpfs", "reflink": "off", "pristines": "stored"}
+    cells["command"] = ["checkout", "update-null", "update-1000"]
     plan = Plan(study_environment(STUDY, cells, repository=str(path)))
     skips = {cell.axes["command"]: cell.skip for cell in plan.grids[STUDY]}
-    why = f"mine, 1,000 revisions before its youngest, has 1 path {RESERVED_PATHS}"
-    why += ", so its tree cannot be checked out"
-    assert [skips[command] for command in commands] == ["", "", why]
-
+    assert skips["checkout"] == skips["update-null"] == ""
+    why = skips["update-1000"]
+    assert "1,000 revisions" in why and f"1 path {RESERVED_PATHS}" in why
     templates = templates_of(path, "trunk")
     assert os.listdir(templates.export(3)["path"]) == ["a"]
     assert os.path.exists(f"{templates.working_copy(3)['path']}/a")
     with pytest.raises(UserError, match=re.escape(why)):
         templates.working_copy(2)
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b"])
+def test_list_working_files_in_a_path_with_signs_of_a_url_reads_its_database(tmp_path, name):
+    path = tmp_path / name
+    (path / ".svn").mkdir(parents=True)
+    with closing(sqlite3.connect(path / DATABASE)) as database, database:
+        database.execute("CREATE TABLE nodes (local_relpath, checksum, op_depth, kind, presence)")
+        database.execute("INSERT INTO nodes VALUES ('a', '$sha1$0a4d', 0, 'file', 'normal')")
+    assert list_working_files(path) == [("a", "$sha1$0a4d")]
 
 
 LINE = "cloned={} passed_on=3 failed={} errno={}\n"

@@ -25,8 +25,7 @@ ENDS = ("time is up", "answered")
 
 def configure(project, part=GRID, **keys):
     base = {"repositories": ruby(0.002), "duplicates": 1, "rounds": None, "minutes": 0.01}
-    base["thresholds"] = {"min_rounds": FIRST}
-    base["min_effect_pct"] = FINE
+    base |= {"thresholds": {"min_rounds": FIRST}, "min_effect_pct": FINE}
     project.configure(part, **base | keys)
 
 

@@ -35,8 +35,7 @@ def wrap(project, build, name, text):
 
 def configure(project, builds, part, **keys):
     """Configure one round of a part of the grid with some builds."""
-    keys = {"repositories": ruby(0.001), **keys}
-    project.configure(part, study=STUDY, builds=builds, **keys)
+    project.configure(part, study=STUDY, builds=builds, **{"repositories": ruby(0.001), **keys})
 
 
 def libraries():
@@ -62,37 +61,30 @@ def measured(shared_project):
 
 
 def test_build_cells_run_its_binaries(measured):
-    wrapped = f"{measured.path}/wrapped/bin/"
-    system = {name: shutil.which(name) for name in ("svn", "svnserve")}
+    system = shutil.which("svn"), shutil.which("svnserve")
+    wrapped = tuple(f"{measured.path}/wrapped/bin/{name}" for name in ("svn", "svnserve"))
+    rows = measured.rows(f"measurements/{STUDY}.csv")
     ran = {
         row["build"]: (row["client"], row["server"])
-        for row in measured.rows(f"measurements/{STUDY}.csv")
+        for row in rows
         if (row["command"], row["access"]) == ("log", "svn")
     }
     assert ran == {
-        "system": (system["svn"], system["svnserve"]),
-        "again": (system["svn"], system["svnserve"]),
-        "no-libraries": (f"{wrapped}svn", f"{wrapped}svnserve"),
-        "wrapped": (f"{wrapped}svn", f"{wrapped}svnserve"),
-        "mixed": (f"{wrapped}svn", system["svnserve"]),
+        **dict.fromkeys(("system", "again"), system),
+        **dict.fromkeys(("no-libraries", "wrapped"), wrapped),
+        "mixed": (wrapped[0], system[1]),
     }
     version = subprocess.check_output(["svn", "--version", "--quiet"], text=True).strip()
-    for row in measured.rows(f"measurements/{STUDY}.csv"):
+    for row in rows:
         assert row["client_version"] == version
         assert row["server_version"] == (version if row["access"] == "svn" else "")
+        assert ("other-libraries" in row["flags"]) == (row["build"] == "no-libraries")
 
 
-def test_build_loading_other_libraries_is_in_no_table(measured):
-    flags = {row["cell"]: row["flags"] for row in measured.rows(f"measurements/{STUDY}.csv")}
-    assert {cell for cell, words in flags.items() if "other-libraries" in words} == {
-        cell for cell in flags if cell.endswith("/no-libraries")
-    }
-    compared = {row["candidate"] for row in measured.rows(f"tables/{STUDY}/first-vs-build.csv")}
-    assert compared == {"again", "wrapped", "mixed"}
-
-
-def test_build_with_equal_binaries_has_flag(measured):
-    for row in measured.rows(f"tables/{STUDY}/first-vs-build.csv"):
+def test_builds_compared_load_their_libraries_and_equal_binaries_have_flag(measured):
+    rows = measured.rows(f"tables/{STUDY}/first-vs-build.csv")
+    assert {row["candidate"] for row in rows} == {"again", "wrapped", "mixed"}
+    for row in rows:
         assert row["baseline"] == "system"
         assert ("same-binaries" in row["flags"]) == (row["candidate"] == "again")
 
@@ -148,30 +140,24 @@ exit $code
 """
 
 
-def compared(project, rounds):
-    """Return the rows of the comparison of builds by candidate."""
-    builds = {name: {"prefix": name, "library_path": libraries()} for name in ("same", "slower")}
-    # A dump of just over a shard takes over half a second. Without duplicates nothing is called.
-    keys = {"repositories": ruby(0.0222), "duplicates": 1}
-    part = {**HOT, "command": "dump", "cache": "hot-server"}
-    configure(project, {"system": {}, **builds}, part, rounds=rounds, **keys)
-    project.succeed(TARGETS[1])
-    table = project.rows(f"tables/{STUDY}/first-vs-build.csv")
-    return {row["candidate"]: row for row in table}
-
-
 def test_build_slower_client_is_detected_and_equal_client_is_not(project):
     svnadmin = shutil.which("svnadmin")
     wrap(project, "same", "svnadmin", f'exec {svnadmin} "$@"')
     wrap(project, "slower", "svnadmin", "").write_text(SLOWER.format(svnadmin=svnadmin))
+    builds = {name: {"prefix": name, "library_path": libraries()} for name in ("same", "slower")}
+    part = {**HOT, "command": "dump", "cache": "hot-server"}
+    # A dump of just over a shard takes over half a second. Without duplicates nothing is called.
+    keys = {"repositories": ruby(0.0222), "duplicates": 1}
     for rounds in (10, 20):  # a busy machine needs more rounds
-        table = compared(project, rounds)
-        calls = {name: row["call"] for name, row in table.items()}
-        if calls["slower"] == "slower":
+        configure(project, {"system": {}, **builds}, part, rounds=rounds, **keys)
+        project.succeed(TARGETS[1])
+        table = project.rows(f"tables/{STUDY}/first-vs-build.csv")
+        rows = {row["candidate"]: row for row in table}
+        if rows["slower"]["call"] == "slower":
             break
-    assert calls["slower"] == "slower", table
-    assert 1 / 1.45 < float(table["slower"]["ratio"]) < 1 / 1.15
-    assert calls["same"] in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED), table
+    assert rows["slower"]["call"] == "slower", rows
+    assert 1 / 1.45 < float(rows["slower"]["ratio"]) < 1 / 1.15
+    assert rows["same"]["call"] in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED), rows
 
 
 def test_build_of_another_release_runs_its_programs_over_each_access(trixie, project):

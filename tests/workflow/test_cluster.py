@@ -61,16 +61,10 @@ BY_SLURM = (
 
 def start(project, *arguments):
     """Start a run, by default through Slurm."""
-    config = ("--configfile", str(project.config))
-    command = [sys.executable, "-m", "snakemake", *(arguments or BY_SLURM), *config]
+    command = [sys.executable, "-m", "snakemake", *(arguments or BY_SLURM)]
+    argv = processes.with_pdeathsig([*command, "--configfile", str(project.config)])
     out = (project.path / "log").open("w")
-    return subprocess.Popen(
-        processes.with_pdeathsig(command),
-        cwd=project.path,
-        stdout=out,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    return subprocess.Popen(argv, cwd=project.path, stdout=out, stderr=subprocess.STDOUT)
 
 
 def finish(run, project, code=0):
@@ -81,10 +75,9 @@ def finish(run, project, code=0):
 
 def until(happens, run):
     """Wait for a condition while a run continues."""
-    while not (found := happens()):
+    while not happens():
         assert run.poll() is None
         time.sleep(0.1)
-    return found
 
 
 def nodes_of_blocks(project):
@@ -106,8 +99,7 @@ def test_cluster_blocks_on_separate_nodes_equal_a_workstation(cluster, project):
     configure(project)
     finish(start(project), project)
     nodes = nodes_of_blocks(project)
-    assert [len(of) for of in nodes.values()] == [1, 1]
-    assert set().union(*nodes.values()) == {"n1", "n2"}
+    assert sorted(map(sorted, nodes.values())) == [["n1"], ["n2"]]
     page = project.page(STUDY)
     for command, [node] in nodes.items():
         assert f"{node} measured {command}/ruby/hot-os" in page
@@ -152,8 +144,7 @@ def test_cluster_node_lost_keeps_whole_blocks_and_repeats_the_other(cluster, pro
         finish(run, project)
         assert nodes_of_blocks(project) == {whole: {"n2"}, other: {"n1"}}
         assert len(project.exports()) == 8
-        page = project.page(STUDY)
-        assert f"again on n1: {other}/" in page
+        assert f"again on n1: {other}/" in project.page(STUDY)
     finally:
         cluster.start_node("n2")
         cluster.ask("scontrol", "update", "nodename=n2", "state=resume")
@@ -164,7 +155,7 @@ def test_clean_removes_folders_of_nodes_through_slurm(cluster, project):
     configure(project, rounds=1)
     finish(start(project), project)
     places = [project.path / "storage", project.path / "scratch"]
-    assert all(any(place.iterdir()) for place in places[:1])
+    assert any(places[0].iterdir())
     lines = project.tool("clean").splitlines()
     assert {line.partition(":")[0] for line in lines} >= {"n1", "n2"}
     assert not any(" remains" in line for line in lines)
@@ -219,7 +210,5 @@ def test_generic_profile_runs_jobs_by_scripts(cluster, project):
     for name, script in (("submit", SUBMIT), ("status", STATUS)):
         write_program(project.path / f"profiles/generic/{name}.sh", script)
     finish(start(project, "--profile", "profiles/generic"), project)
-    nodes = nodes_of_blocks(project)
-    assert [len(of) for of in nodes.values()] == [1, 1]
-    assert set().union(*nodes.values()) == {"n1", "n2"}
+    assert sorted(map(sorted, nodes_of_blocks(project).values())) == [["n1"], ["n2"]]
     assert (project.path / "reports" / f"{STUDY}.html").exists()

@@ -25,15 +25,9 @@ def seconds(report):
 def test_plan_before_and_after_a_run_forecasts_missing_stages(project):
     project.configure(*PARTS)
     plan = project.tool("plan")
-    for text in (
-        "2 cells in",
-        "2 cells of",
-        "1 skipped",
-        "23 revisions",
-        "127.0.0.1",
-        "thresholds.min_rounds",
-    ):
+    for text in ("2 cells in", "2 cells of", "1 skipped", "23 revisions"):
         assert text in plan
+    assert "127.0.0.1" in plan and "thresholds.min_rounds" in plan
     assert seconds(plan)["measuring"] > 0
     made = [*(project.path / "storage").iterdir(), *(project.path / "scratch").iterdir()]
     assert not made and not (project.path / "results").exists()
@@ -79,12 +73,6 @@ UNKNOWN = r" \[noise unknown: the grid has no duplicates\]"
 PART = {**HOT, "access": "file"}
 
 
-def documented_expectations():
-    text = (ROOT / "docs" / "ci.md").read_text()
-    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    return yaml.safe_load(next(block for block in blocks if block.startswith(f"{STUDY}:")))
-
-
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     path = tmp_path_factory.mktemp("repository") / "project"
@@ -102,7 +90,8 @@ def check(project, repository, code=0):
 
 def expect(project, *more):
     """Write the expectations of docs/ci.md, and more of the same study."""
-    content = documented_expectations()
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
+    content = yaml.safe_load(next(block for block in blocks if block.startswith(f"{STUDY}:")))
     content[STUDY] += more
     path = project.path / "config" / "expectations.yaml"
     path.write_text(yaml.safe_dump(content, sort_keys=False))
@@ -142,27 +131,11 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
     assert 'id="expectation-in-no-time"' in project.page(STUDY)
 
 
-def assert_bundle_gives_the_same_page(project, page):
-    """Bundle and import all results, and check their provenance."""
-    provenance = project.json(f"provenance/{STUDY}.json")
-    assert provenance["command"].startswith("snakemake ")
-    assert " --forcerun cell " in provenance["command"]
-    assert provenance["config"]["rounds"] == 5 and provenance["config_digest"] in page
-    assert provenance["commit"] == ""
-    project.tool("bundle", "--name=all-of-it")
-    project.tool("import", "bundles/all-of-it.tar.gz")
-    opened = project.path / "opened" / "all-of-it"
-    assert (opened / "again" / f"{STUDY}.html").read_text() == page
-    assert (opened / "baselines" / "1.14-old" / f"{STUDY}.csv").exists()
-    assert list(opened.glob(f"results/cells/{STUDY}/**/round5.context.json"))
-
-
 @pytest.mark.slow
-def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
+def test_baseline_saved_is_compared_with_later_runs_and_bundled(shared_project, repository):
     project = shared_project
     keys = {"rounds": 5, "repository": str(repository)}
-    against = level("no-slower-than-old", 1)
-    del against["level"]
+    against = {"id": "no-slower-than-old", "statement": "As fast.", "where": {"command": "log"}}
     against |= {"compare": {"to": "1.14-old"}, "expect": {"over": "min", "at_least": 0.05}}
     expect(project, against)
     project.configure(PART, **keys)
@@ -187,7 +160,18 @@ def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
     assert "1.14-old-vs-now" in page and "Saved baselines" in page
     history = project.json(f"history/{STUDY}.json")
     assert [time["name"] for time in history["times"]] == ["1.14-old", "now"]
-    assert_bundle_gives_the_same_page(project, page)
+    provenance = project.json(f"provenance/{STUDY}.json")
+    assert provenance["command"].startswith("snakemake ")
+    assert " --forcerun cell " in provenance["command"]
+    assert provenance["config"]["rounds"] == 5 and provenance["config_digest"] in page
+    assert provenance["commit"] == ""
+
+    project.tool("bundle", "--name=all-of-it")
+    project.tool("import", "bundles/all-of-it.tar.gz")
+    opened = project.path / "opened" / "all-of-it"
+    assert (opened / "again" / f"{STUDY}.html").read_text() == page
+    assert (opened / "baselines" / "1.14-old" / f"{STUDY}.csv").exists()
+    assert list(opened.glob(f"results/cells/{STUDY}/**/round5.context.json"))
 
     project.configure(PART, baselines=["gone"], **keys)
     refused = project.fail("-n")

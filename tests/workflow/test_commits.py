@@ -72,8 +72,8 @@ STUDY = {
     },
     "trace_syscalls": {"command": ["one-file"]},
 }
-
-
+# The values of a cell, unless a test sets others.
+CELL = {"format": "f8", "packing": "nopack", "cache": "hot-os", "access": "file", "hooks": "none"}
 CELL_CODE = """
 import json, sys
 from vcsbench.modules import cell_code
@@ -92,19 +92,26 @@ class Commits:
         if (ROOT / ".tools").exists():
             (project.path / ".tools").symlink_to((ROOT / ".tools").resolve())
 
-    def configure(self, *parts, **keys):
-        usual = {"repositories": ruby(0.01), "runs": "auto", "copies": 1}
-        self.project.configure(*parts, study="commits", **{**usual, **keys})
+    def configure(self, command="one-file", runs="auto", **axes):
+        part = {**CELL, "command": command, **axes}
+        self.project.configure(part, study="commits", repositories=ruby(0.01), runs=runs)
 
-    def recipe(self, cell, **changes):
+    def recipe(self, command="one-file", **axes):
+        cell = "{access}/ruby/{format}/{packing}/{cache}/{hooks}".format(**{**CELL, **axes})
         keys = yaml.safe_load(self.project.config.read_text())
         planned = run_project.Project(merge(read_yaml(DEFAULT), keys), self.project.path, [DEFAULT])
-        return json.loads(planned.plan.recipe_json("commits", cell)) | changes
+        return json.loads(planned.plan.recipe_json("commits", f"{command}/{cell}"))
+
+    def prepare_cell(self, command="one-file", runs="auto", **axes):
+        """Prepare the repository of a cell, and return the cell's recipe."""
+        self.configure(command, runs, **axes)
+        self.project.prepare()
+        return self.recipe(command, **axes)
 
     def command(self, recipe):
         folder = self.project.path / "measured"
         folder.mkdir(exist_ok=True)
-        export, self.context_file = folder / "round1.json", folder / "round1.context.json"
+        self.export, self.context_file = folder / "round1.json", folder / "round1.context.json"
         limits = json.dumps(Thresholds().model_dump())
         # A test may have changed the code of the project.
         digest = subprocess.run(
@@ -117,7 +124,7 @@ class Commits:
         ).stdout.strip()
         recipe = {**recipe, "code": digest}
         module = [sys.executable, "-m", "vcsbench.run.cell", str(self.project.path)]
-        files = [str(export), str(self.context_file)]
+        files = [str(self.export), str(self.context_file)]
         return [*module, json.dumps(recipe), "1", "0", "0", limits, *files]
 
     def measure(self, recipe, code=0):
@@ -129,6 +136,18 @@ class Commits:
     @property
     def modules(self):
         return str(self.project.path / "workflow")
+
+    @contextlib.contextmanager
+    def edited_hooks(self, old, new):
+        """Replace a part of the project's code that installs hooks."""
+        file = Path(self.modules) / "vcsbench/deployment/hooks.py"
+        text = file.read_text()
+        assert old in text
+        file.write_text(text.replace(old, new))
+        try:
+            yield
+        finally:
+            file.write_text(text)
 
     def copies(self):
         """Return the digests of the prepared copies, by name."""
@@ -144,20 +163,9 @@ def commits():
     yield from map(Commits, make_project())
 
 
-def works_of(rows):
-    return {(row["command"], row["work"]) for row in rows}
-
-
 @pytest.mark.slow
 def test_commits_over_each_access_do_the_same_work_and_leave_no_copy(commits):
-    hot = {
-        "format": "f8",
-        "packing": "nopack",
-        "cache": "hot-os",
-        "access": ACCESSES,
-        "hooks": "none",
-    }
-    commits.configure({**hot, "command": list(CHANGES)})
+    commits.configure([*CHANGES], access=ACCESSES)
     commits.project.prepare()
     before = commits.copies()
     commits.project.succeed()
@@ -165,9 +173,10 @@ def test_commits_over_each_access_do_the_same_work_and_leave_no_copy(commits):
     runs = commits.project.rows("measurements/commits.csv")
     assert {row["access"] for row in runs} == set(ACCESSES)
     assert invalid_flags(runs) == []
-    works = {command: json.loads(work) for command, work in works_of(runs)}
     # One work for each command: equal over each access, and in each run.
-    assert len(works_of(runs)) == len(works) == len(CHANGES)
+    pairs = {(row["command"], row["work"]) for row in runs}
+    works = {command: json.loads(work) for command, work in pairs}
+    assert len(pairs) == len(works) == len(CHANGES)
     youngest = fsfs.youngest(next(commits.project.path.glob("storage/*/repositories/ruby*.1/")))
     assert {work["youngest"] for work in works.values()} == {youngest + 1}
     # 1,000 files at the scale 0.01.
@@ -190,20 +199,16 @@ def test_commits_over_each_access_do_the_same_work_and_leave_no_copy(commits):
     ("access", "cache"), [("svn", "hot-server"), *(slow(access, "cold") for access in ACCESSES)]
 )
 def test_commit_in_a_cache_state_has_its_promises(commits, access, cache):
-    part = {"format": "f7", "packing": "nopack", "cache": cache, "access": access, "hooks": "none"}
-    commits.configure({**part, "command": "thousand-files"})
-    commits.project.prepare()
-    context = commits.measure(
-        commits.recipe(f"thousand-files/{access}/ruby/f7/nopack/{cache}/none")
-    )
-    for run in context["runs"]:
+    recipe = commits.prepare_cell("thousand-files", format="f7", access=access, cache=cache)
+    runs = commits.measure(recipe)["runs"]
+    for run in runs:
         assert not {*run["flags"]} & {"server-not-warm", "restarted", "cache-not-cold"}
         assert run["evidence"]["input_grew_bytes"] > 0
-    assert len({json.dumps(run["work"]) for run in context["runs"]}) == 1
+    assert len({json.dumps(run["work"]) for run in runs}) == 1
     if cache == "hot-server":
         # Each run has a server of its own, which has answered one read before.
-        assert [run["evidence"]["server_runs_before"] for run in context["runs"]] == [1] * 4
-        assert len({run["evidence"]["server_pid"] for run in context["runs"]}) == 4
+        assert [run["evidence"]["server_runs_before"] for run in runs] == [1] * 4
+        assert len({run["evidence"]["server_pid"] for run in runs}) == 4
 
 
 DEPLOYED = {
@@ -218,18 +223,13 @@ DEPLOYED = {
 def test_commit_to_a_server_as_it_is_deployed_does_the_same_work(commits, access):
     if access == "svn+ssh" and why_no_sshd():
         pytest.skip(why_no_sshd())
-    part = {"format": "f8", "packing": "nopack", "cache": "hot-os", "hooks": "shell"}
-    commits.configure({**part, "command": "one-file", "access": [access, "file"]})
+    commits.configure(access=[access, "file"], hooks="shell")
     commits.project.prepare()
-    works = []
-    for way in (access, "file"):
-        recipe = commits.recipe(f"one-file/{way}/ruby/f8/nopack/hot-os/shell")
-        if way == access:
-            recipe |= DEPLOYED[access]
-        runs = commits.measure(recipe)["runs"]
-        assert invalid_flags([{"flags": " ".join(run["flags"])} for run in runs]) == []
-        works += [run["work"] for run in runs]
-    assert all(work == works[0] for work in works)
+    deployed = commits.recipe(access=access, hooks="shell") | DEPLOYED[access]
+    local = commits.recipe(access="file", hooks="shell")
+    runs = [run for recipe in (deployed, local) for run in commits.measure(recipe)["runs"]]
+    assert invalid_flags([{"flags": " ".join(run["flags"])} for run in runs]) == []
+    assert all(run["work"] == runs[0]["work"] for run in runs)
 
 
 HOOKS = [(access, hooks) for access in ACCESSES for hooks in ("shell", "python")]
@@ -237,59 +237,23 @@ HOOKS = [(access, hooks) for access in ACCESSES for hooks in ("shell", "python")
 
 @pytest.mark.parametrize(("access", "hooks"), [HOOKS[0], *(slow(*case) for case in HOOKS[1:])])
 def test_commit_with_hooks_runs_both_and_without_a_mark_fails(commits, access, hooks):
-    part = {
-        "format": "f8",
-        "packing": "nopack",
-        "cache": "hot-server",
-        "access": access,
-        "hooks": hooks,
-    }
-    commits.configure({**part, "command": "one-file"})
-    commits.project.prepare()
-    recipe = commits.recipe(f"one-file/{access}/ruby/f8/nopack/hot-server/{hooks}")
-    context = commits.measure(recipe)
-    assert invalid_flags([{"flags": " ".join(run["flags"])} for run in context["runs"]]) == []
-    file = Path(commits.modules) / "vcsbench/deployment/hooks.py"
-    text = file.read_text()
-    try:
-        # No hook has the name by which Subversion runs it.
-        file.write_text(text.replace("hook = folder / moment", 'hook = folder / f"{moment}.x"'))
-        assert "the hook pre-commit has not run" in commits.measure(recipe, code=1)
-    finally:
-        file.write_text(text)
+    recipe = commits.prepare_cell(cache="hot-server", access=access, hooks=hooks)
+    runs = commits.measure(recipe)["runs"]
+    assert invalid_flags([{"flags": " ".join(run["flags"])} for run in runs]) == []
+    # No hook has the name by which Subversion runs it.
+    with commits.edited_hooks("hook = folder / moment", 'hook = folder / f"{moment}.x"'):
+        assert "hook pre-commit has not run" in commits.measure(recipe, code=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("access", ACCESSES)
 def test_commit_waits_for_the_end_of_its_post_commit_hook(commits, access):
-    """The page says that a hook is part of the measured time."""
-    part = {
-        "format": "f8",
-        "packing": "nopack",
-        "cache": "hot-os",
-        "access": access,
-        "hooks": "shell",
-    }
-    commits.configure({**part, "command": "one-file"}, runs=1)
-    commits.project.prepare()
-    file = Path(commits.modules) / "vcsbench/deployment/hooks.py"
-    text = file.read_text()
-    try:
-        slept = text.replace(
-            """': > "$1/{moment}.ran"\\n'""", """': > "$1/{moment}.ran"; sleep 1.2\\n'"""
-        )
-        assert slept != text
-        file.write_text(slept)
-        recipe = commits.recipe(f"one-file/{access}/ruby/f8/nopack/hot-os/shell")
+    recipe = commits.prepare_cell(runs=1, access=access, hooks="shell")
+    with commits.edited_hooks('"$1/{moment}.ran"', '"$1/{moment}.ran"; sleep 1.2'):
         commits.measure(recipe)
-    finally:
-        file.write_text(text)
-    export = json.loads((commits.project.path / "measured" / "round1.json").read_text())
-    (result,) = export["results"]
-    times = result.get("times") or [
-        measurement["time_wall_clock"]["value"] for measurement in result["measurements"]
-    ]
-    # Both hooks.
+    (result,) = json.loads(commits.export.read_text())["results"]
+    times = result.get("times") or [m["time_wall_clock"]["value"] for m in result["measurements"]]
+    # Both hooks. The page says that a hook is part of the measured time.
     assert 2.4 < times[0] < 60
 
 
@@ -320,53 +284,33 @@ def test_repository_of_the_user_is_neither_written_nor_are_its_hooks_run(
     project, repository, packing
 ):
     Commits(project)
-    part = {"format": "as-is", "cache": "hot-os", "access": ACCESSES, "hooks": "none"}
     if packing == "pack":
         fsfs.run_svnadmin("pack", repository)
     before = read_content(repository)
-    part |= {"packing": packing, "command": "one-file"}
     # A copy by `svnadmin hotcopy`.
+    part = {**CELL, "command": "one-file", "access": ACCESSES}
+    part |= {"format": "as-is", "packing": packing}
     project.configure(part, study="commits", repository=str(repository), runs=2)
     project.succeed("measured")
     assert project.rows("failures/commits.csv") == []
     assert {row["skip"] for row in project.rows("grid/commits.csv")} == {""}
-    runs = project.rows("measurements/commits.csv")
-    assert len(runs) == 2 * len(ACCESSES)
+    assert len(project.rows("measurements/commits.csv")) == 2 * len(ACCESSES)
     assert read_content(repository) == before
     assert not (repository.parent / "canary").exists()
 
 
-def test_command_that_commits_nothing_or_twice_fails_its_cell(commits):
-    part = {
-        "format": "f8",
-        "packing": "nopack",
-        "cache": "hot-os",
-        "access": "file",
-        "hooks": "none",
-    }
-    commits.configure({**part, "command": "one-file"}, runs=1)
-    commits.project.prepare()
-    cell = "one-file/file/ruby/f8/nopack/hot-os/none"
-    nothing = commits.recipe(cell, argv="{svn} info {working_copy}")
+def test_command_that_commits_nothing_fails_its_cell(commits):
+    nothing = commits.prepare_cell(runs=1) | {"argv": "{svn} info {working_copy}"}
     assert "committed nothing" in commits.measure(nothing, code=1)
     assert commits.private_copies() == []
 
 
 @pytest.mark.parametrize("kills", [3, slow(20)])
 def test_kills_during_commits_leave_the_prepared_copy_as_it_was(commits, kills):
-    """SIGKILL of the cell. The next round works, and `svnadmin verify` passes."""
-    access = ACCESSES[-1]
-    part = {
-        "format": "f7",
-        "packing": "nopack",
-        "cache": "hot-os",
-        "access": access,
-        "hooks": "none",
-    }
-    commits.configure({**part, "command": "thousand-files"}, runs=20)
-    commits.project.prepare()
+    cell = {"command": "thousand-files", "format": "f7", "access": ACCESSES[-1]}
+    recipe = commits.prepare_cell(**cell, runs=20)
     before = commits.copies()
-    recipe = commits.recipe(f"thousand-files/{access}/ruby/f7/nopack/hot-os/none")
+    prepared = next(commits.project.path.glob("storage/*/repositories/ruby.f7.nopack.1"))
     for kill in range(kills):
         with subprocess.Popen(
             commits.command(recipe),
@@ -374,32 +318,26 @@ def test_kills_during_commits_leave_the_prepared_copy_as_it_was(commits, kills):
             env={**os.environ, "PYTHONPATH": commits.modules},
             start_new_session=True,
         ) as process:
-            # The private copy has the revision that a commit has just added.
-            while process.poll() is None and not is_committing(commits, kill):
+            while process.poll() is None and not is_committing(commits, prepared, kill):
                 time.sleep(0.002)
             process.send_signal(signal.SIGKILL)
         assert process.returncode == -signal.SIGKILL
         wait_for(lambda: servers_of(commits.project) == [])
         assert commits.copies() == before
-    commits.configure({**part, "command": "thousand-files"}, runs=2)
-    context = commits.measure(commits.recipe(recipe["cell"]))
+    commits.configure(**cell, runs=2)
+    context = commits.measure(commits.recipe(**cell))
     assert len(context["runs"]) == 2 and commits.copies() == before
-    copy = next(commits.project.path.glob("storage/*/repositories/ruby.f7.nopack.1"))
-    subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
+    subprocess.run(["svnadmin", "verify", "-q", prepared], check=True)
 
 
-def is_committing(commits, kill):
+def is_committing(commits, prepared, kill):
     """Return True in a commit: a transaction is open, or for odd kills, its revision is there."""
+    youngest = (prepared / "db" / "current").read_text()
     for copy in commits.project.path.glob("storage/vcsbench-*/targets/*/served/*"):
         # The copy may not be complete yet, or be removed.
         with contextlib.suppress(OSError):
             if kill % 2 == 0 and any((copy / "db" / "transactions").iterdir()):
                 return True
-            if kill % 2 and (copy / "db" / "current").read_text() != current_of_prepared(commits):
+            if kill % 2 and (copy / "db" / "current").read_text() != youngest:
                 return True
     return False
-
-
-def current_of_prepared(commits):
-    copy = next(commits.project.path.glob("storage/*/repositories/ruby.f7.nopack.1"))
-    return (copy / "db" / "current").read_text()

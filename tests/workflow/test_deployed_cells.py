@@ -58,16 +58,11 @@ PLAIN = {
     "http_connections": "4",
     "bulk_updates": "off",
 }
+ONE_CONNECTION = {"keep_alive": "off", "http_connections": "1", "bulk_updates": "on"}
 CELLS = [
     PLAIN,
     {**PLAIN, "access": "https", "authentication": "basic-bcrypt", "access_rules": "1000"},
-    {
-        **PLAIN,
-        "access": "https",
-        "keep_alive": "off",
-        "http_connections": "1",
-        "bulk_updates": "on",
-    },
+    {**PLAIN, **ONE_CONNECTION, "access": "https"},
     {**PLAIN, "authentication": "basic-md5", "access_rules": "10", "path_authz": "short_circuit"},
     {**PLAIN, "access_rules": "10", "path_authz": "off"},
     {**PLAIN, "access": "svn"},
@@ -91,41 +86,36 @@ def measured(shared_project):
     return project
 
 
-def runs_of(project, command):
-    return [run for run in project.rows(f"measurements/{NAME}.csv") if run["command"] == command]
-
-
-def contexts_where(project, **axes):
-    found = [c for c in project.contexts().values() if axes.items() <= c["axes"].items()]
-    assert found
-    return found
+def log_context(project, **axes):
+    """Return the context of the first log with these axes."""
+    axes |= {"command": "log"}
+    return next(c for c in project.contexts().values() if axes.items() <= c["axes"].items())
 
 
 def test_cells_of_all_settings_do_the_same_work(measured):
+    runs = measured.rows(f"measurements/{NAME}.csv")
     for command in ("log", "export"):
-        runs = runs_of(measured, command)
-        assert len({run["work"] for run in runs}) == 1 and runs[0]["work"]
-        assert len(runs) == len(CELLS)
+        works = [run["work"] for run in runs if run["command"] == command]
+        assert works[0] and works == [works[0]] * len(CELLS)
     assert servers_of(measured) == []
 
 
 def test_context_has_settings_of_the_server_and_the_client(measured):
-    (bcrypt, *_) = contexts_where(measured, authentication="basic-bcrypt", command="log")
-    settings = bcrypt["server"]["settings"]
+    settings = log_context(measured, authentication="basic-bcrypt")["server"]["settings"]
     for line in ("SSLProtocol -all +TLSv1.3", "Require valid-user", "SVNPathAuthz on"):
         assert line in settings
     assert "AuthzSVNAccessFile" in settings
-    (client, *_) = contexts_where(measured, keep_alive="off", command="log")
+    client = log_context(measured, keep_alive="off")
     words = " ".join(client["argv"])
     assert "http-max-connections=1" in words and "http-bulk-updates=yes" in words
     assert "ssl-authority-files=" in words and "KeepAlive Off" in client["server"]["settings"]
-    (svn, *_) = contexts_where(measured, authentication="password", command="log")
+    svn = log_context(measured, authentication="password")
     assert "anon-access = none" in svn["server"]["settings"]
-    (plain, *_) = contexts_where(measured, access="svn", authentication="none", command="log")
+    plain = log_context(measured, access="svn", authentication="none")
     assert plain["server"]["settings"] == "" and "--config-file" not in plain["server"]["argv"]
 
 
-def test_no_file_has_a_secret(measured):
+def test_no_file_has_a_secret_and_no_key_is_left(measured):
     assert re.fullmatch(SECRETS["password"], make_credentials().password.encode())
     files = [path for path in measured.path.rglob("*") if path.is_file() and not path.is_symlink()]
     own = {measured.path / name for name in ("workflow", "config", "envs")}
@@ -133,9 +123,6 @@ def test_no_file_has_a_secret(measured):
     assert len([path for path in made if path.suffix == ".json"]) > 2 * len(CELLS)
     for name, pattern in SECRETS.items():
         assert [path for path in made if re.search(pattern, path.read_bytes())] == [], name
-
-
-def test_no_run_folder_is_left(measured):
     for folder in Path(tempfile.gettempdir()).glob("vcsbench-*"):
         assert not list(folder.rglob("key.pem")), folder
 
@@ -151,27 +138,20 @@ def test_cells_that_a_server_cannot_have_are_skipped_with_the_reason(measured):
     assert "needs access rules" in reasons["http"]
 
 
-OPEN = '<If "true">\n    Require all granted\n</If>\n'
-
-
 @pytest.mark.parametrize(
-    ("cell", "directives", "expected"),
+    ("cell", "directive", "expected"),
     [
-        ({"authentication": "basic-md5"}, OPEN, "serves clients without a password"),
-        ({"authentication": "basic-md5"}, OPEN.replace("granted", "denied"), "refuses the client"),
-        (
-            {"access_rules": "10"},
-            '<If "true">\n    AuthzSVNAccessFile "/dev/null"\n</If>\n',
-            "access rules|refuses the client",
-        ),
+        ({"authentication": "basic-md5"}, "Require all granted", "without a password"),
+        ({"authentication": "basic-md5"}, "Require all denied", "refuses the client"),
+        ({"access_rules": "10"}, 'AuthzSVNAccessFile "/dev/null"', "access rules|refuses the"),
     ],
 )
-def test_server_with_directives_against_its_label_gives_no_result(
-    measured, cell, directives, expected
+def test_server_with_directive_against_its_label_gives_no_result(
+    measured, cell, directive, expected
 ):
     file = measured.path / "config" / "servers" / "default" / "httpd.conf"
     before = file.read_text()
-    file.write_text(before + directives)
+    file.write_text(f'{before}<If "true">\n    {directive}\n</If>\n')
     measured.configure({**PLAIN, **cell, "command": "log"}, study=NAME)
     exports = measured.exports()
     try:

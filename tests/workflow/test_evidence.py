@@ -62,13 +62,13 @@ class Bench:
     def run(self, cells, **environment):
         """Measure one more round of each cell, with the programs of `bin`. Return the errors."""
         self.rounds += 1
-        where = [f"results/cells/{STUDY}/log/{c}/round{self.rounds}" for c in cells]
+        names = [f"cells/{STUDY}/log/{cell}/round{self.rounds}" for cell in cells]
         environment["PATH"] = f"{self.bin}:{os.environ['PATH']}"
-        targets = [f"{target}.json" for target in where]
-        done = self.project.snakemake(*targets, **environment)
-        logs = [f"{target.replace('results/', 'results/logs/', 1)}.log" for target in where]
-        written = [path for path in map(self.project.path.joinpath, logs) if path.exists()]
-        return "".join([done.stdout, *(p.read_text() for p in written)]) if done.returncode else ""
+        done = self.project.snakemake(*(f"results/{name}.json" for name in names), **environment)
+        if not done.returncode:
+            return ""
+        logs = [self.project.path / f"results/logs/{name}.log" for name in names]
+        return "".join([done.stdout, *(log.read_text() for log in logs if log.exists())])
 
     def measure_all(self, cells, **environment):
         """Measure one more round of each cell. Return the flags and the evidence of each."""
@@ -79,28 +79,6 @@ class Bench:
 
     def context(self, cell):
         return self.project.context(STUDY, f"log/{cell}", self.rounds)
-
-    def recipe(self, cell):
-        """Return the recipe of a cell. Other steps in its `state` make other runs under the same label."""
-        keys = yaml.safe_load(self.project.config.read_text())
-        project = Project(merge(read_yaml(DEFAULT), keys), self.project.path, [DEFAULT])
-        return json.loads(project.plan.recipe_json(STUDY, f"log/{cell}"))
-
-    def measure_recipe(self, recipe):
-        """Measure a round of a recipe, as the rule `cell` does, and return its context."""
-        folder = self.project.path / "measured"
-        folder.mkdir(exist_ok=True)
-        export, context = folder / "round1.json", folder / "round1.context.json"
-        numbers = ("1", "0", "0")
-        command = [
-            *(sys.executable, "-m", "vcsbench.run.cell", self.project.path, json.dumps(recipe)),
-            *numbers,
-            *(json.dumps(Thresholds().model_dump()), export, context),
-        ]
-        modules = str(self.project.path / "workflow")
-        done = run_merged(command, self.project.path, 300, PYTHONPATH=modules)
-        assert done.returncode == 0, done.stdout
-        return json.loads(context.read_text())
 
     def measure(self, cell):
         return self.measure_all([cell])[cell]
@@ -132,9 +110,8 @@ class Bench:
     def hyperfine(self, change):
         """Return a context with a hyperfine that changes each `result` of its export."""
         real = shutil.which("hyperfine")
-        return self.program(
-            "hyperfine", HYPERFINE.format(python=sys.executable, hyperfine=real, change=change)
-        )
+        text = HYPERFINE.format(python=sys.executable, hyperfine=real, change=change)
+        return self.program("hyperfine", text)
 
     def client(self, body):
         """Return a context with a client that has an extra action. The file `count` grows with its runs."""
@@ -152,7 +129,7 @@ def bench(shared_project):
 
 SVN = "svn/ruby/f7/nopack/slow"
 FILE = "file/ruby/f7/nopack/slow"
-HTTP = "http/ruby/f7/nopack/slow"
+SERVED = [SVN, *(["http/ruby/f7/nopack/slow"] if Programs().httpd else [])]
 
 
 @contextlib.contextmanager
@@ -183,17 +160,17 @@ os.execv(real[0], real)
 
 
 def test_runs_undisturbed_have_no_invalid_flag(bench):
-    accesses = [SVN, FILE, *([HTTP] if Programs().httpd else [])]
     warm_ups = {"cold": 0, "hot-os": 1, "hot-server": 2}
     bench.forget()
-    cells = [f"{access}/{cache}" for access in accesses for cache in warm_ups]
+    cells = [f"{access}/{cache}" for access in (FILE, *SERVED) for cache in warm_ups]
     forking, other = (f"svn/ruby/f7/nopack/forking/{cache}" for cache in ("hot-server", "hot-os"))
     measured = bench.measure_all([*cells, forking, other])
     cpu_s = measured[forking][1]["server_cpu_s"]
     assert "server-reforked" in measured[forking][0] and (cpu_s is None or cpu_s > 0)
     assert not flags.INVALID & {*measured[other][0]}
     warming, discarded = {}, set()
-    for cell, (found, seen) in ((cell, measured[cell]) for cell in cells):
+    for cell in cells:
+        found, seen = measured[cell]
         assert not flags.INVALID & set(found), (cell, found, seen)
         context = complete_context(bench.context(cell))
         assert not same_work.has_idle_server(context["runs"][0], context)
@@ -273,9 +250,19 @@ REMOVE_LAST_RUN = """
 
 
 def test_server_kept_against_its_label_has_server_reused(bench):
-    recipe = bench.recipe(f"{SVN}/hot-os")
+    root = bench.project.path
+    keys = yaml.safe_load(bench.project.config.read_text())
+    plan = Project(merge(read_yaml(DEFAULT), keys), root, [DEFAULT]).plan
+    recipe = json.loads(plan.recipe_json(STUDY, f"log/{SVN}/hot-os"))
     recipe["state"]["prepare"].remove("stop-server")
-    run = bench.measure_recipe(recipe)["runs"][0]
+    export, context = root / "reused.json", root / "reused.context.json"
+    command = [
+        *(sys.executable, "-m", "vcsbench.run.cell", root, json.dumps(recipe)),
+        *("1", "0", "0", json.dumps(Thresholds().model_dump()), export, context),
+    ]
+    done = run_merged(command, root, 300, PYTHONPATH=str(root / "workflow"))
+    assert done.returncode == 0, done.stdout
+    run = json.loads(context.read_text())["runs"][0]
     assert "server-reused" in run["flags"] and run["evidence"]["server_runs_before"] == 1
 
 
@@ -285,7 +272,7 @@ def test_export_with_fewer_runs_is_refused(bench):
     assert str(bench.bin / "hyperfine") in errors and "Traceback" not in errors
 
 
-# The client reads the files itself: always, or when it is timed (its third run, after a warm-up).
+# The client reads the files itself: always, or when it is timed (its second run, after a warm-up).
 READ_FILES = """
 from urllib.parse import urlsplit
 if number >= {first}:
@@ -297,11 +284,10 @@ if number >= {first}:
 @pytest.mark.parametrize("first", [1, 2])
 def test_client_that_reads_the_files_itself_has_server_idle(bench, first):
     body = READ_FILES.format(first=first, root=str(bench.repositories))
-    cells = [f"{SVN}/hot-os", *([f"{HTTP}/hot-os"] if Programs().httpd else [])]
-    for cell in cells:
+    for access in SERVED:
         with bench.client(body):
-            bench.measure(cell)
-        context = complete_context(bench.context(cell))
+            bench.measure(f"{access}/hot-os")
+        context = complete_context(bench.context(f"{access}/hot-os"))
         assert same_work.has_idle_server(context["runs"][0], context), context["captured_io"]
 
 
@@ -339,10 +325,8 @@ def test_server_configuration_edited_during_a_run_fails_later_cells(bench):
     finally:
         args.write_text(text)
     assert "svnserve.args" in errors
-    exports = [
-        (bench.project.path / f"results/cells/{STUDY}/log/{cell}/round{bench.rounds}.json").exists()
-        for cell in cells
-    ]
+    folder = bench.project.path / f"results/cells/{STUDY}/log"
+    exports = [(folder / cell / f"round{bench.rounds}.json").exists() for cell in cells]
     assert sorted(exports) == [False, True]
     bench.rounds -= 1
     assert not bench.run(cells)
@@ -423,18 +407,14 @@ def test_repository_read_all_the_time_has_a_cold_flag(bench):
     )
     with python(program, str(bench.repositories)):
         found, seen = bench.measure(f"{SVN}/cold")
-    assert {"cache-not-cold", "no-disk-reads", "too-few-disk-reads", "foreign-reads"} & set(
-        found
-    ), seen
+    cold_flags = {"cache-not-cold", "no-disk-reads", "too-few-disk-reads", "foreign-reads"}
+    assert cold_flags & set(found), seen
 
 
 @pytest.mark.slow
 def test_memory_taken_has_low_memory(bench):
-    def available():
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if "MemAvailable" in line) * 1024
-
-    free = available()
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    free = next(int(line.split()[1]) for line in lines if "MemAvailable" in line) * 1024
     if free < 6 * GIB:
         pytest.skip("takes 6 GiB of memory")
     eat = "a = bytearray(3 << 30)\na[::4096] = b'x' * len(a[::4096])\nprint(flush=True)\ninput()"

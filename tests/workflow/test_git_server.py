@@ -33,6 +33,21 @@ pytestmark = [
 ]
 
 
+def measure(project, *parts):
+    """Measure a small git repository, and return the runs."""
+    project.configure(*parts, study=STUDY, repositories=ruby(0.006, "project", "git"))
+    project.succeed("measured")
+    return project.rows(f"measurements/{STUDY}.csv")
+
+
+def check_protocols(project, runs):
+    """The trace of each run must have the protocol of its label."""
+    for run in runs:
+        if run["protocol"]:
+            trace = project.context(STUDY, run["cell"])["git_trace"]
+            assert trace["protocol"] == run["protocol"]
+
+
 def works(runs, command):
     """Return the works of a command's runs without the digest."""
     of_command = [json.loads(run["work"]) for run in runs if run["command"] == command]
@@ -50,10 +65,9 @@ def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
         {**CELL, "command": ["log-graph", "log-path", "log-messages", "rev-list-count"]},
         {**CELL, "command": ["rev-list-objects", "blame", "status"], "upkeep": ["one-pack", "changed-paths"]},
     ]  # fmt: skip
-    project.configure(*parts, study=STUDY, repositories=ruby(0.006, "project", "git"))
-    project.succeed("measured")
-    runs = project.rows(f"measurements/{STUDY}.csv")
+    runs = measure(project, *parts)
     assert not invalid_flags(runs)
+    check_protocols(project, runs)
     whole = works(runs, "clone")[0]
     assert works(runs, "fetch")[0]["digest"] == whole["digest"]
     tree = works(runs, "clone-tree")[0]
@@ -74,16 +88,13 @@ def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
         # git-daemon and httpd themselves take less than the process that packs the objects.
         if run["command"] == "clone" and run["access"] in ("git", "http"):
             assert float(run["server_peak_memory_bytes"]) > 4 << 20
-        if run["protocol"]:
-            trace = project.context(STUDY, run["cell"])["git_trace"]
-            assert trace["protocol"] == run["protocol"]
     by_command = {run["command"]: run for run in runs}
     assert int(float(by_command["clone"]["git_objects"])) == whole["objects"]
     assert 0 < int(float(by_command["fetch"]["git_objects"])) < whole["objects"]
     # No copy was changed by a push, and no target is left.
     (workdir,) = (project.path / "storage").glob("vcsbench-*")
-    for copy in (workdir / "repositories").glob("project.git.one-pack.1"):
-        assert WORK_KINDS["git_clone"].inspect(copy, UrlNormaliser())["digest"] == whole["digest"]
+    (copy,) = (workdir / "repositories").glob("project.git.one-pack.1")
+    assert WORK_KINDS["git_clone"].inspect(copy, UrlNormaliser())["digest"] == whole["digest"]
     assert not any(
         Path(project.context(STUDY, run["cell"]).get("written", "/nonexistent")).exists()
         for run in runs
@@ -91,13 +102,9 @@ def test_commands_do_the_same_work_over_each_access_and_upkeep(project):
 
 
 def test_round_that_is_measured_again_has_the_counts_of_its_last_attempt(project):
-    project.configure(
-        {**CELL, "command": "fetch"}, study=STUDY, repositories=ruby(0.006, "project", "git")
-    )
-    project.succeed("measured")
-    (run, *_) = project.rows(f"measurements/{STUDY}.csv")
-    keys = read_yaml(project.config)
-    planned = run_project.Project(merge(read_yaml(DEFAULT), keys), project.path, [DEFAULT])
+    (run, *_) = measure(project, {**CELL, "command": "fetch"})
+    keys = merge(read_yaml(DEFAULT), read_yaml(project.config))
+    planned = run_project.Project(keys, project.path, [DEFAULT])
     recipe = json.loads(planned.plan.recipe_json(STUDY, run["cell"]))
     with machine_lock() as lock, run_folder(project.path) as folder, ExitStack() as stack:
         measured = RoundMeasurement(recipe, 1, folder, project.path)
@@ -116,37 +123,26 @@ def test_round_that_is_measured_again_has_the_counts_of_its_last_attempt(project
 @pytest.mark.slow
 @pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd())
 def test_commands_do_the_same_work_over_ssh(project):
-    parts = [
-        {**CELL, "command": ["clone", "push"], "access": ["git", "ssh"]},
-        {**CELL, "command": "ls-remote", "access": ["git", "ssh"], "protocol": ["2", "0"]},
-    ]
+    part = {**CELL, "access": ["git", "ssh"]}
     # The checkout of the tests has the unpacked sshd.
     (project.path / ".tools").symlink_to((ROOT / ".tools").resolve())
-    project.configure(*parts, study=STUDY, repositories=ruby(0.006, "project", "git"))
-    project.succeed("measured")
-    runs = project.rows(f"measurements/{STUDY}.csv")
+    runs = measure(
+        project,
+        {**part, "command": ["clone", "push"]},
+        {**part, "command": "ls-remote", "protocol": ["2", "0"]},
+    )
     assert not invalid_flags(runs)
+    check_protocols(project, runs)
     for command in ("clone", "push", "ls-remote"):
         assert {run["access"] for run in runs if run["command"] == command} == {"git", "ssh"}
         assert works(runs, command)
-    for run in runs:
-        if run["protocol"]:
-            trace = project.context(STUDY, run["cell"])["git_trace"]
-            assert trace["protocol"] == run["protocol"]
 
 
 @pytest.mark.slow
 def test_another_git_on_the_path_has_reftable(project, trixie_git, monkeypatch):
     monkeypatch.setenv("PATH", f"{trixie_git}/bin:{os.environ['PATH']}")
-    part = {
-        **CELL,
-        "command": ["ls-remote", "clone"],
-        "refs": "10",
-        "ref_storage": ["packed", "reftable"],
-    }
-    project.configure(part, study=STUDY, repositories=ruby(0.006, "project", "git"))
-    project.succeed("measured")
-    runs = project.rows(f"measurements/{STUDY}.csv")
+    part = {**CELL, "refs": "10", "ref_storage": ["packed", "reftable"]}
+    runs = measure(project, {**part, "command": ["ls-remote", "clone"]})
     assert not invalid_flags(runs)
     assert {run["ref_storage"] for run in runs} == {"packed", "reftable"}
     for command in ("ls-remote", "clone"):

@@ -7,6 +7,7 @@ import pytest
 
 from project import (
     AS_USER,
+    HOT,
     ROOT,
     STUDY,
     WITHOUT_PTRACE,
@@ -23,15 +24,8 @@ pytestmark = [
     needs("svn", "svnserve", "apache2", "hyperfine", "setpriv", "vmtouch", "unshare"),
     needs_root,
 ]
-USER_ID = "12345"
-CELLS = {
-    "command": ["log", "export"],
-    "access": ["file", "svn", "http"],
-    "format": "f7",
-    "packing": "nopack",
-    "config": "slow",
-    "cache": ["cold", "hot-os"],
-}
+CELLS = {**HOT, "command": ["log", "export"], "access": ["file", "svn", "http"]}
+CELLS |= {"cache": ["cold", "hot-os"]}
 # The tests that start a process of another user.
 OF_OTHER_USERS = (
     "tests/unit/test_making.py::test_why_cannot_make_without_right_to_mount",
@@ -42,7 +36,7 @@ OF_OTHER_USERS = (
 @pytest.mark.parametrize(
     ("start", "uid"),
     [
-        pytest.param(AS_USER, USER_ID, id="ordinary user"),
+        pytest.param(AS_USER, "12345", id="ordinary user"),
         pytest.param(WITHOUT_PTRACE, "0", id="root without CAP_SYS_PTRACE", marks=pytest.mark.slow),
     ],
 )
@@ -54,16 +48,14 @@ def test_default_study_has_no_invalid_run(project, start, uid):
     done = run_merged([*opened(start), *command], project.path, 600, **home)
     assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
     runs = project.rows(f"measurements/{STUDY}.csv")
-    cells = {run["cell"] for run in runs if run["repo"] == "ruby"}
-    assert len(cells) == 12
+    assert len({run["cell"] for run in runs if run["repo"] == "ruby"}) == 12
     assert invalid_flags(runs) == []
     assert project.rows(f"failures/{STUDY}.csv") == []
 
 
 def test_tests_of_other_users_pass_in_a_folder_that_only_its_owner_enters(tmp_path):
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o700)
-    checkout = closed / "checkout"
+    (tmp_path / "closed").mkdir(mode=0o700)
+    checkout = tmp_path / "closed" / "checkout"
     ignored = shutil.ignore_patterns(".venv", ".tools", ".git", "results", "reports", ".snakemake")
     shutil.copytree(ROOT, checkout, ignore=ignored, symlinks=True)
     for name in (".venv", ".tools"):

@@ -2,10 +2,11 @@
 
 import os
 import subprocess
+from itertools import product
 
 import pytest
 
-from project import ROOT, invalid_flags, needs, servers_of
+from project import ROOT, invalid_flags, measurements_of, needs, servers_of
 from vcsbench.deployment.link import LINKS, why_no_link
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import Programs
@@ -55,27 +56,21 @@ def test_cells_with_lines_do_the_same_work_and_have_its_delay(project):
     (project.path / "config" / "published" / f"{STUDY}.csv").unlink(missing_ok=True)
     before = interfaces()
     project.configure({"command": "export"}, study=STUDY)
-    project.succeed(f"results/measurements/{STUDY}.csv")
-    runs = {
-        (row["access"], row["network"]): row for row in project.rows(f"measurements/{STUDY}.csv")
-    }
+    project.succeed(measurements_of(STUDY))
+    rows = project.rows(f"measurements/{STUDY}.csv")
+    runs = {(row["access"], row["network"]): row for row in rows}
     networks = ("loopback", "namespace", "office", "line")
-    assert runs.keys() == {
-        ("file", ""),
-        *((access, n) for access in ("svn", "http") for n in networks),
-    }
+    assert runs.keys() == {("file", ""), *product(("svn", "http"), networks)}
     assert invalid_flags(runs.values()) == []
     assert len({row["work"] for row in runs.values()}) == 1
     for access in ("svn", "http"):
         # Nothing is measured on loopback: its recipe is the one of a study without this axis.
         assert runs[access, "loopback"]["line_round_trip_ms"] == ""
-        assert float(runs[access, "namespace"]["line_round_trip_ms"]) < 0.3
-        assert float(runs[access, "line"]["line_round_trip_ms"]) == pytest.approx(20, rel=0.05)
+        near, far = runs[access, "namespace"], runs[access, "line"]
+        assert float(near["line_round_trip_ms"]) < 0.3
+        assert float(far["line_round_trip_ms"]) == pytest.approx(20, rel=0.05)
         # An export has at least a connection, a greeting and a request.
-        assert (
-            float(runs[access, "line"]["elapsed_s"])
-            > float(runs[access, "namespace"]["elapsed_s"]) + 0.06
-        )
+        assert float(far["elapsed_s"]) > float(near["elapsed_s"]) + 0.06
         contexts = {
             network: project.context(STUDY, f"export/{access}/ruby/{network}/hot")
             for network in networks
@@ -87,5 +82,6 @@ def test_cells_with_lines_do_the_same_work_and_have_its_delay(project):
         assert contexts["line"]["line"]["delay_ms"] == 20
         assert 9 < contexts["line"]["line"]["one_way_ms"] <= 10
         assert {context["network"] for context in contexts.values()} == {"own"}
+        assert "192.0.2.2:" in project.tool("show", f"export/{access}/ruby/line/hot")
     assert servers_of(project) == [] and interfaces() == before
     assert not os.path.isdir("/run/netns") or not os.listdir("/run/netns")

@@ -40,9 +40,9 @@ def guests(folder):
 
 def run_in_guest(folder, *command, root=ROOT, reads=()):
     """Return the output of a command in a guest with a file system of 1 GiB."""
-    with (folder / "image").open("wb") as file:
-        file.truncate(1 << 30)
     image = folder / "image"
+    with image.open("wb") as file:
+        file.truncate(1 << 30)
     code = guest.run_in_guest(root, folder, list(command), image, limit_s=120, reads=reads)
     log = (folder / "out/log").read_text()
     assert code == 0, log
@@ -108,11 +108,8 @@ def test_network_reads_of_server_and_disk_are_counted_separately(tmp_path):
     log = run_in_guest(tmp_path, sys.executable, "-c", COUNTING, folder, package)
     lines = log.splitlines()
     assert "nfs4 False /mnt/exp/shared" in lines
-    counts = {
-        line.rpartition(" ")[0].rpartition(" ")[0]: [int(word) for word in line.split()[-2:]]
-        for line in lines
-        if line.startswith(("kept", "server"))
-    }
+    counted = [line.rsplit(" ", 2) for line in lines if line.startswith(("kept", "server"))]
+    counts = {case: [int(network), int(disk)] for case, network, disk in counted}
     assert counts["kept"] == [0, 0]
     assert counts["server hot"] == [8 << 20, 0]
     assert counts["server cold"][0] == 8 << 20 and counts["server cold"][1] >= 8 << 20

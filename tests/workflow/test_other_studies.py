@@ -25,14 +25,13 @@ def memory():
 @pytest.mark.slow
 @needs("svn", "svnadmin", "hyperfine")
 def test_load_is_timed_into_new_repositories_and_verified(project, memory):
-    """Load both formats on both storages from a dump in RAM, and time a dump of the same revisions."""
     load = {"command": "load", "format": "f7", "config": ["slow", "fast"]}
     load_f6 = {"command": "load", "format": "f6", "config": "slow", "storage": "ssd"}
     dump = {"command": "dump", "format": "f7", "packing": "nopack", "storage": "ssd"}
-    parts = load, load_f6, {**dump, "config": "slow", "cache": "hot"}
+    dump |= {"config": "slow", "cache": "hot"}
     storages = {"ssd": str(project.path / "storage"), "ram": str(memory)}
     keys = {"repositories": ruby(0.002), "storages": storages, "storage": "ssd"}
-    project.configure(*parts, study=SSD, **keys)
+    project.configure(load, load_f6, dump, study=SSD, **keys)
     project.succeed(f"reports/{SSD}.html")
     runs = {row["cell"]: row for row in project.rows(f"measurements/{SSD}.csv")}
     loads = {cell: row for cell, row in runs.items() if row["command"] == "load"}
@@ -115,10 +114,8 @@ def assert_calls_are_counted(project):
         for row in project.rows(f"tables/{PROTOTYPE}/io.csv")
     }
     assert io["verify", "hot", "bytes_read"] > 1e6 and io["verify", "hot", "writes"] == 0
-    tree = next(
-        r for r in project.rows(f"measurements/{PROTOTYPE}.csv") if r["command"] == "export"
-    )
-    exported = json.loads(tree["work"])
+    runs = project.rows(f"measurements/{PROTOTYPE}.csv")
+    exported = json.loads(next(run["work"] for run in runs if run["command"] == "export"))
     # Each file is opened and written once.
     assert io["export", "", "opens_read_write"] >= exported["files"]
     assert io["export", "", "bytes_written"] >= exported["bytes"]
@@ -143,16 +140,6 @@ def assert_findings_and_tables(project):
 DEFAULT = read_yaml(CONFIG / "config.yaml")
 # One full shard for the cells on packed repositories.
 SCALES = {"ruby": 0.0218, "large": 0.01, "small": 0.004, "linux": 0.01}
-
-
-def scaled():
-    """Return the default repositories at the scales of SCALES."""
-    return {
-        name: {**of, "scale": SCALES.get(name, of["scale"])}
-        for name, of in DEFAULT["repositories"].items()
-    }
-
-
 STUDIES = [name for name in DEFAULT["grid"] if name != "own-repository"]
 
 
@@ -161,13 +148,17 @@ STUDIES = [name for name in DEFAULT["grid"] if name != "own-repository"]
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
 @pytest.mark.parametrize("study", STUDIES)
 def test_default_grid_has_no_invalid_run(project, study):
+    scaled = {
+        name: {**repository, "scale": SCALES.get(name, repository["scale"])}
+        for name, repository in DEFAULT["repositories"].items()
+    }
     if (ROOT / guest.TOOLS).exists():
         (project.path / ".tools").mkdir()
         (project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())
     with open_folder("/dev/shm") as memory:
         storage = str(project.path / "storage")
         storages = {"disk": storage, "ssd": storage, "ram": str(memory)}
-        project.configure(study=study, repositories=scaled(), storages=storages)
+        project.configure(study=study, repositories=scaled, storages=storages)
         project.succeed("measured")
     runs = project.rows(f"measurements/{study}.csv")
     grid = [row for row in project.rows(f"grid/{study}.csv") if not row["skip"]]

@@ -55,8 +55,7 @@ def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project):
         second.rename(first)
         first.with_name("aside").rename(second)
     output = project.tool("measure", "log/file/ruby/f6/nopack/slow/hot-os", code=1)
-    belongs = f"its metadata is that of copy 1 of ruby.f7.nopack, made as {seven}"
-    assert belongs in output, output
+    assert f"copy 1 of ruby.f7.nopack, made as {seven}" in output, output
     assert "2 copies are" in project.succeed("measured")
     assert [(path / "db/format").read_text()[0] for path in (six, seven)] == ["6", "7"]
     assert len(project.exports()) == 2
@@ -69,10 +68,8 @@ def test_missing_copy_is_made_from_loaded_repository_and_not_from_another_copy(p
     damaged, missing = (copy_path(project, f"ruby.f7.nopack.{number}") for number in (1, 2))
     # No time changes when a device does this, so the label is given the times of a file written to.
     flip(damaged)
-    sys.path.insert(0, str(project.path / "workflow"))
-    repository.write_metadata(
-        damaged, {**repository.read_metadata(damaged), "state": folder_states.read_state(damaged)}
-    )
+    state = folder_states.read_state(damaged)
+    repository.write_metadata(damaged, {**repository.read_metadata(damaged), "state": state})
     shutil.rmtree(missing)
     project.prepare()
     subprocess.run(["svnadmin", "verify", "-q", missing], check=True)
@@ -114,6 +111,13 @@ def test_new_format_loads_itself_and_new_packing_loads_nothing(project):
     assert planned(project) == {"copy_repo disk"}
     project.prepare()
     assert project.is_complete("results/repositories/disk.json")
+    # A load ends before the packing and the copies of its repository begin.
+    load, pack, copies = (
+        project.json(f"{name}.json")
+        for name in ("loaded/ruby/f6", "packed/ruby/f6", "repositories/disk")
+    )
+    assert 0 < load["began"] + load["seconds"] < pack["began"] + 0.01
+    assert pack["began"] + pack["seconds"] < copies["began"] + 0.01
 
 
 @pytest.mark.slow
@@ -122,12 +126,9 @@ def test_loaded_repository_damaged_is_loaded_again(project):
     project.succeed("results/loaded/ruby/f7.json")
     loaded = Path(project.json("loaded/ruby/f7.json")["path"])
     flip(loaded / "f7.nopack")
-    output = project.fail("measured")
-    assert "f7.nopack: svnadmin verify failed: " in output
-    assert not loaded.exists() and not list(
-        (project.path / "storage").glob("vcsbench-*/repositories/*")
-    )
-    assert not project.exports()
+    assert "f7.nopack: svnadmin verify failed: " in project.fail("measured")
+    copies = (project.path / "storage").glob("vcsbench-*/repositories/*")
+    assert not loaded.exists() and not list(copies) and not project.exports()
     project.succeed("measured")
     assert len(project.exports()) == 1
 

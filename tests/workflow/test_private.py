@@ -114,16 +114,14 @@ exec /usr/bin/svn "$@"
 @pytest.mark.parametrize(
     ("access", "cache", "act", "expected"),
     [
-        ("file", "cold", "kill -TERM $$", "svn was ended by SIGTERM in timed run 1 of 1"),
+        ("file", "cold", "kill -TERM $$", "SIGTERM in timed run 1 of 1"),
         # The second warm-up run.
-        ("svn", "hot-server", "kill -SEGV $$", "svn was ended by SIGSEGV: "),
-        ("file", "cold", "rm -rf {copy}/db/revs", "the copy is missing or was changed: "),
-        ("file", "cold", "touch {copy}/db/revs/0/extra", "something changed in db/"),
+        ("svn", "hot-server", "kill -SEGV $$", "SIGSEGV"),
+        ("file", "cold", "rm -rf {copy}/db/revs", "copy is missing"),
+        ("file", "cold", "touch {copy}/db/revs/0/extra", "changed in db/"),
     ],
 )
-def test_cell_whose_client_or_copy_is_lost_in_a_run_fails_with_one_sentence(
-    project, access, cache, act, expected
-):
+def test_cell_that_loses_its_client_or_copy_fails(project, access, cache, act, expected):
     cell = {"command": "log", "repo": "ruby", "access": access, "cache": cache}
     project.configure({**CELLS, **cell})
     project.prepare()
@@ -149,10 +147,7 @@ def test_run_of_a_plain_user_serves_a_private_repository_in_a_network_of_its_own
     argv = [*opened(AS_USER), "env", *own, *command]
     done = subprocess.run(argv, cwd=project.path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert sorted(context["network"] for context in project.contexts().values()) == [
-        "",
-        "user",
-        "user",
-    ]
+    networks = [context["network"] for context in project.contexts().values()]
+    assert sorted(networks) == ["", "user", "user"]
     (folder,) = (project.path / "storage").glob("vcsbench-*")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -72,38 +72,30 @@ def derived(project):
     return found
 
 
-def remove(project, name):
-    path = project.path / name
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
-
-
-def measured_again(project, before):
-    """Return the number of cell-rounds measured again. There are no others."""
-    assert project.exports().keys() == before.keys()
-    return len(project.measured_since(before))
+def assert_made_again(project, kinds, exports, files):
+    """Check that only cell-rounds of these kinds were measured again, and that all derived files exist."""
+    cell_rounds = sum(KINDS[kind][1] for kind in kinds)
+    assert project.exports().keys() == exports.keys()
+    assert len(project.measured_since(exports)) == cell_rounds
+    assert derived(project).keys() == files.keys()
+    assert cell_rounds or derived(project) == files
 
 
 @pytest.mark.parametrize(
-    "kinds",
-    [
-        ("export", "tables", "findings", "index"),
-        *(slow((kind,)) for kind in KINDS),
-    ],
+    "kinds", [("export", "tables", "findings", "index"), *(slow((kind,)) for kind in KINDS)]
 )
 def test_run_after_removal_of_files_makes_these_again(after_run, kinds):
     exports, files = after_run.exports(), derived(after_run)
     for kind in kinds:
-        remove(after_run, KINDS[kind][0])
+        path = after_run.path / KINDS[kind][0]
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     # The restored copies are made again, and Snakemake then makes no other missing file in the same call.
     after_run.tool("run", "--cores", "2")
     after_run.tool("run", "--cores", "2")
-    cell_rounds = sum(KINDS[kind][1] for kind in kinds)
-    assert measured_again(after_run, exports) == cell_rounds
-    assert derived(after_run).keys() == files.keys()
-    assert cell_rounds or derived(after_run) == files
+    assert_made_again(after_run, kinds, exports, files)
     # A run that measures a cell makes the records of preparation again.
     made = [KINDS[kind][0] for kind in kinds if "record" not in kind]
     assert [name for name in made if not (after_run.path / name).exists()] == []
@@ -135,10 +127,7 @@ def test_run_after_damage_names_files_and_makes_these_again(after_run, kinds, ho
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     output = after_run.tool("run", "--cores", "2")
     assert [KINDS[kind][0] for kind in kinds if KINDS[kind][0] not in output] == []
-    cell_rounds = sum(KINDS[kind][1] for kind in kinds)
-    assert measured_again(after_run, exports) == cell_rounds
-    assert derived(after_run).keys() == files.keys()
-    assert cell_rounds or derived(after_run) == files
+    assert_made_again(after_run, kinds, exports, files)
     # Nothing is unreadable any more.
     assert "removed unreadable" not in after_run.tool("run", "--cores", "2")
 
@@ -151,10 +140,9 @@ def test_dry_run_leaves_files_of_a_run(after_run, word):
     assert new.exists()
 
 
-@pytest.mark.parametrize("folder", ["metadata"])
-def test_run_unreadable_records_of_snakemake_are_one_sentence(after_run, folder):
+def test_run_unreadable_records_of_snakemake_are_one_sentence(after_run):
     exports, place = after_run.exports(), after_run.path / ".snakemake"
-    for path in (place / folder).rglob("*"):
+    for path in (place / "metadata").rglob("*"):
         if path.is_file():
             path.write_bytes(b"\xff\xfe\x00\x80")
     output = after_run.tool("run", "--cores", "2", code=1)

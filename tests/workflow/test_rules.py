@@ -1,9 +1,7 @@
 """The rules themselves: what a job is, and which jobs a change of the configuration causes."""
 
 import os
-import signal
 import subprocess
-from contextlib import suppress
 
 import pytest
 import yaml
@@ -45,17 +43,13 @@ def test_both_commands_of_a_rule_run(project):
 
 def test_commands_of_a_rule_end_with_a_killed_snakemake(project):
     add_rule(project, 3600)
+    file = project.path / "pid"
     with subprocess.Popen(project.command("two"), cwd=project.path) as snakemake:
-        pid = int(wait_for(lambda: (project.path / "pid").exists() and _text(project)))
-        snakemake.send_signal(signal.SIGKILL)
+        # The file is empty for a moment.
+        pid = int(wait_for(lambda: file.exists() and file.read_text()))
+        snakemake.kill()
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
     assert not (project.path / "two").exists()
-
-
-def _text(project):
-    with suppress(OSError):
-        return (project.path / "pid").read_text()
-    return ""
 
 
 @pytest.mark.slow

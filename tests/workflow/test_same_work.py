@@ -118,12 +118,6 @@ def copy_path(project, fmt):
     return next((project.path / "storage").glob(f"*/repositories/ruby.{fmt}.nopack.1"))
 
 
-def accept_state(copy):
-    """Write the present state of a copy into its metadata."""
-    state = {"state": folder_states.read_state(copy), "youngest": youngest(copy)}
-    write_metadata(copy, {**read_metadata(copy), **state})
-
-
 def youngest(copy):
     return int((copy / "db" / "current").read_text().split()[0])
 
@@ -159,9 +153,11 @@ def alter_an_author(copy):
 
 
 def damage(project, fmt, how):
+    """Damage a copy, accept its state, and remove the results of its cells."""
     copy = copy_path(project, fmt)
     how(copy)
-    accept_state(copy)
+    state = {"state": folder_states.read_state(copy), "youngest": youngest(copy)}
+    write_metadata(copy, {**read_metadata(copy), **state})
     results = project.path / "results"
     for command in ("log/file", "export/file", "dump/-"):
         cells = results / "cells" / STUDY / command / "ruby" / fmt
@@ -174,9 +170,6 @@ def measure(project):
     project.succeed("measured", f"results/tables/{STUDY}")
 
 
-CONTENT = "as many of all that is counted, but names or contents differ"
-
-
 @pytest.mark.slow
 def test_copy_damaged_with_accepted_state_is_detected(project):
     part = {**CELLS, "command": ["log", "export", "dump"], "cache": "hot-os"}
@@ -185,7 +178,8 @@ def test_copy_damaged_with_accepted_state_is_detected(project):
     damage(project, "f7", alter_an_author)
     measure(project)
     for command in ("log", "dump"):
-        assert withheld(project, "f6-vs-f7", command) == f"{command}: f6 and f7: {CONTENT}"
+        reason = withheld(project, "f6-vs-f7", command)
+        assert reason.startswith(f"{command}: f6 and f7: ") and "contents" in reason
         one, other = works(project, command)["f6"][0], works(project, command)["f7"][0]
         assert {key for key in one if one[key] != other[key]} == {"digest"}
     # An export has no author.
@@ -193,7 +187,8 @@ def test_copy_damaged_with_accepted_state_is_detected(project):
     damage(project, "f6", alter_a_file)
     damage(project, "f8", shorten)
     measure(project)
-    assert withheld(project, "f6-vs-f7", "export") == f"export: f6 and f7: {CONTENT}"
+    reason = withheld(project, "f6-vs-f7", "export")
+    assert reason.startswith("export: f6 and f7: ") and "contents" in reason
     last = youngest(copy_path(project, "f7"))
     reason = withheld(project, "f7-vs-f8", "log")
     assert reason.startswith(f"log: {last} revisions (f7) against {last - 1} (f8)")

@@ -32,12 +32,11 @@ def measured(shared_project):
         text.replace("access: [http, svn, file]", 'access: [http, svn, "svn+ssh", file]', 1)
     )
     # The checkout of the tests has the unpacked sshd.
-    tools = shared_project.path / ".tools"
-    tools.symlink_to((ROOT / ".tools").resolve())
-    (shared_project.path / "tmp").mkdir()
+    (shared_project.path / ".tools").symlink_to((ROOT / ".tools").resolve())
+    temporary = shared_project.path / "tmp"
+    temporary.mkdir()
     shared_project.configure(PART)
-    temporary = str(shared_project.path / "tmp")
-    shared_project.succeed("measured", f"results/tables/{STUDY}", TMPDIR=temporary)
+    shared_project.succeed("measured", f"results/tables/{STUDY}", TMPDIR=str(temporary))
     return shared_project
 
 
@@ -70,9 +69,7 @@ def test_runs_over_svn_ssh_are_valid_and_kept_servers_are_skipped(measured):
     assert invalid_flags(row for row in rows if row["access"] == "svn+ssh") == []
     grid = [row for row in measured.rows(f"grid/{STUDY}.csv") if row["access"] == "svn+ssh"]
     reasons = {row["cache"]: row["skip"] for row in grid if row["repo"] != "empty"}
-    assert (
-        reasons.pop("hot-server") == "svnserve -t ends with each connection, so it keeps no cache"
-    )
+    assert "keeps no cache" in reasons.pop("hot-server")
     assert set(reasons.values()) == {""}
     assert any(row["repo"] == "empty" for row in grid)
 

@@ -24,8 +24,7 @@ def makes(*kinds):
 
 
 clones = pytest.mark.skipif(
-    not (ROOT / REFLINK_LIBRARY).exists(),
-    reason="set-up has not built the library that clones files",
+    not (ROOT / REFLINK_LIBRARY).exists(), reason="set-up has not built the library of clones"
 )
 
 
@@ -204,19 +203,16 @@ def test_remote_server_skips_cells_of_server_settings(project):
 @pytest.mark.slow
 @makes("btrfs")
 def test_run_killed_leaves_nothing_mounted(project):
-    configure(project, {**PLAIN, "command": "checkout", "filesystem": "btrfs"}, rounds=30)
+    part = {**PLAIN, "command": "checkout", "filesystem": "btrfs"}
+    configure(project, part, rounds=30)
     cells = project.path / "results/cells"
-    with subprocess.Popen(
-        project.command(f"results/measurements/{STUDY}.csv"),
-        cwd=project.path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as run:
+    argv, nowhere = project.command(f"results/measurements/{STUDY}.csv"), subprocess.DEVNULL
+    with subprocess.Popen(argv, cwd=project.path, stdout=nowhere, stderr=nowhere) as run:
         wait_for(lambda: list(cells.rglob("round*.json")) or run.poll() is not None)
         assert run.poll() is None
         run.kill()
     wait_for(lambda: not mounts_of(project))
-    configure(project, {**PLAIN, "command": "checkout", "filesystem": "btrfs"})
+    configure(project, part)
     # The tool removes the lock that the killed run left.
     project.tool("run", "measured")
     assert not list((project.path / "storage").glob("vcsbench-*/targets/*"))

@@ -45,6 +45,8 @@ checkpoint decide:
     params:
         code=code_of("decide_rounds"),
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
+        # With `output`, Snakemake does not compare it: another number of studies decides nothing again.
+        studies=lambda wildcards, output: len(PLAN.config.studies),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
         blocks=lambda wildcards: PLAN.batches[wildcards.study].rounds(int(wildcards.number) - 1),
         # A digest of the repositories of each block.

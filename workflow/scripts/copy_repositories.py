@@ -21,13 +21,14 @@ from vcsbench.storages.filesystems import check_mounted
 from vcsbench.storages.workdir import LOADED_FOLDER, WorkDir
 from vcsbench.subjects.repository import Variant, copy_path
 from vcsbench.systems.base import Store
+from vcsbench.time_spans import span_since
 
 snakemake: Any
 
 
 def copy() -> None:
     """Make the missing copies, check their layout, and write the record of all copies."""
-    began = time.monotonic()
+    begun = time.monotonic()
     params = snakemake.params
     variants = [Variant(*row) for row in params.variants]
     # The load record of each variant, by the names of its repository and format.
@@ -66,7 +67,7 @@ def copy() -> None:
         "made": params.rebuild_token,
         "layout": copy_layout,
         "repositories": metadata,
-        "seconds": round(time.monotonic() - began, 1),
+        **span_since(begun),
     }
     write_json(snakemake.output[0], copies_record)
     remove_made(variants, loads)

@@ -9,7 +9,7 @@ from vcsbench.evidence.measurements import read_back, read_grid
 from vcsbench.evidence.time_breakdown import break_down_time
 from vcsbench.files import write_json
 from vcsbench.run.job import job_log
-from vcsbench.statistics.budget import allocate_rounds, list_comparisons, taken_s
+from vcsbench.statistics.budget import allocate_rounds, list_comparisons, remaining_seconds
 from vcsbench.statistics.finding_rounds import list_open_findings
 from vcsbench.statistics.findings import make_context
 from vcsbench.statistics.settings import StudySettings
@@ -39,11 +39,12 @@ def decide() -> None:
     # A row per run of all rounds so far.
     frame = read_back(collected.measurements)
 
-    # The time that is left. taken_s() adds the time around the measurements. `make report MINUTES=20` first
-    # installs what is missing: these are minutes of the user, too.
+    # The time that is left, without the time around the measurements. `make report MINUTES=20` first installs
+    # what is missing: these are minutes of the user, too.
     spent = break_down_time(frame, settings.block, inputs.prepared)
-    spent_s = progress.set_up_s() + taken_s(spent, len(cell_rounds))
-    remaining_s = 60 * params.minutes - spent_s
+    remaining_s = remaining_seconds(
+        params.minutes, progress.set_up_s(), params.studies, spent, len(cell_rounds)
+    )
 
     # The comparisons and findings that more rounds may decide.
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)

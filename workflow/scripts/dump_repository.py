@@ -12,6 +12,7 @@ from vcsbench.records import LoadRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming
 from vcsbench.storages.workdir import WorkDir
+from vcsbench.time_spans import span_since
 
 snakemake: Any
 
@@ -37,7 +38,7 @@ def dump() -> None:
         "made": params.rebuild_token,
         "load_options": record["load_options"],
         "youngest": record["revisions"],
-        "seconds": round(time.monotonic() - begun, 1),
+        **span_since(begun),
     }
     write_json(snakemake.output[0], {**made, **facts})
 

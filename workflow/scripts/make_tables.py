@@ -56,7 +56,7 @@ def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
         return
     now = baseline_comparison.load_current(study, RESULTS)
     for baseline in snakemake.params.baselines:
-        before = baseline_comparison.load_baseline(baseline, study)
+        before = baseline_comparison.load_baseline(baseline, study, settings.axes)
         pairs = baseline_comparison.pair_cells(before, now, settings.axes, settings.block)
         table = baseline_comparison.make_baseline_table(
             baseline, pairs, settings.order, settings.limits
@@ -98,7 +98,7 @@ def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings)
         now = baseline_comparison.load_current(study, RESULTS)
         pairs_by_baseline = {}
         for name in params.baselines:
-            before = baseline_comparison.load_baseline(name, study)
+            before = baseline_comparison.load_baseline(name, study, axes)
             pairs_by_baseline[name] = baseline_comparison.pair_cells(
                 before, now, axes, settings.block
             )

@@ -13,6 +13,7 @@ from vcsbench.prepare.repositories import loaded_path
 from vcsbench.records import LoadRecord, PackRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming
+from vcsbench.time_spans import span_since
 
 snakemake: Any
 
@@ -38,7 +39,7 @@ def pack() -> None:
         "seconds_by_state": {
             state: round(seconds, 2) for state, seconds in seconds_by_state.items()
         },
-        "seconds": round(time.monotonic() - begun, 1),
+        **span_since(begun),
     }
     write_json(snakemake.output[0], pack_record)
 

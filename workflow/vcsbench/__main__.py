@@ -35,6 +35,11 @@ EXIT_FAILED, EXIT_MISCONFIGURED = 1, 2
 MOST_ROUNDS = 10_000
 CORES = re.compile("all|0*[1-9][0-9]{0,4}")
 MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
+# Kinds of inputs and outputs for which `show` makes no files ("" is none). It makes a working copy, for
+# example.
+KINDS_WITHOUT_FILES = frozenset(
+    ["", "repository", "git_repository", "fossil_repository", "dump", "target", "fresh_repository"]
+)
 Overrides = dict[str, Any]
 
 
@@ -281,16 +286,22 @@ def doctor(options: argparse.Namespace, keys: Overrides) -> int:
 def show(options: argparse.Namespace, keys: Overrides) -> int:
     """Print what a cell does, step by step."""
     from vcsbench.measure.work import WORK_KINDS
+    from vcsbench.run.workflow import checkout_lock
 
     project = _open_project(options, keys)
     recipe = _prepared_recipe(project, options)
+    with ExitStack() as stack:
+        # A session would remove the files that some cells need, or make the same files at the same time.
+        if not KINDS_WITHOUT_FILES.issuperset([recipe["input"], recipe["output"]]):
+            stack.enter_context(checkout_lock(ROOT))
+        facts_of_processes = _facts_of_processes(recipe, options.round)
     # From what vcsbench computes the work of the command, such as the output of an untimed run.
     work = WORK_KINDS[recipe["work_kind"]].description
     # The file of the round's results, which hyperfine writes.
     result_file = CellRound(recipe["study"], recipe["cell"], options.round).export
     # Pairs of a name and a text, which are printed as two columns.
     facts = [
-        *_facts_of_processes(recipe, options.round),
+        *facts_of_processes,
         *_facts_of_state(recipe["state"]),
         ("runs", f"{recipe['runs']} timed by hyperfine"),
         ("work", f"{recipe['work_kind']}: {work}"),
@@ -347,6 +358,9 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
         for subject in cell.subjects:
             subject.check()
             stack.callback(subject.discard)
+        # The command has the address of the server, whose socket is made in the network of the server.
+        if cell.networks:
+            cell.networks.open(stack)
         cell.fill_in()
         place = f"{recipe['study']}/{recipe['cell']}, round {number}"
         if cell.input:
@@ -372,12 +386,15 @@ def measure(options: argparse.Namespace, keys: Overrides) -> int:
     from vcsbench.isolation import isolate_network
     from vcsbench.measure.runs import read_export
     from vcsbench.run.cell import measure_round
+    from vcsbench.run.workflow import checkout_lock
 
-    project = _open_project(options, keys)
-    recipe = _prepared_recipe(project, options)
-    # As in a workflow run, client and server are in a network of their own, if the recipe requires that.
-    isolate_network(recipe)
-    measured = measure_round(ROOT, recipe, options.round, project.config.thresholds)
+    # A session or `make clean` that begins in the meantime would remove the files of this measurement.
+    with checkout_lock(ROOT):
+        project = _open_project(options, keys)
+        recipe = _prepared_recipe(project, options)
+        # As in a workflow run, client and server are in a network of their own, if the recipe requires that.
+        isolate_network(recipe)
+        measured = measure_round(ROOT, recipe, options.round, project.config.thresholds)
     # hyperfine's export has the times of the runs. It is in no file, so errors name the cell. The context has
     # the evidence and the flags of the same runs, and flags of the whole round.
     timed_runs = read_export(options.cell, measured.export)

@@ -28,6 +28,8 @@ LIMITS = {
 }
 # The memory that the kernel frees for other uses: pages of files, and caches of its own.
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
+# Operations of prctl(2), from <linux/prctl.h>.
+PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 2, 36
 
 
 # A /proc that shows processes only, as in a hardened container, has none of these.
@@ -75,6 +77,18 @@ def check_result(result: int, subject: str | Path | None = None) -> int:
     if result < 0:
         raise system_error(subject)
     return result
+
+
+def control_process(operation: int, argument: object) -> None:
+    """Set or read a property of this process or thread by prctl(2). Raise OSError if it is refused."""
+    check_result(libc.prctl(operation, argument, 0, 0, 0))
+
+
+def death_signal() -> int:
+    """Return the signal that the kernel sends to this process when its parent ends; 0 for none."""
+    number = ctypes.c_int()
+    control_process(PR_GET_PDEATHSIG, ctypes.byref(number))
+    return number.value
 
 
 def unescaped(field: str) -> str:

@@ -232,13 +232,13 @@ _TRAFFIC = (
            MORE, better=HIGH),
     *(
         Metric(f"latency_p{share}_ms", f"Latency, p{share}", "ms", f"p{share} latency",
-               f"{share} % of the requests of all readers took at most this time, median of the rounds. In "
-               "an open loop it counts from the arrival. The start of the client is part of it.",
+               f"{share} % of the requests of all readers took at most this time, geometric mean of the "
+               "rounds. In an open loop it counts from the arrival. The start of the client is part of it.",
                FASTER)
         for share in (50, 95, 99)
     ),
     Metric("commit_p95_ms", "Latency of commits, p95", "ms", "p95 latency of commits",
-           "95 % of the commits of all committers took at most this time, median of the rounds.",
+           "95 % of the commits of all committers took at most this time, geometric mean of the rounds.",
            FASTER),
     Metric("server_cpu_ms_per_request", "Server CPU per request", "ms", "server CPU per request",
            "The server's CPU time divided by the number of requests, from the medians of the rounds.",

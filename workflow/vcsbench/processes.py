@@ -16,7 +16,7 @@ from vcsbench import process_facts, server_user
 from vcsbench.environment import program_environment
 from vcsbench.errors import REMEDY_BY_ERRNO, ProgramError, UserError
 from vcsbench.external import open_regular, printable
-from vcsbench.kernel import check_result, libc
+from vcsbench.kernel import PR_SET_CHILD_SUBREAPER, control_process
 
 END_GRACE_S = 3.0
 # The most that is read of a log, and of the errors of a program.
@@ -27,8 +27,6 @@ INPUT_BYTES = 1 << 20
 # How much of a program's errors is printed.
 ERROR_LINES = 3
 ERROR_LINE = 500
-# Of prctl(2).
-PR_SET_CHILD_SUBREAPER = 36
 
 PIPE = subprocess.PIPE
 DEVNULL = subprocess.DEVNULL
@@ -282,7 +280,7 @@ def start_process(
 
 
 def _adopt_orphans() -> None:
-    check_result(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+    control_process(PR_SET_CHILD_SUBREAPER, 1)
 
 
 @contextlib.contextmanager

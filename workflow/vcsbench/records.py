@@ -547,6 +547,8 @@ class DumpRecord(TypedDict, total=False):
     last: int
     youngest: int
     load_options: list[str]
+    began: float  # of the whole job, in seconds since 1970 (time_spans.TimeSpan)
+    seconds: float
 
 
 class LoadRequest(TypedDict):
@@ -581,6 +583,7 @@ class LoadRecord(TypedDict, total=False):
     busy_file: str
     long_names: int
     reserved_names: int
+    began: float  # time_spans.TimeSpan
     seconds: float
 
 
@@ -591,7 +594,8 @@ class PackRecord(TypedDict, total=False):
     format: str
     made: str
     seconds_by_state: dict[str, float]  # Preparation.make_states
-    seconds: float  # of the whole job
+    began: float  # of the whole job (time_spans.TimeSpan)
+    seconds: float
 
 
 class CopyMetadata(RepositoryFacts, total=False):
@@ -615,6 +619,7 @@ class CopiesRecord(TypedDict):
     made: str
     layout: CopyLayout
     repositories: dict[str, RepositoryFacts]
+    began: float  # time_spans.TimeSpan
     seconds: float
 
 
@@ -643,4 +648,5 @@ class CellTrace(TypedDict, total=False):
     client: Mapping[str, int] | None
     server: Mapping[str, int] | None
     why_not: str
-    seconds: float  # of the whole trace
+    began: float  # of the whole trace (time_spans.TimeSpan)
+    seconds: float

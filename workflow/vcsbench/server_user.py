@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench.kernel import libc, read
+from vcsbench.kernel import PR_SET_PDEATHSIG, control_process, death_signal, libc, read
 
 # Root's servers run as this user, in a group of their own, so that no other daemon of this user can read
 # their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
@@ -126,6 +126,9 @@ def as_server_user() -> Iterator[None]:
     if not ids:
         yield
         return
+    # With each change of these ids, the kernel clears the signal that this process gets when its parent ends.
+    parent = os.getppid()
+    signal = death_signal()
     libc.setfsgid(ids.gid)
     libc.setfsuid(ids.uid)
     try:
@@ -133,3 +136,8 @@ def as_server_user() -> Iterator[None]:
     finally:
         libc.setfsuid(os.geteuid())
         libc.setfsgid(os.getegid())
+        if signal:
+            control_process(PR_SET_PDEATHSIG, signal)
+            # The parent has ended while the kernel would send no signal.
+            if os.getppid() != parent:
+                os.kill(os.getpid(), signal)

@@ -18,7 +18,7 @@ function withArgs(args) {
 
 // The commands that show, repeat and measure cells, each with its purpose.
 function commandsOf(cells) {
-  const { study, args, files: configuration } = pageData.of;
+  const { study, args, configuration } = pageData.of;
   const commands = [];
   const exports = [];
   for (const cell of cells) {

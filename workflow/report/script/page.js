@@ -39,10 +39,13 @@ function picksOfForm() {
 // Puts the parts of the answer for the picks in their places. The page has an answer for each combination of its grid.
 function showAnswer(values) {
   const sorted = (keys) => JSON.stringify(Object.entries(keys).sort());
-  const answer = [...document.querySelectorAll("template[data-picks]")]
-    .find((template) => sorted(Object.fromEntries(new URLSearchParams(template.dataset.picks))) === sorted(values));
+  const answers = [...document.querySelectorAll("template[data-picks]")];
+  const answerFor = (picks) => answers
+    .find((template) => sorted(Object.fromEntries(new URLSearchParams(template.dataset.picks))) === sorted(picks));
+  const answer = answerFor(values);
   document.getElementById("no-answer").hidden = Boolean(answer);
-  for (const part of answer?.content.children ?? []) {
+  // Picks without an answer get that of no picks, which is over all cases.
+  for (const part of (answer ?? answerFor({}))?.content.children ?? []) {
     const place = document.getElementById(part.dataset.place);
     place.replaceChildren(...part.cloneNode(true).childNodes);
     makeCommandsCopyable(place);
@@ -120,9 +123,10 @@ function sizesAt(scale, bytes) {
 // `basis` is change_costs.LoadEstimate.
 function estimateFor(count, basis) {
   const scale = count / basis.revisions;
-  const parts = [`load ${durationOf(basis.seconds * scale)}`];
-  if (basis.pack_seconds) parts.push(`pack ${durationOf(basis.pack_seconds * scale)}`);
-  const times = parts.join(", ") + (basis.in_memory ? " in memory; a disk takes longer" : "");
+  const part = (name, seconds, inMemory) => `${name} ${durationOf(seconds * scale)}${inMemory ? " in memory" : ""}`;
+  const parts = [part("load", basis.seconds, basis.in_memory)];
+  if (basis.pack_seconds) parts.push(part("pack", basis.pack_seconds, basis.pack_in_memory));
+  const times = parts.join(", ") + (parts.some((text) => text.endsWith("memory")) ? "; a disk takes longer" : "");
   const sizes = sizesAt(scale, basis.bytes);
   const files = sizes.length ? ` Size of the files: ${sizes.join(", ")}. Not packed, they take more on disk.` : "";
   return `Estimate for ${written(count, "revisions")}: ${times}.${files} Scaled from ${written(basis.revisions, "revisions")}; larger revisions need more.`;

@@ -139,12 +139,12 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
     tables = _comparing_tables(results.tables, axis)
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
-    # The value that stays if a reader changes nothing: a baseline of these tables, such as f6.
-    reference = _choose_reference(question, tables)
     rows = _rows_of_question(question, tables)
     # `question.values` are the values to choose from, () for all. `withheld` are the comparisons of measured
     # cells that have no result, such as those of two machines.
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
+    # The value that stays if a reader changes nothing, such as f6.
+    reference = _choose_reference(question, tables, cases)
     # These values select the cells of the question, such as {"access": "http", "format": ["f6", "f7"]}. {}
     # selects all cells.
     where = dict(question.where)
@@ -183,11 +183,18 @@ def _rows_of_question(question: CardQuestion, tables: Sequence[Table]) -> list[R
     return [row for _, rows in tables for row in rows if fits(row, question.where)]
 
 
-def _choose_reference(question: CardQuestion, tables: Sequence[Table]) -> str:
+def _choose_reference(
+    question: CardQuestion, tables: Sequence[Table], cases: Sequence[decision.Case]
+) -> str:
     """Return the value that stays if a reader changes nothing, "" without one.
 
-    It is the first baseline of the tables that is a value of the question.
+    It is the first value in `question.start` that was measured in the cases. Without one, and for a question
+    about costs, it is the first baseline of the tables that is a value of the question.
     """
+    if not question.is_cost:
+        start = decision.first_measured_value(question.start, cases)
+        if start:
+            return start
     for definition, _ in tables:
         baseline = str(definition["compare"]["baseline"])
         if not question.values or baseline in question.values:
@@ -216,7 +223,7 @@ def _role_answers(
             continue
         card = make_card(
             question,
-            _choose_reference(question, tables_of_metric),
+            _choose_reference(question, tables_of_metric, cases),
             axes,
             cases,
             min_effect_pct=settings.limits.min_effect_pct,

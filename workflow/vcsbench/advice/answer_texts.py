@@ -134,8 +134,8 @@ def answer_with_choice(
     have f7: keep it if you change only this.`
 
     The gain is over `context.current`, the reader's value, if a change from it is recommended. Otherwise it
-    is over `context.start`, the value from which most readers start. That is `context.reference`, the
-    baseline of the tables, unless the question names another one.
+    is over `context.start`, the value from which most readers start. In a case that does not compare the
+    start, it is over the baseline of the case (_text_from_start).
     """
     # "" if the reader's value is unknown.
     current = context.current
@@ -157,17 +157,14 @@ def answer_with_choice(
 
     effects = []
     for case in cases:
-        # A case that does not compare the start compares the reference.
-        start = context.start if case.compares(context.start) else context.reference
+        start = _start_in_case(chosen, case, context.start)
         effects.append(effect_in_case(chosen, case, start))
     if not current and all(each.gain is None and each.loss is None for each in effects):
         # Nothing shows that the choice matters, so no value is recommended.
         text = _counts_text(Counter(each.effect for each in effects), context, always=())
         return Answer(kind, "", NO_DIFFERENCE, _sentence(f"{NO_DIFFERENCE}: {text}"), effect=text)
 
-    if against == context.start and context.start != context.reference:
-        # Tables compare all values with the reference. Cases that do not compare the start get a clause of
-        # their own.
+    if against == context.start:
         text = _text_from_start(chosen, cases, context)
     else:
         text = _effect_text(effect, context)
@@ -186,25 +183,39 @@ def answer_with_choice(
     return Answer(kind, chosen, short, sentence, effect=text, against=compared)
 
 
+def _start_in_case(value: str, case: Case, start: str) -> str:
+    """Return the value with which `value` is compared in a case: the start, or the baseline of the case.
+
+    A case without a comparison of the start has `value` compared with its baseline, such as one pack. A case
+    without a comparison of `value` shows nothing about it, and counts as one of the start.
+    """
+    has_baseline_only = case.compares(value) and not case.compares(start)
+    return case.baseline if has_baseline_only else start
+
+
 def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
     """Return the effect of choosing `value` for a reader who has `context.start`, such as many packs.
 
-    Tables compare all values with `context.reference`, such as one pack, but only some cases with the start.
-    The other cases have a clause on the effect over the reference: `clone 2.5x faster; against one pack: log
-    8.6x faster`.
+    Only some cases may compare the start. The other cases have a clause on the effect over their baseline,
+    such as one pack: `clone 2.5x faster; against one pack: log 8.6x faster`.
     """
-    with_start = [case for case in cases if case.compares(context.start)]
-    without_start = [case for case in cases if not case.compares(context.start)]
+    # The clause on the start comes before those of other baselines.
+    cases_by_start: dict[str, list[Case]] = {context.start: []}
+    for case in cases:
+        start = _start_in_case(value, case, context.start)
+        cases_by_start.setdefault(start, []).append(case)
     # Each clause with its effect.
     clauses: list[tuple[str, CombinedEffect]] = []
-    if with_start:
-        effect = combine_effects(value, with_start, context.start)
-        clauses.append((_effect_text(effect, context), effect))
-    if without_start:
-        effect = combine_effects(value, without_start, context.reference)
-        # If the reference itself is chosen, combine_effects() compares it with the slowest other value.
-        other = SLOWEST if value == context.reference else context.label(context.reference)
-        clauses.append((f"against {other}: {_effect_text(effect, context)}", effect))
+    for start, cases_of_start in cases_by_start.items():
+        if not cases_of_start:
+            continue
+        effect = combine_effects(value, cases_of_start, start)
+        text = _effect_text(effect, context)
+        if start != context.start:
+            # If the baseline itself is chosen, combine_effects() compares it with the slowest other value.
+            other = SLOWEST if value == start else context.label(start)
+            text = f"against {other}: {text}"
+        clauses.append((text, effect))
     # A clause with gains comes first. sort() keeps the order of equal ones.
     clauses.sort(key=lambda clause: not clause[1].gains)
     return "; ".join(text for text, _ in clauses)
@@ -420,13 +431,13 @@ def _choice_that_depends(
     is left out if there is none, or if it would be too long.
     """
     losses = _losses_text(effect.losses, context)
-    # The groups are sorted (CombinedEffect): the largest gain that matters to most users is in the first one.
+    # The largest gain may be in any group, because the groups with a server come first (CombinedEffect).
     # Without a gain, the factor is 1.
-    first_gains = next(iter(effect.gains.values()), [1.0])
-    gain = labels.factor(max(first_gains))
+    all_gains = [gain for gains in effect.gains.values() for gain in gains]
+    largest_gain = labels.factor(max(all_gains, default=1.0))
     better = context.comparative.better
     single_choice = (
-        f"{context.label(value)} if you must choose one: {losses}, up to {gain} {better}"
+        f"{context.label(value)} if you must choose one: {losses}, up to {largest_gain} {better}"
     )
     # A case that shows nothing about a value counts as if it had the time of the reference.
     rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))

@@ -49,17 +49,23 @@ def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
     The text has the latency there as a multiple of the latency of the fewest clients, such as `2.4x`. If no
     measured number doubles the latency, it is the multiple of the largest number. `shown` are the axes that
     distinguish the cases. An end of the 95 % interval that no measured number reached is `over 8`, with 8 as
-    the largest measured number.
+    the largest measured number. The text has no interval if a ratio has none, as after a single round.
     """
     # Even the largest measured number of clients (`most`) may have less than twice the latency.
     number = capacity.number or capacity.most
     clients, fewest = count_of(number, "client"), count_of(capacity.fewest, "client")
     factor = labels.times(capacity.factors[number])
-    # An end of the interval is None if no measured number has reached it.
-    beyond = f"over {capacity.most}"
-    low, high = str(capacity.low or beyond), str(capacity.high or beyond)
-    interval = low if low == high else f"{low} to {high}"
-    uncertainty = "" if low == high else f" (95 % interval: {interval})"
+    interval = ""
+    uncertainty = ""
+    # After a single round, there is no interval.
+    if capacity.has_interval:
+        # An end of the interval is None if no measured number has reached it.
+        beyond = f"over {capacity.most}"
+        low, high = str(capacity.low or beyond), str(capacity.high or beyond)
+        ends = low if low == high else f"{low} to {high}"
+        interval = f"; 95 %: {ends}"
+        if low != high:
+            uncertainty = f" (95 % interval: {ends})"
     head = labels.case_label(capacity.where, shown)
     # `2.4x that of 1 client` is the latency with `clients`. If it has not doubled there, the text has `at 8`.
     reached = clients if capacity.number else f"more than {clients}"
@@ -74,5 +80,5 @@ def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
             f"shares the processors of this machine with the server. So this is no number of users, who "
             f"wait between commands."
         ),
-        effect=f"{head}: {reached} ({factor} that of {fewest}{place}; 95 %: {interval})",
+        effect=f"{head}: {reached} ({factor} that of {fewest}{place}{interval})",
     )

@@ -67,8 +67,6 @@ class Card:
     cases: Sequence[Case]
     answer: Answer = NO_ANSWER
     min_effect_pct: float = 10.0
-    # The cases have weights of the user's workload.
-    has_workload: bool = False
     # Values without measurements.
     missing: Sequence[Missing] = ()
     candidates: Sequence[Answer] = ()
@@ -87,11 +85,7 @@ class Card:
 
         Without one, it is the reference.
         """
-        measured = {value for case in self.cases for value in case.times}
-        for value in self.question.start:
-            if value in measured:
-                return value
-        return self.reference
+        return decision.first_measured_value(self.question.start, self.cases) or self.reference
 
     @property
     def counted_cases(self) -> Sequence[Case]:
@@ -130,7 +124,8 @@ class Card:
             start=self.start,
             current=current,
             min_effect_pct=self.min_effect_pct,
-            has_workload=self.has_workload,
+            # The picks may leave no case of the workload, and undecided cases show nothing (_recommend).
+            has_workload=any(case.weight for case in cases if case.decides(current)),
             comparative=self.comparative,
         )
         if kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
@@ -197,8 +192,8 @@ class Card:
 class Choice:
     """A choice of values in a situation, such as `{"format": "f7", "packing": "pack"}`, with its mean time.
 
-    `ratio` is its time over the best time. `call` is the outcome of its comparison with the best choice. The
-    best choice itself has EQUAL.
+    `ratio` is its time over the best time, in their common rounds if they have any. `call` is the outcome of
+    its comparison with the best choice. The best choice itself has EQUAL.
     """
 
     values: AxisValues
@@ -310,7 +305,6 @@ def make_card(
         shown=distinguishing_axes(axes, [case.where for case in cases]),
         cases=[replace(case, weight=weight) for case, weight in zip(cases, weights, strict=True)],
         min_effect_pct=min_effect_pct,
-        has_workload=bool(workload),
         missing=missing,
         notes=notes,
         withheld=withheld,

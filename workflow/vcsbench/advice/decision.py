@@ -20,8 +20,9 @@ from vcsbench.codes import AnswerKind, Call, Result, WhyUndecided, WithheldCode
 from vcsbench.evidence.flags import FLAGS, Flag
 from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import AxisValues
+from vcsbench.plan.result_state import OUTDATED
+from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import ComparisonRow, Limits, comparison_rows
-from vcsbench.statistics.texts import withheld_text
 from vcsbench.words import count_of
 
 # A row of a CSV file by column: of a table, a grid or the failures.
@@ -162,8 +163,9 @@ class Case:
     def losses(self) -> dict[str, float]:
         """Return the time of each value as a multiple of the best one, from the decided comparisons.
 
-        Comparisons form chains: f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. A value
-        without a chain from the first decided baseline is missing. Return {} if nothing is decided.
+        Comparisons form chains: f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. The first
+        decided baseline comes first. A value without a chain from it is missing. Return {} if nothing is
+        decided.
         """
         decided = [pair for pair in self.pairs if pair.is_decided]
         if not decided:
@@ -189,6 +191,11 @@ class Case:
         """Return the values without a decided comparison, but with one of times that are mostly start-up."""
         pairs = [pair for pair in self.pairs if pair.result == Result.TOO_SMALL]
         return {side for pair in pairs for side in pair.sides} - self.losses.keys()
+
+    @property
+    def baseline(self) -> str:
+        """Return the baseline of the first comparison."""
+        return self.pairs[0].baseline
 
     @property
     def is_decided(self) -> bool:
@@ -218,8 +225,12 @@ class Case:
         if bounds:
             return max(bounds)
         # Nothing is known of a value without a comparison here, or with undecided ones only. So it gets the
-        # loss of the reference, which is 1 if that is unknown, too.
-        return self.losses.get(reference, 1.0)
+        # loss of the reference, which is 1 if the comparisons of the reference are undecided, too.
+        if self.compares(reference):
+            return self.losses.get(reference, 1.0)
+        # Without a comparison of the reference, it gets the loss of the first decided baseline, so that it
+        # cannot win here. That loss is the first one of `losses`. If nothing is decided, it is 1.
+        return next(iter(self.losses.values()), 1.0)
 
 
 @dataclass(frozen=True)
@@ -236,7 +247,9 @@ class Missing:
     def sentence(self, label: str) -> str:
         """Return `f8: 4 cells not measured: svnadmin is too old.` `label` is that of the value."""
         cells = count_of(self.cells, "cell")
-        return f"{label}: {cells} not measured: {self.reason.rstrip('.')}."
+        # Cells whose results are out of date have a code in place of a reason.
+        reason = texts.OUTDATED_TEXT if self.reason == OUTDATED else self.reason
+        return f"{label}: {cells} not measured: {reason.rstrip('.')}."
 
 
 @dataclass(frozen=True)
@@ -256,7 +269,7 @@ class Withheld:
     @property
     def reason(self) -> str:
         """Return why the result is missing, and what to do."""
-        text = withheld_text(self.codes, self.detail)
+        text = texts.withheld_text(self.codes, self.detail)
         for code in self.codes:
             # Most codes are also flags, whose advice is the remedy.
             if code in FLAGS:
@@ -319,6 +332,12 @@ def find_cases(
     return cases, withheld
 
 
+def first_measured_value(values: Iterable[str], cases: Sequence[Case]) -> str:
+    """Return the first of the values that was measured in a case, "" without one."""
+    measured = {value for case in cases for value in case.times}
+    return next((value for value in values if value in measured), "")
+
+
 def missing_values(
     axis: str, cases: Sequence[Case], grid: Sequence[Row], failures: Sequence[Row]
 ) -> list[Missing]:
@@ -362,8 +381,9 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]
     # A workload states how much each case matters, so that gains can make up for losses. The best value then
-    # has the smallest mean loss over all cases, with assumed losses in those that do not decide it.
-    if any(case.weight for case in cases):
+    # has the smallest mean loss over all cases, with assumed losses in those that do not decide it. If no
+    # decided case is part of the workload, the workload shows nothing about the values.
+    if any(case.weight for case in decided):
         means = {
             value: _mean_log_loss(value, cases, reference) for value in decided_values(decided)
         }

@@ -63,7 +63,10 @@ class CardQuestion:
 
     @property
     def short(self) -> str:
-        """Return the question for a line of the terminal: `http/svn?`, `Pack?`, `Storage?`."""
+        """Return the question for a line of the terminal: `http/svn?`, `Server cache?`, `Pack?`."""
+        # An axis can have several questions, so its own short question does not tell them apart.
+        if self.values and self.yes_value:
+            return f"{self.name.replace('_', ' ').capitalize()}?"
         if self.values:
             return f"{'/'.join(self.values)}?"
         short_question = load_vocabulary().axis(self.axis).short_question

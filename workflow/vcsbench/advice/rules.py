@@ -33,6 +33,9 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
         groups: dict[str, list[Case]] = {}
         for case in cases:
             groups.setdefault(group_of(case.where), []).append(case)
+        # A text could not name the group of cases to which an axis does not apply.
+        if "" in groups:
+            continue
         rule = _rule_of_groups(groups, best, reference, limits)
         if rule:
             # `cold log` and `warm log` with the same value become `log`.
@@ -57,7 +60,10 @@ def _groupings(cases: Sequence[Case]) -> Iterator[Callable[[AxisValues], str]]:
 
 
 def _axis_group(axis: str, where: AxisValues) -> str:
-    """Return the name of a case's group on an axis: `over http`, or the label of its value: `packed`."""
+    """Return the name of a case's group on an axis: `over http`, or the label of its value: `packed`.
+
+    Return "" for a case to which the axis does not apply.
+    """
     value = where.get(axis, "")
     if axis == ACCESS_AXIS and value:
         return f"{ACCESS_GROUP_PREFIX}{value}"

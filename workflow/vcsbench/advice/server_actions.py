@@ -25,6 +25,8 @@ DOWNTIME = "one restart"
 # The processes of httpd with the event MPM's defaults: MaxRequestWorkers / ThreadsPerChild.
 HTTPD_PROCESSES = 16
 PROCESSES = f"{HTTPD_PROCESSES} processes (MaxRequestWorkers 400 / ThreadsPerChild 25)"
+# With one of these options, svnserve is one process with a thread for each connection.
+THREAD_OPTIONS = {"-T", "--threads"}
 RESTART_COST = "One restart (httpd: graceful; svnserve: connections end)."
 MIB = 1 << 20
 # httpd and svnserve have a cache of this size without a setting, in bytes.
@@ -93,7 +95,8 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     `settings_by_server` has the text of each server (setting_steps), "" for a server with its defaults. If no
     text sets a cache, the cost is the restart alone. Example: `Memory, at most: httpd 16 processes
     (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16 GiB; svnserve 1 GiB. With a cache of 256 MiB in
-    each process: httpd 4 GiB; svnserve 256 MiB. One restart (httpd: graceful; ...).`
+    each process: httpd 4 GiB; svnserve 256 MiB. One restart (httpd: graceful; ...).` The memory of an
+    svnserve without threads is that `for each connection`.
     """
     # cache_bytes() returns the sizes that the text of a server sets, [] for the default.
     if not any(cache_bytes(server, text) for server, text in settings_by_server.items()):
@@ -107,16 +110,19 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
         # A text may set the size twice. The largest one is the most that the server can take.
         size = max(cache_bytes(server, text), default=DEFAULT_CACHE)
         sizes.append(size)
-        # httpd has 16 processes (PROCESSES is their text), each with a cache of its own. svnserve is one
-        # process.
+        # httpd has 16 processes (PROCESSES is their text), each with a cache of its own. svnserve with
+        # threads is one process. Without threads, it starts a process for each connection.
+        unit = ""
         if server == "httpd":
             processes = HTTPD_PROCESSES
             total = f"{PROCESSES} x {_format_memory(size)} = {_format_memory(processes * size)}"
         else:
             processes = 1
             total = _format_memory(size)
-        parts.append(f"{server} {total}")
-        smaller_parts.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}")
+            if THREAD_OPTIONS.isdisjoint(text.split()):
+                unit = " for each connection"
+        parts.append(f"{server} {total}{unit}")
+        smaller_parts.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}{unit}")
     cost = f"Memory, at most: {'; '.join(parts)}."
     if min(sizes) > SMALLER_CACHE:
         smaller_text = "; ".join(smaller_parts)

@@ -134,7 +134,11 @@ def _rank_choices(
         else:
             # A pair whose ratio is unknown has no call.
             outcome = call or Call.UNDECIDED
-        choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), ratio.value, outcome))
+        # Without a common round, the ratio is NaN, which the file of the advice cannot store. The quotient of
+        # the means takes its place.
+        has_ratio = math.isfinite(ratio.value)
+        factor = ratio.value if has_ratio else math.exp(means[cell] - means[best])
+        choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), factor, outcome))
     return choices
 
 

@@ -385,8 +385,9 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
     is_loss = max(slower, default=1.0) >= margin
     if max(faster, default=1.0) >= margin:
         # Only the weights of a workload show whether the gains outweigh the losses. Without a workload, a
-        # change with a loss is the reader's decision (DEPENDS).
-        is_good = gain > 0 if has_workload else not is_loss
+        # change with a loss is the reader's decision (DEPENDS). Without anything slower, nothing has to be
+        # outweighed. The sum of the gains is 0 then if the workload lacks the faster commands.
+        is_good = gain > 0 if has_workload and slower else not is_loss
         return Worth.DO if is_good else Worth.DEPENDS
     if is_loss:
         return Worth.KEEP

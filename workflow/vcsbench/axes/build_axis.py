@@ -2,10 +2,11 @@
 
 import os
 import pwd
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from vcsbench.programs import (
     PROGRAM_FOLDERS,
     SERVER_PROGRAMS,
     SUBVERSION_PROGRAMS,
+    UNPACKED_SSHD,
     Programs,
     binaries,
     find_nss_wrapper,
@@ -58,9 +60,10 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
 
     These are Subversion's programs in the build, and the other `needs` of the command: a program on the PATH,
     such as `git`, or a module of Python, such as `python3:breezy`. Example: `git is not installed (put it on
-    the PATH; ...)`.
+    the PATH; ...)`. `build_name` is the cell's own value on the axis. It is not used, because the recipe may
+    have its build from a default.
     """
-    build = _find_build(build_name, env)
+    build = _find_build(recipe["build"]["name"], env)
     # The kind of the cell's server, such as "svnserve"; "" without a server.
     server = recipe["access"]["server"]
     reason = why_lacking(build, env.machine, _commands_of(recipe), server)
@@ -229,6 +232,13 @@ def why_no_sshd() -> str:
     for name, path in (("sshd", sshd), (NSS_WRAPPER, find_nss_wrapper())):
         if not path:
             return f"there is no {name} (envs/unpack_sshd.sh unpacks it, without a service)"
+    library = find_nss_wrapper()
+    # A run copies the unpacked files to its own folder if the servers' user cannot enter theirs.
+    is_unpacked = library.startswith(f"{UNPACKED_SSHD}/")
+    is_copied = is_unpacked and closed_folder(UNPACKED_SSHD.resolve()) is not None
+    reason = why_not_preloaded(library)
+    if reason and not is_copied:
+        return f"{reason}; move {'the checkout' if is_unpacked else 'it'}"
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:
@@ -250,15 +260,25 @@ def why_no_sshd() -> str:
     return why_no_ssh_folder(temporary)
 
 
-def binaries_of(axes: Mapping[str, str], recipe: Recipe, env: Environment) -> dict[str, str]:
+def why_not_preloaded(library: str) -> str:
+    """Return why a library cannot be preloaded, in a clause; "" if it can.
+
+    Example: `LD_PRELOAD cannot name /my files/x.so, whose path has a blank or a colon`.
+    """
+    # The loader splits LD_PRELOAD there. It would start the program without the library.
+    if re.search("[ :]", library):
+        return f"LD_PRELOAD cannot name {library}, whose path has a blank or a colon"
+    return ""
+
+
+def binaries_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of the client's and the server's programs and of their Subversion libraries.
 
-    Example: `{"client svn": "0123...", "client libraries": "4567...", "server svnserve": "89ab..."}`. `axes`
-    has the cell's values, such as {"build": "trunk"}. `recipe` is the cell's recipe before its digests are
-    added. A changed digest makes Snakemake measure the cell again. Programs in conda environments have no
-    digests (_has_digests).
+    Example: `{"client svn": "0123...", "client libraries": "4567...", "server svnserve": "89ab..."}`.
+    `recipe` is the cell's recipe before its digests are added. A changed digest makes Snakemake measure the
+    cell again. Programs in conda environments have no digests (_has_digests).
     """
-    build = _find_build(axes.get(BUILD_AXIS, ""), env)
+    build = _find_build(recipe["build"]["name"], env)
     client_programs = _digested_clients(build, recipe, env)
     # The kind of the server, such as "httpd"; "" without a server, or with one that gets no digests.
     server = _digested_server(build, recipe, env)
@@ -273,13 +293,13 @@ def binaries_of(axes: Mapping[str, str], recipe: Recipe, env: Environment) -> di
     return digests
 
 
-def linked_of(axes: Mapping[str, str], recipe: Recipe, env: Environment) -> dict[str, str]:
+def linked_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of all libraries of client and server: `{"client": "0123...", "server": "4567..."}`.
 
     They include libraries of the system. With another libc, it is another measurement. The key `server` is
     missing for a cell without a server, or with a server in a conda environment.
     """
-    build = _find_build(axes.get(BUILD_AXIS, ""), env)
+    build = _find_build(recipe["build"]["name"], env)
     linked = {"client": linked_digest(build.client, _digested_clients(build, recipe, env))}
     server = _digested_server(build, recipe, env)
     if server:

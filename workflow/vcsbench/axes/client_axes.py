@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from vcsbench.axes.axis import Axis, Environment, choice_axis
-from vcsbench.axes.build_axis import program_version
+from vcsbench.axes.build_axis import program_version, why_not_preloaded
 from vcsbench.axis_names import (
     ACCESS_AXIS,
     ARRIVAL_AXIS,
@@ -142,6 +142,9 @@ def _why_no_reflink(reflink: str, recipe: Recipe, env: Environment) -> str:
     made_kind = recipe.get("filesystem", {}).get("make")
     if made_kind and made_kind not in REFLINK_KINDS:
         return f"{made_kind} has no reflinks"
+    reason = why_not_preloaded(recipe["environment"]["LD_PRELOAD"])
+    if reason:
+        return f"{reason}; move the checkout"
     if not (env.root / REFLINK_LIBRARY).exists():
         return "the library that clones files was not built (set-up builds it where there is gcc)"
     return ""

@@ -38,6 +38,9 @@ def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
     version = git_version()
     if not version:
         return "git is not installed (Debian: git)"
+    # The study has no upkeep for the command. variant_of() raises the error about that.
+    if "upkeep" not in repository:
+        return ""
     _, state = GIT.stored_as(repository)
     return why_no_state(parse_state(state), version)
 

@@ -107,14 +107,11 @@ def _upgraded_formats(env: Environment) -> list[str]:
 def _offered_formats(env: Environment) -> list[str]:
     """Return the formats to compare for the user's own repository, the baseline first.
 
-    They are its own format, an upgrade in place, and formats to load it into that the svnadmin here can make.
-    Example: `["as-is", "as-is-to-f8", "f6", "f7", "f8", "f6-today"]` for a local repository of f6.
+    They are its own format, an upgrade in place, and formats to load it into. Example: `["as-is",
+    "as-is-to-f8", "f6", "f7", "f8", "f6-today"]` for a local repository of f6. A format that is too new for
+    the svnadmin here is one of them: a grid may name it, and _why_not_format() has the reason to skip it.
     """
-    newest = format_number(env.machine.newest_format)
-    formats = [current_format(env), *_upgraded_formats(env)]
-    for value in OFFERED_FORMATS:
-        if format_number(parse_format(value).format) <= newest:
-            formats.append(value)
+    formats = [current_format(env), *_upgraded_formats(env), *OFFERED_FORMATS]
     # Without a local repository, the baseline f8 is also one of OFFERED_FORMATS.
     return list(dict.fromkeys(formats))
 
@@ -249,7 +246,7 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
     stands for `pack`. If the repository is smaller than a shard, `if_packable` is the same as `current`.
     """
     current = current_packing(env)
-    is_small = env.only_repository and env.revisions(env.only_repository) < SHARD
+    is_small = env.only_repository and not _has_full_shard(env.only_repository, env)
     meanings = {CURRENT: current, IF_PACKABLE: current if is_small else PACKED}
     return list(dict.fromkeys(meanings.get(name, name) for name in named))
 
@@ -284,11 +281,15 @@ def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
     if parsed and format_number(parsed.format) < PACKABLE:
         return f"Subversion packs no repository of {parsed.format}"
     # svnadmin packs full shards only.
-    revisions = env.revisions(name)
-    if revisions < SHARD:
-        number = words.count_of(revisions, "revision")
+    if not _has_full_shard(name, env):
+        number = words.count_of(env.revisions(name), "revision")
         return f"{name} has {number}, fewer than a shard of {SHARD}: there is nothing to pack"
     return ""
+
+
+def _has_full_shard(name: str, env: Environment) -> bool:
+    # The revisions are numbered from 0, and revision 0 belongs to the first shard.
+    return env.revisions(name) + 1 >= SHARD
 
 
 def _why_not_packing_of_copy(packing: str, copy_format: FormatValue, env: Environment) -> str:

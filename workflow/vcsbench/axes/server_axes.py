@@ -44,11 +44,15 @@ LEFT_OUT_WORDS = {
     HOOKS_AXIS: ("none", "hooks"),
 }
 
+# The number may follow directly (-M512) or behind "=", and words may have quotes. httpd ignores case.
+SVNSERVE_CACHE = re.compile(
+    r"""(?<!\S)["']?(?:-M|--memory-cache-size)["']?[\s=]*["']?(\d{1,15})["']?(?!\S)"""
+)
+HTTPD_CACHE = re.compile(
+    r"""^\s*SVNInMemoryCacheSize\s+["']?(\d{1,15})(?!\d)""", re.MULTILINE | re.IGNORECASE
+)
 # Option or directive, and the bytes of its unit.
-CACHE_SIZES = {
-    "svnserve": (re.compile(r"(?<!\S)(?:-M|--memory-cache-size)\s+(\d{1,15})(?!\S)"), 1 << 20),
-    "httpd": (re.compile(r"^SVNInMemoryCacheSize\s+(\d{1,15})(?!\d)", re.MULTILINE), 1 << 10),
-}
+CACHE_SIZES = {"svnserve": (SVNSERVE_CACHE, 1 << 20), "httpd": (HTTPD_CACHE, 1 << 10)}
 
 
 def server_names(root: Path) -> list[str]:

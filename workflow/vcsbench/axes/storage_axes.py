@@ -11,20 +11,21 @@ from vcsbench.errors import UserError
 from vcsbench.records import Recipe, RecipeFilesystem
 from vcsbench.storages import guest
 from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
-from vcsbench.storages.filesystems import lacks_journal, mounted_at, why_unmounted
+from vcsbench.storages.filesystems import IN_MEMORY, lacks_journal, mounted_at, why_unmounted
 from vcsbench.storages.workdir import resolve
 
 # In place of a folder: vcsbench makes the file system, or a guest has it.
 TO_MAKE, IN_GUEST = "make", "guest"
 # The value of the axis `filesystem` that stands for the file system of the storage under test.
 OF_STORAGE = "storage"
-# It replaces an ext4 without a journal (_filesystem_keys).
+# It replaces an ext4 without a journal (_filesystem_on_storage).
 INSTEAD = "ext4"
 # The kernel's names of each kind of file system.
 FILESYSTEM_NAMES: dict[str, tuple[str, ...]] = {kind: (kind,) for kind in MAKEABLE}
 FILESYSTEM_NAMES["nfs"] = ("nfs", "nfs4")
-LOOP = """A file system that vcsbench makes lies in an image on the storage, behind a loop device with direct
-I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
+LOOP = """A file system that vcsbench makes on a disk lies in an image on the storage, behind a loop device
+with direct I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
+IN_RAM = "A tmpfs has no image: its files lie in RAM, and are never cold."
 
 
 def _storage_keys(storage: str, env: Environment) -> Recipe:
@@ -55,29 +56,28 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
     Example: `{"filesystem": {"make": "", "root": "/srv/files", "mounted": ["xfs", "/srv"]}}`. `make` is the
     kind of a file system that vcsbench makes, "" for any other. `root` is the folder below which the cell
     works, and `mounted` the kind and mount point of an existing file system. Raise UserError for a name that
-    the configuration lacks, or that its folder contradicts: a folder named `xfs` must be on xfs.
+    the configuration lacks, or that its folder contradicts: a folder named `xfs` must be on xfs. Raise it
+    also for a configured folder with the reserved name `storage`.
     """
     if not filesystem:
         return {}
     settings = env.config.settings
+    # A folder with this name would never be measured: on the axis, the name stands for the storage.
+    if OF_STORAGE in settings.filesystems:
+        raise env.config.error(
+            ["filesystems", OF_STORAGE], "this name is reserved. Use another name."
+        )
     storage = str(resolve(settings.storages[settings.storage], env.root))
-    # The word `storage` in place of a configured name.
-    if filesystem == OF_STORAGE:
-        # An ext4 without a journal does not reuse the inodes of removed files for minutes. After a run has
-        # removed its tree, the next tree takes several times as long. So vcsbench makes another ext4 there.
-        # If it cannot, the slow file system is used.
-        if lacks_journal(storage) and not why_cannot_make(INSTEAD):
-            return {"filesystem": {"make": INSTEAD, "root": storage, "mounted": []}}
-        return {"filesystem": {"make": "", "root": storage, "mounted": _mounted(storage)}}
+    # use_cell_storage() corrects this later for a cell on another storage.
+    on_storage = _filesystem_on_storage(filesystem, storage, env)
+    if on_storage is not None:
+        return {"filesystem": on_storage}
     file = env.config.source_of(["filesystems"])
     unknown = unknown_name([filesystem], [OF_STORAGE, *settings.filesystems])
     if unknown:
         raise UserError(f"{file}: `filesystems` has no {unknown}")
-    # The configuration has a folder for the name, such as `xfs: /srv/files`, or the word `make` or `guest`.
+    # The configuration has a folder for the name, such as `xfs: /srv/files`, or the word `guest`.
     folder_or_word = settings.filesystems[filesystem]
-    # `xfs: make`: vcsbench makes an xfs in an image on the storage.
-    if folder_or_word == TO_MAKE:
-        return {"filesystem": {"make": filesystem, "root": storage, "mounted": []}}
     key = f"{file}: `filesystems.{filesystem}`"
     # `nfs: guest`: a virtual machine has the file system.
     if folder_or_word == IN_GUEST:
@@ -95,6 +95,42 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
         }
         return {"filesystem": in_guest}
     return {"filesystem": _existing_filesystem(filesystem, folder_or_word, key, env)}
+
+
+def use_cell_storage(recipe: Recipe, filesystem: str, env: Environment) -> None:
+    """Move a file system that lies on the default storage to the storage of the cell, in its recipe.
+
+    `filesystem` is the cell's name on the axis, "" without one. The two axes set their keys of the recipe one
+    by one, so the file system does not know the cell's storage before.
+    """
+    if not filesystem:
+        return
+    storage = str(resolve(recipe["storage"]["path"], env.root))
+    on_storage = _filesystem_on_storage(filesystem, storage, env)
+    if on_storage is not None:
+        recipe["filesystem"] = on_storage
+
+
+def _filesystem_on_storage(
+    filesystem: str, storage: str, env: Environment
+) -> RecipeFilesystem | None:
+    """Return the file system that a name stands for in the folder of a storage, such as /var/tmp.
+
+    It is the file system of the storage itself, or one that vcsbench makes there. Return None for a name that
+    the configuration has for another folder or a guest, or lacks.
+    """
+    # The word `storage` in place of a configured name.
+    if filesystem == OF_STORAGE:
+        # An ext4 without a journal does not reuse the inodes of removed files for minutes. After a run has
+        # removed its tree, the next tree takes several times as long. So vcsbench makes another ext4 there.
+        # If it cannot, the slow file system is used.
+        if lacks_journal(storage) and not why_cannot_make(INSTEAD):
+            return {"make": INSTEAD, "root": storage, "mounted": []}
+        return {"make": "", "root": storage, "mounted": _mounted(storage)}
+    # `xfs: make`: vcsbench makes an xfs in an image on the storage, and a tmpfs in RAM.
+    if env.config.settings.filesystems.get(filesystem) == TO_MAKE:
+        return {"make": filesystem, "root": storage, "mounted": []}
+    return None
 
 
 def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> RecipeFilesystem:
@@ -159,9 +195,18 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
 def _limits(
     values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    # LOOP is about images behind a loop device. The storage itself and a guest have none.
-    made = [value for value in values if value != OF_STORAGE and value not in guest.FOLDERS]
-    return [LOOP] if made else []
+    """Return a note on made file systems in images, and one on those in RAM, if they are measured.
+
+    `guests` and `measured` are unused: the functions `limits` of all axes have the same arguments.
+    """
+    # LOOP is about images behind a loop device. The storage itself, a guest and a tmpfs have none.
+    without_image = (OF_STORAGE, *guest.FOLDERS, *IN_MEMORY)
+    notes = []
+    if any(value not in without_image for value in values):
+        notes.append(LOOP)
+    if any(value in IN_MEMORY for value in values):
+        notes.append(IN_RAM)
+    return notes
 
 
 # The kind and mount point of a folder. Each call reads all mounts of the machine.

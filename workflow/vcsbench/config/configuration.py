@@ -4,6 +4,7 @@ import math
 import os
 import re
 import tempfile
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 # The page of all studies.
 INDEX_PAGE = "index"
 STUDIES = Path("config", "studies")
+_FILE_SCHEME = "file://"
 # Characters of a path that other programs cannot take: control characters, and bytes that are not UTF-8.
 UNUSABLE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
 WHY_UNUSABLE = "has a control character, or is not UTF-8"
@@ -195,9 +197,19 @@ def _choose_studies(sets: StudySets, repository: str | None) -> list[str]:
     return sets.repository
 
 
-def _is_git_repository(path: str) -> bool:
-    """Return True if a path looks like a git repository. The source checks it later."""
-    folder = os.path.expanduser(path)
+def _is_git_repository(text: str) -> bool:
+    """Return True if a path, or a URL such as file:///srv/git/x, looks like a git repository.
+
+    The source checks it later. sources.base.local_path() has the same rule for URLs, but `config` imports
+    from no other folder.
+    """
+    folder = os.path.expanduser(text)
+    if text.startswith(_FILE_SCHEME):
+        # file://localhost/srv/git/x is another form of file:///srv/git/x.
+        folder = text.removeprefix(_FILE_SCHEME).removeprefix("localhost")
+        # In a URL, `%20` stands for a blank, but a name may also have `%20` in it.
+        if not os.path.exists(folder):
+            folder = urllib.parse.unquote(folder)
     if os.path.lexists(f"{folder}/.git"):
         return True
     # A bare repository has no .git.

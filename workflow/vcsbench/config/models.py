@@ -388,7 +388,8 @@ class Settings(Model):
     example). Load the same histories there. Cells that name a format, packing, cache state, build or
     configuration of the server are skipped."""
     scratch: Text
-    """A folder in RAM. Repositories are loaded and packed there, then copied to the storage."""
+    """A folder in RAM. Repositories are loaded there, then moved to a storage, where they are packed and
+    copied."""
     copies: int = key(ge=1, le=100)
     """How many interleaved copies of each repository there are; round n uses copy ((n - 1) mod copies) +
     1."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -53,16 +53,19 @@ def write_rules(folders: Sequence[str], count: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def list_tree_folders(svnlook: str, repository: Path, tree: str) -> list[str]:
+def list_tree_folders(
+    svnlook: str, repository: Path, tree: str, environment: Mapping[str, str] | None = None
+) -> list[str]:
     """Return the folders of a tree of a repository that rules can name, such as `/trunk/lib`.
 
-    `tree` is a path in the repository, "" for all of it. A large tree is read in part. Raise UserError if
-    svnlook fails.
+    `tree` is a path in the repository, "" for all of it. A large tree is read in part. `environment` is that
+    of svnlook (default: that of all programs). Raise UserError if svnlook fails.
     """
     argv = [svnlook, "tree", "--full-paths", str(repository)]
     if tree:
         argv.append(tree)
-    with processes.Program(argv, f"{repository}: svnlook tree failed") as program:
+    failure = f"{repository}: svnlook tree failed"
+    with processes.Program(argv, failure, env=environment) as program:
         lines = list(islice(program.stdout, MOST_LINES))
         # In a larger tree, svnlook has not finished. Leaving the block closes its output, and svnlook ends.
         if len(lines) < MOST_LINES:

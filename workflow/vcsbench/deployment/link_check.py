@@ -163,8 +163,10 @@ def measure_rate_mbit(
     # The kernel notes each arrival, so it does not matter when this process reads.
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     # The kernel cuts what one call sends into packets. At a high rate, a call for each packet would take too
-    # long: the queue would be empty in between.
-    sender.setsockopt(SOL_UDP, UDP_SEGMENT, DATAGRAM_BYTES)
+    # long: the queue would be empty in between. Before Linux 6.11, a device without checksums of its own
+    # refuses to send with this option. The relay's device on a line with loss is such a device.
+    if sent_at_once > 1:
+        sender.setsockopt(SOL_UDP, UDP_SEGMENT, DATAGRAM_BYTES)
     rates = []
     # With a high priority, this thread sends a train without gaps.
     with _before_other_programs():

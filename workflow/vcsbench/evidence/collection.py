@@ -15,9 +15,14 @@ from vcsbench.axis_names import REPOSITORY_AXIS
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import comparison_flags, flags, judgement, run_columns, same_work
-from vcsbench.evidence.comparison_flags import CONDITIONS, STATE_COLUMN
+from vcsbench.evidence.column_names import (
+    CONDITIONS,
+    FIRST_COLUMNS,
+    LAST_COLUMNS,
+    STATE_COLUMN,
+    TIMES,
+)
 from vcsbench.evidence.flags import Flag
-from vcsbench.evidence.measurements import TIMES
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import SAME_FIXED_COST
@@ -27,26 +32,6 @@ from vcsbench.records import CellTrace, Context, RunRecord, complete_run
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import RunColumns
 
-# The first and the last columns of measurements. Between them are the evidence and run_columns.
-FIRST_COLUMNS = ("round", "run", *TIMES, "client_peak_memory_bytes")
-LAST_COLUMNS = (
-    # JSON, equal text for equal work; "" if unknown.
-    "work",
-    # The columns of run_columns.build_columns().
-    "client", "client_version", "server", "server_version", "binaries",
-    "client_mapped", "server_mapped",
-    # The flags of invalid attempts before this run, a comma between attempts.
-    "set_aside",
-    "copy",
-    # The position among all cell-rounds, and the seed of their order.
-    "order", "seed",
-    "scale", "storage_kind", "host",
-    # The starts of the run and of its cell-round.
-    "started_at", "cell_round_started_at",
-    # Seconds: waiting for other measurements on the machine, and the whole cell-round.
-    "waited_s", "cell_round_s",
-    "flags",
-)  # fmt: skip
 # Equal content gives equal text. The column `work` has no blanks in its JSON, all other columns have some.
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -316,9 +301,10 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
 
 def _is_cached_below(context: Context) -> bool:
     """Return True if a file system of a cell-round is on a disk whose blocks are in memory."""
-    # A working copy or a tree may have a file system of its own, such as an image that vcsbench made.
+    # A working copy or a tree may have a file system of its own, such as an image that vcsbench made. That of
+    # a tree is in the facts on what the command reads.
     filesystems: list[Mapping[str, object]] = [context["storage"]]
-    for subject in (context["working_copy"], context["tree"]):
+    for subject in (context["working_copy"], context.get("read", {})):
         filesystem = subject.get("filesystem")
         if isinstance(filesystem, Mapping):
             filesystems.append(filesystem)

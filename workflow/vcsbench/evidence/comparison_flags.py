@@ -10,16 +10,12 @@ from collections.abc import Sequence
 import pandas as pd
 
 from vcsbench.evidence import flags, same_work
+from vcsbench.evidence.column_names import CONDITIONS, STATE_COLUMN
 from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import group_rows
 
 # The published tables define these limits, so they are no thresholds.
 OUTLIERS = {Flag.OUTLIER_10: 0.1, Flag.OUTLIER_20: 0.2}
-# A column with the promises about a run, while measurements are collected. In a series of runs, the first one
-# may be cold and the others hot, so the runs of one cell can have different promises.
-STATE_COLUMN = "state"
-# The conditions of a cell-round as JSON, also while measurements are collected.
-CONDITIONS = "conditions"
 
 
 def group_by_state(frame: pd.DataFrame) -> list[pd.Series]:

@@ -15,11 +15,11 @@ import pandas as pd
 
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
+from vcsbench.evidence.column_names import TIMES
 from vcsbench.external import open_regular
 from vcsbench.files import read_rows, write_text
 from vcsbench.metrics import NEEDED_COLUMNS
 
-TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
 NUMBERS = (
     "round", "run", *TIMES, "fixed_cost_s", "fixed_share", "sync_s", "scale", "waited_s",
     "cell_round_s", *run_columns.COUNT_COLUMNS, *run_columns.CLIENT_COLUMNS,

@@ -31,8 +31,8 @@ VIRTUAL_DISK = "virtual disk"
 # although the programs are the same.
 LOADED_LATE = re.compile(r"/libgcc_s\.so[^/]*$|/libnss_[^/]*$|/gconv/[^/]*$")
 
-# The kind of work of a clone with a filter.
-PARTIAL_CLONE = "git_partial_clone"
+# The command of git that makes a new clone.
+CLONE_COMMAND = "clone"
 
 RunColumns = dict[str, object]
 
@@ -262,12 +262,11 @@ def git_columns(run: RunRecord, context: Context) -> RunColumns:
     trace = context.get("git_trace")
     if not trace:
         return {}
-    objects_of_clone = run["work"].get("objects", 0)
-    # git traces the objects of a fetch. All objects that a new clone has were sent, and of a blobless clone
-    # git traces the second part only: the contents of its files.
-    if context["work_kind"] == PARTIAL_CLONE:
-        return {"git_objects": objects_of_clone}
-    return {"git_objects": trace["objects"] or objects_of_clone}
+    # git traces no objects of a clone. Of a blobless clone, it traces the second part only: the contents of
+    # its files. But all objects that a new clone has were sent.
+    if CLONE_COMMAND in context["argv_template"].split():
+        return {"git_objects": run["work"].get("objects", trace["objects"])}
+    return {"git_objects": trace["objects"]}
 
 
 def size_columns(context: Context) -> RunColumns:

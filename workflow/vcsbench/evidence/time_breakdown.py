@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -27,8 +28,9 @@ class BlockTime(NamedTuple):
 class TimeBreakdown(NamedTuple):
     """The seconds of all sessions.
 
-    `waiting_s` lies between cell-rounds: Snakemake, process starts, decisions. `timed_s` is the time of the
-    timed commands, which `measuring_s` includes.
+    In `preparation_s`, preparations that ran at the same time count once. `waiting_s` lies between
+    cell-rounds: Snakemake, process starts, decisions. `timed_s` is the time of the timed commands, which
+    `measuring_s` includes.
     """
 
     preparation_s: float
@@ -54,9 +56,9 @@ def break_down_time(
     The time of replaced results, and pauses between sessions, do not count. `frame` has a row per run, with
     the seconds of its cell-round in `cell_round_s` (NaN if unknown). A block is a group of cells that is
     measured together: those with equal values on the axes `block`, for example ["command", "repo"]. `records`
-    are the files about prepared repositories, with the `seconds` of each preparation.
+    are the files about prepared repositories and traces, with the time of each (time_spans.TimeSpan).
     """
-    preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
+    preparation_s = _time_of_preparations(records)
     runs = frame.dropna(subset=["cell_round_s"])
     if runs.empty:
         return TimeBreakdown(preparation_s, measuring_s=0.0, waiting_s=0.0, timed_s=0.0, blocks={})
@@ -88,6 +90,30 @@ def break_down_time(
         timed_s=float(elapsed_s.sum()),
         blocks=blocks,
     )
+
+
+def _time_of_preparations(records: Iterable[str | Path]) -> float:
+    """Return the seconds in which at least one preparation ran. `records` are the files about them.
+
+    Two loads from 0 s to 40 s and from 10 s to 60 s take 60 s. A missing record counts as 0 s.
+    """
+    total_s = 0.0
+    # The start and the end of each preparation.
+    spans: list[tuple[float, float]] = []
+    for path in records:
+        record = read_json(path)
+        seconds = float(record.get("seconds") or 0)
+        if "began" in record:
+            spans.append((record["began"], record["began"] + seconds))
+        else:
+            # An earlier version of vcsbench stored no start.
+            total_s += seconds
+    counted_until = -math.inf
+    for began, ended in sorted(spans):
+        # The part before `counted_until` counts already. It may be all of this preparation.
+        total_s += max(0.0, ended - max(began, counted_until))
+        counted_until = max(counted_until, ended)
+    return total_s
 
 
 def _list_cell_rounds(runs: pd.DataFrame, block: Sequence[str]) -> pd.DataFrame:

@@ -148,7 +148,8 @@ def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
 def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
     """Return how much runs of a typical cell scatter, in per cent by study: {"fsfs-san-2014": 1.8}.
 
-    A study without results of this machine, or with too few of them to estimate the scatter, is left out.
+    A study without results of this machine, or with too few of them to estimate the scatter, is left out. So
+    is one that has got another axis since they were measured.
     """
     scatter_pct = {}
     for study, definition in plan.config.studies.items():
@@ -157,7 +158,9 @@ def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
             continue
         frame = read_measurements(path)
         measured_here = frame[frame["host"] == host_label(host())]
-        if measured_here.empty:
+        # Measurements of an earlier session lack an axis that the study has got since then.
+        has_block = set(definition.block) <= set(frame.columns)
+        if measured_here.empty or not has_block:
             continue
         # `scatter` is the standard deviation of the logarithms of times. It is estimated from cells of the
         # same block, such as those of one command. It is NaN if no block has two cells with two rounds.

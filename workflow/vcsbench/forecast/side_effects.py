@@ -148,15 +148,22 @@ def _describe_space(need: float, folder: Path) -> str:
 
 
 def _made_filesystems(plan: Plan) -> Iterator[str]:
+    """Yield a sentence on made file systems in images, and one on those in RAM, if there are any."""
     filesystems = [plan.draft(cell).get("filesystem", {}) for cell in plan.cells]
     made = [filesystem for filesystem in filesystems if filesystem.get("make")]
-    if made:
-        kinds = sorted({filesystem["make"] for filesystem in made})
-        folders = sorted({filesystem["root"] for filesystem in made})
+    in_images = [filesystem for filesystem in made if filesystem["make"] not in IN_MEMORY]
+    if in_images:
+        kinds = sorted({filesystem["make"] for filesystem in in_images})
+        folders = sorted({filesystem["root"] for filesystem in in_images})
         yield (
             f"Makes file systems ({words.enumeration(kinds)}) in images of at least "
             f"{words.size(SMALLEST)} in {words.enumeration(folders)}, one at a time. Only the measured "
             f"command sees them, and they are removed."
+        )
+    if len(in_images) < len(made):
+        yield (
+            f"Makes a tmpfs of at least {words.size(SMALLEST)}, one at a time. Its files take RAM. "
+            f"Only the measured command sees it, and it is removed."
         )
 
 

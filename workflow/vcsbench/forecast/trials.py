@@ -220,14 +220,14 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
 
     Snakemake refuses outputs that are older than their inputs, but only after everything was measured.
     """
-    now_s = time.time()
     for path in _input_files(plan.root):
         try:
-            is_future = os.stat(path).st_mtime > now_s
+            modified_s = os.stat(path).st_mtime
         except OSError:
             # A link to nothing, or a file that another program has just removed.
             continue
-        if is_future:
+        # The clock is read now: a session may write a result while this loop runs.
+        if modified_s > time.time():
             folders = [name for name in INPUT_FOLDERS if (plan.root / name).exists()]
             command = f"find {' '.join(folders)} -newermt now -exec touch {{}} +"
             yield Lack(

@@ -26,7 +26,7 @@ from vcsbench.measure.runs import Hook, Hyperfine, Invocation, read_export
 from vcsbench.measure.server_group import ServerGroup
 from vcsbench.measure.syscalls import count_locks
 from vcsbench.measure.untimed_runs import Captured, capture
-from vcsbench.programs import Programs
+from vcsbench.programs import WORD, Programs
 from vcsbench.storages.filesystems import is_full
 from vcsbench.subjects.committed_repository import CommittedRepository
 from vcsbench.systems import fsfs
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 # The values of plan.recipe.Network for a network namespace of the cell-round alone.
 OWN_NETWORKS = ("own", "user")
+# The words of commands that are the URL of a repository.
+URL_WORDS = frozenset(["url", "push_url"])
 
 
 class RoundMeasurement:
@@ -200,6 +202,8 @@ class RoundMeasurement:
                 # There was no warm-up run, so the command runs once more. Its output does not depend on
                 # caches. `is_representative` makes this run `captured`.
                 self.cell.reset_output()
+                # reset_output() ends the server if it puts a repository back.
+                self.cell.start_server()
                 self.collector.begin(self.hyperfine.pid, is_timed=False)
                 self._warm_up(is_representative=True)
 
@@ -312,7 +316,7 @@ class RoundMeasurement:
         """Run a command untimed, and return the run.
 
         A representative run stands for all timed runs, so three more facts are read: the work of the command
-        from its output, the trace of git (with a server), and the peak memory of the server.
+        from its output, the trace of git (with a URL), and the peak memory of the server.
         """
         log = self.folder / "captured.log"
         if not is_representative:
@@ -325,9 +329,11 @@ class RoundMeasurement:
         if read_work:
             # With a quiet option, the command would print no output to read.
             argv = [word for word in argv if word not in self.work_kind.quiet_options]
-        # git traces to a file. Without a server, the trace has neither a protocol nor sent objects.
+        # git traces to a file. A command without a URL is local: its trace would have neither a protocol nor
+        # sent objects.
         trace = None
-        if self._program == "git" and self.cell.served:
+        has_url = not URL_WORDS.isdisjoint(WORD.findall(self.recipe["argv"]))
+        if self._program == "git" and has_url:
             trace = self.folder / "git-trace"
             # git appends to a trace, and a round that is measured again has one of its first attempt.
             trace.unlink(missing_ok=True)
@@ -362,14 +368,15 @@ class RoundMeasurement:
     def _add_trace(self, captured: Captured, trace: Path) -> Captured:
         """Return the run `captured` with the facts from git's trace, which are in the file `trace`.
 
-        Raise UserError if the protocol is another one than the value of the cell's axis `protocol`.
+        Raise UserError if git has written no trace, or if the protocol is another one than the value of the
+        cell's axis `protocol`.
         """
+        git_trace = read_git_trace(trace)
         io = dict(captured.io)
         # The timed runs do the same work, but write no trace. So the bytes of the trace are subtracted from
         # `wchar`, all bytes that this run wrote.
         if io["wchar"] is not None:
             io["wchar"] -= trace.stat().st_size
-        git_trace = read_git_trace(trace)
         expected = self.recipe["axes"].get("protocol", "")
         if expected and git_trace.protocol != expected:
             raise UserError(

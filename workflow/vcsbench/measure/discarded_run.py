@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Layers below this system (the host of a VM, a RAID controller) are assumed to cache reads this long.
 DISCARDED_RUN_S = 3600
+# The keys by which commands with the same template read different files. A recipe may lack any of them.
+READING_KEYS = ("program", "revisions", "revisions_behind", "pristine_options")
 
 
 class DiscardedRun:
@@ -53,8 +55,15 @@ class DiscardedRun:
             copies.append((str(folder), status.st_ino, status.st_ctime_ns))
         # Each boot has another id. So a discarded run before the last boot does not count.
         boot_id = read("/proc/sys/kernel/random/boot_id")
-        key = [boot_id, recipe["argv"], recipe["stdin"], copies]
-        name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+        templates = [recipe["argv"], recipe["stdin"]]
+        # Two values of an axis are two commands only if a template has the axis as a word, such as {level}.
+        values = {}
+        for axis, value in recipe["axes"].items():
+            if any(f"{{{axis}}}" in template for template in templates):
+                values[axis] = value
+        parts = {name: part for name, part in recipe.items() if name in READING_KEYS}
+        key = [boot_id, templates, values, parts, copies]
+        name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
         self.file = WorkDir(recipe["storage"]["path"], root).make("discarded") / name
 
     def read(self) -> int | None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench.errors import UserError
+
 # git and its children append a line of JSON for each event to the file in this variable.
 TRACE_VARIABLE = "GIT_TRACE2_EVENT"
 # The head of a received pack in the arguments of index-pack: its version, and its number of objects.
@@ -28,14 +30,19 @@ def read_git_trace(path: Path) -> GitTrace:
     """Return the version of the protocol and the number of sent objects, from the trace of a client's run.
 
     They are "" and 0 for a run without a server. A line of the file `path` is, for example, {"event": "data",
-    "key": "negotiated-version", "value": "2"}.
+    "key": "negotiated-version", "value": "2"}. Raise UserError if git has written no trace.
     """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError("git writes no trace. Use git 2.22 or newer.") from None
     protocol = ""
     # The numbers of objects that the client received from the server, and that it wrote to a pack.
     received = 0
     written = 0
-    for line in path.read_text(errors="replace").splitlines():
-        event = json.loads(line)
+    # The lines of bytes, not of text: a text also ends a line at U+2028, which may stand within JSON.
+    for line in content.splitlines():
+        event = json.loads(line.decode(errors="replace"))
         if event["event"] == "data" and event["key"] == "negotiated-version":
             protocol = str(event["value"])
         elif event["event"] == "data" and event["key"] == "write_pack_file/wrote":

@@ -16,6 +16,8 @@ from mmap import mmap
 NS = 10**9
 # The bytes of one start in the shared memory.
 START_BYTES = 8
+# The exit code of a shell for a program that cannot be run.
+CANNOT_RUN = 127
 
 
 class Client:
@@ -33,7 +35,8 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
 
     `argv` is the command of a client, in which its number (from 1) replaces `mark`. Return 0 if all clients
     succeed. If one fails, end all others, write no report, and return the exit code of the failed client. If
-    a signal ended it, the code is 128 plus the number of the signal, as in a shell.
+    a signal ended it, the code is 128 plus the number of the signal, as in a shell. If one cannot be started,
+    the code is CANNOT_RUN.
     """
     # Memory that is shared with the clients, which write the times of their starts to it.
     starts = mmap(-1, START_BYTES * client_count)
@@ -43,7 +46,17 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
     clients: dict[int, Client] = {}  # by pid
     for number in range(client_count):
         client_argv = [word.replace(mark, str(number + 1)) for word in argv]
-        pid = _fork(client_argv, gate, gate_writer, starts, number)
+        try:
+            pid = os.fork()
+        except OSError as error:
+            # The end of this process opens the gate, and nobody would wait for the clients behind it.
+            _end_all(clients)
+            name = f"client {number + 1} of {client_count}"
+            print(f"{name} cannot be started: {error.strerror}", file=sys.stderr)
+            return CANNOT_RUN
+        if not pid:
+            # From here on, this is the client. The call does not return.
+            _run_client(client_argv, gate, gate_writer, starts, number)
         clients[pid] = Client(number)
     os.close(gate)
     released_ns = _now_ns()
@@ -73,16 +86,13 @@ def _now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: int) -> int:
-    """Start a client that waits at a gate before it executes the command `argv`. Return its pid.
+def _run_client(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: int) -> None:
+    """Wait at a gate, and execute the command `argv` in the place of this process.
 
     `gate` is a pipe for reading, `gate_writer` its end for writing. The gate opens when all copies of
     `gate_writer` are closed. Then the client writes the time to its place in `starts`, by its number from 0.
     """
-    pid = os.fork()
-    if pid:
-        return pid
-    # From here on, this is the client. It would wait for itself if its copy of the writer stayed open.
+    # The client would wait for itself if its copy of the writer stayed open.
     os.close(gate_writer)
     priority = os.getpriority(os.PRIO_PROCESS, 0)
     # With the highest priority, a client that still waits at the gate gets a processor before the commands of
@@ -100,11 +110,11 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: in
     # The other clients get their turn before this one executes its command.
     os.sched_yield()
     try:
-        os.execv(argv[0], argv)
+        # The p is for the PATH, on which a program such as git is found.
+        os.execvp(argv[0], argv)
     except OSError as error:
         print(f"{argv[0]}: {error.strerror}", file=sys.stderr)
-    # The code of a shell for a program that cannot be run.
-    os._exit(127)
+    os._exit(CANNOT_RUN)
 
 
 def _end_all(clients: dict[int, Client]) -> None:

@@ -35,7 +35,7 @@ class HgServe(Server):
         return self._write("hgweb.conf", WEB_CONFIGURATION.format(root=self.root).encode())
 
     def version_commands(self) -> dict[str, list[str]]:
-        return {"hg": [self.programs.get("hg"), "--version", "--quiet"]}
+        return {"hg": [*self.env_command(), self.programs.get("hg"), "--version", "--quiet"]}
 
 
 class FossilServer(Server):
@@ -64,4 +64,4 @@ class FossilServer(Server):
         return str(self.run / WRITABLE_FOLDER)
 
     def version_commands(self) -> dict[str, list[str]]:
-        return {"fossil": [self.programs.get("fossil"), "version"]}
+        return {"fossil": [*self.env_command(), self.programs.get("fossil"), "version"]}

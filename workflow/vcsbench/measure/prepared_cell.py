@@ -219,8 +219,10 @@ class PreparedCell:
                 # The rules name folders of the tree, whose path subject.check() has read.
                 assert isinstance(self.input, Repository)
                 tree = urllib.parse.unquote(self.input.tree)
-                svnlook = self.server.programs.get("svnlook")
-                folders = list_tree_folders(svnlook, self.input.prepared, tree)
+                programs = self.server.programs
+                folders = list_tree_folders(
+                    programs.get("svnlook"), self.input.prepared, tree, programs.environment()
+                )
                 self.server.rules = write_rules(folders, self.recipe["access_rules"]["count"])
         server_programs = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server_programs)
@@ -242,7 +244,8 @@ class PreparedCell:
             version_options.append("--quiet")
         commands = {
             "hyperfine": [Programs().get("hyperfine"), "--version"],
-            name: [program, *version_options],
+            # With the libraries of the client's build, as in the timed command.
+            name: [*self.client.env_command(), program, *version_options],
         }
         if self.server:
             commands |= self.server.version_commands()

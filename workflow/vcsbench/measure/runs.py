@@ -111,6 +111,9 @@ class Hyperfine:
         ):
             self.pid = process.pid
             self._answer_hooks(command.limit_s)
+            # If hyperfine alone was killed, the timed command still runs. Until wait(), the ended hyperfine
+            # keeps its pid, so no other group can have this number.
+            processes.kill_group(process.pid)
             process.wait()
         self.seconds = time.monotonic() - began
 

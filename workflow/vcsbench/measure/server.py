@@ -151,7 +151,7 @@ class Server:
 
     def version_commands(self) -> dict[str, list[str]]:
         """Return commands that print the versions of the server's programs, by the names of the programs."""
-        return {self.kind: [self.command()[0], *self.version_options]}
+        return {self.kind: [*self.env_command(), self.command()[0], *self.version_options]}
 
     def system_version(self, versions: Mapping[str, str]) -> str:
         """Return the version of the system that is served, given the versions of the server's programs."""

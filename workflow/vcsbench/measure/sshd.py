@@ -126,10 +126,11 @@ class Sshd(Server):
         ]
 
     def version_commands(self) -> dict[str, list[str]]:
+        svnserve = [*self.programs.env_command(), self.programs.get("svnserve")]
         return {
             "sshd": [*self.env_command(), self._reachable(find_sshd(), "sshd"), "-V"],
             "ssh": [Programs().get("ssh"), "-V"],
-            "svnserve": [self.programs.get("svnserve"), *self.version_options],
+            "svnserve": [*svnserve, *self.version_options],
         }
 
     def system_command(self) -> list[str]:

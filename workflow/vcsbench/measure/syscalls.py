@@ -24,6 +24,7 @@ from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.untimed_runs import capture
 from vcsbench.measure.work import discard_output
+from vcsbench.time_spans import span_since
 
 if TYPE_CHECKING:
     from vcsbench.records import CellTrace, Recipe
@@ -232,12 +233,12 @@ def trace_command(command: Invocation) -> Counter[str]:
 def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
     """Run the command of a cell once under strace, and return its system calls.
 
-    Example: {"client": {"reads": 5, "mmap": 7}, "server": None, "why_not": "", "seconds": 1.5}. `server` is
-    None for a cell without one. If the command cannot be traced, `client` and `server` are None, and
-    `why_not` is a sentence. `seconds` is the time of all this, with the preparation of the cell. `folder` is
-    a private folder, `root` the checkout.
+    Example: {"client": {"reads": 5, "mmap": 7}, "server": None, "why_not": "", "began": 1795300000.0,
+    "seconds": 1.5}. `server` is None for a cell without one. If the command cannot be traced, `client` and
+    `server` are None, and `why_not` is a sentence. `began` and `seconds` (TimeSpan) are of all this, with the
+    preparation of the cell. `folder` is a private folder, `root` the checkout.
     """
-    began = time.monotonic()
+    begun = time.monotonic()
     client, server = None, None
     why_not = ""
     try:
@@ -249,8 +250,7 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
             client, server = _count_calls(cell)
     except (UserError, OSError) as error:
         why_not = str(error)
-    seconds = round(time.monotonic() - began, 3)
-    return {"client": client, "server": server, "why_not": why_not, "seconds": seconds}
+    return {"client": client, "server": server, "why_not": why_not, **span_since(begun)}
 
 
 def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]:
@@ -276,19 +276,25 @@ def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]
     return client, server_strace.end()
 
 
-UPDATE = "{svn} update -q {working_copy}"
+# An external would add the calls of another working copy, or fail without its server.
+UPDATE = "{svn} update -q --ignore-externals {working_copy}"
 # The calls of fcntl that an update makes at most if it locks the database exclusively (count_locks).
 MAX_EXCLUSIVE_LOCKS = 30
 
 
 def count_locks(cell: PreparedCell) -> int | None:
-    """Return how many calls of fcntl an update without changes makes; None without strace.
+    """Return how many calls of fcntl an update without changes makes; None if strace cannot trace here.
 
     SQLite locks the working copy's database by these calls. With at most MAX_EXCLUSIVE_LOCKS, the client
     takes the lock once and keeps it (exclusive). With more, each transaction takes and frees it (shared).
     Raise UserError if the recipe has the other kind of locking.
     """
-    if not shutil.which("strace"):
+    # strace may be missing, or a container may forbid ptrace. All runs are measured by now, so the round does
+    # not fail for that.
+    trial = processes.run_program(
+        ["strace", *OPTIONS, "-o", os.devnull, "true"], limit_s=ATTACH_LIMIT_S, may_fail=True
+    )
+    if trial.code:
         return None
     update = cell.timed._replace(argv=cell.fill_template(UPDATE), stdin="")
     calls = trace_command(update)["fcntl"]

@@ -165,13 +165,13 @@ class TrafficGenerator:
             signal.sigtimedwait([signal.SIGCHLD], wait_s)
             self._reap()
             if self.failures > MOST_FAILURES:
-                self._end_all()
+                self.end_all()
                 errors = " ".join(self.last_errors())
                 print(f"{self.failures} requests failed: {errors}", file=sys.stderr)
                 return 1
             # If the parent has ended, this program is the child of another process.
             if os.getppid() != self.parent:
-                self._end_all()
+                self.end_all()
                 return 1
 
     def _now(self) -> int:
@@ -222,7 +222,8 @@ class TrafficGenerator:
                 file.write(line * CHANGE_LINES)
         argv = requests.argvs[client]
         started = self._now()
-        pid = os.posix_spawn(
+        # The p is for the PATH, on which a program such as git is found.
+        pid = os.posix_spawnp(
             argv[0],
             argv,
             os.environ,
@@ -259,7 +260,7 @@ class TrafficGenerator:
                 requests.started.append(request.started)
                 requests.ended.append(ended)
 
-    def _end_all(self) -> None:
+    def end_all(self) -> None:
         for pid in self.running:
             os.kill(pid, signal.SIGKILL)
 
@@ -291,6 +292,8 @@ def main(path: str) -> int:
     try:
         code = traffic.run()
     except OSError as error:
+        # Other requests may run already.
+        traffic.end_all()
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         # The code of a shell for a program that cannot be run.
         return 127

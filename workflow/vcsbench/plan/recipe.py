@@ -12,7 +12,8 @@ from vcsbench.axes import AXES, axis_of
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.build_axis import binaries_of, linked_of
 from vcsbench.axes.server_axes import use_system_access
-from vcsbench.axis_names import ACCESS_AXIS
+from vcsbench.axes.storage_axes import use_cell_storage
+from vcsbench.axis_names import ACCESS_AXIS, FILESYSTEM_AXIS
 from vcsbench.config.study import Command, Study
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
@@ -83,6 +84,8 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     # This sets recipe["access"]. One access can be another server for another system: `http` of git is not
     # `http` of Subversion.
     use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
+    # The file system of a working copy may be that of the cell's storage.
+    use_cell_storage(recipe, axes.get(FILESYSTEM_AXIS) or defaults.get(FILESYSTEM_AXIS, ""), env)
     recipe["state"] = _state_of_cell(recipe, command)
     recipe["network"] = choose_network(recipe, env)
     return recipe
@@ -210,8 +213,8 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         "code": cell_code(draft),
         "server_files_digest": files_digest,
         # The digests of programs and Subversion's libraries, and those of all libraries that they load.
-        "binaries": binaries_of(cell.axes, draft, env),
-        "linked": linked_of(cell.axes, draft, env),
+        "binaries": binaries_of(draft, env),
+        "linked": linked_of(draft, env),
         "targets": _target_folder(draft, env),
     }
     if "repository" in draft:

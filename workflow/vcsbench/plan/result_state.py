@@ -165,7 +165,8 @@ def remove_unreadable(root: Path) -> list[Path]:
     """Remove the files below results/ that a power cut or a full disk damaged, and return the removed paths.
 
     Snakemake makes missing files again, but does not look at their content, so a damaged file would stay.
-    Logs, builds and records of preparations (UNCHECKED) stay. The caller holds the lock of the checkout.
+    Logs, builds and records of preparations (UNCHECKED) stay, and so does a file that cannot be read now. The
+    caller holds the lock of the checkout.
     """
     removed: list[Path] = []
     for folder in sorted((root / "results").glob("*")):
@@ -185,9 +186,15 @@ def remove_unreadable(root: Path) -> list[Path]:
 
 
 def _is_readable_file(path: Path) -> bool:
-    """Return False for a .json file that is no JSON, and for a .csv file without text."""
+    """Return False for a .json file that is no JSON, and for a .csv file without text.
+
+    A folder, and a file whose read fails, are no damaged files: return True for them.
+    """
     # remove_unreadable() may just have removed the folder of the file.
     if path.suffix not in (".json", ".csv") or not os.path.lexists(path):
+        return True
+    # The values of a cell are the folders of its path. Some may have dots, such as the repository `x.json`.
+    if os.path.isdir(path) and not os.path.islink(path):
         return True
     try:
         content = read_bytes(path, CSV_BYTES)
@@ -196,11 +203,17 @@ def _is_readable_file(path: Path) -> bool:
             return True
         # A full disk or a power cut can leave zeros in place of text.
         return bool(content.decode()) and b"\0" not in content
+    # The content may be good: a disk, a mount or a limit of open files has failed. Whoever needs the file
+    # reports the error.
+    except OSError:
+        return True
     # A RecursionError is raised for thousands of nested brackets.
-    except (OSError, UserError, ValueError, RecursionError):
+    except (UserError, ValueError, RecursionError):
         return False
 
 
 def has_results(root: Path) -> bool:
     """Return True if a checkout has any measured cell-round."""
-    return any(root.glob(f"results/cells/*/**/round*{CONTEXT}"))
+    contexts = root.glob(f"results/cells/*/**/round*{CONTEXT}")
+    # A folder of a cell's path may have such a name, too.
+    return any(os.path.isfile(path) for path in contexts)

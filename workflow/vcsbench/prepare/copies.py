@@ -54,12 +54,15 @@ class CopySettings:
 
 
 class CopyJob(NamedTuple):
-    """A copy to make, the files of its source (Store.list_files), and the step that finishes the copy."""
+    """A copy to make, the files of its source (Store.list_files), and the step that finishes the copy.
+
+    `finish(destination, files)` is called with the copied files in place.
+    """
 
     source: Path
     destination: Path
     files: Sequence[StoredFile]
-    finish: Callable[[Path], None] | None = None
+    finish: Callable[[Path, Sequence[StoredFile]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def copy_and_compare(
         for job in jobs:
             # A copy of a git repository needs the times of its packs, for example.
             if job.finish:
-                job.finish(job.destination)
+                job.finish(job.destination, job.files)
     finally:
         os.umask(umask)
     with progress.stage("writing the copies to the device"):

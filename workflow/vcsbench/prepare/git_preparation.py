@@ -34,6 +34,7 @@ PUSHED = "refs/vcsbench-pushed/"
 # By default, a server unpacks pushes of less than 100 objects. With this command, each push is a pack.
 RECEIVE = "git -c receive.unpackLimit=1 receive-pack"
 REPACK = ("repack", "-a", "-d", "-q", "--no-write-bitmap-index")
+BITMAP_REPACK = ("repack", "-a", "-d", "-q", "--write-bitmap-index")
 DIGEST_MODULUS = 1 << 256
 # Old objects of many histories have these faults, which are no damage.
 TOLERATED_FAULTS = (
@@ -151,6 +152,8 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
         _copy_objects(loaded, new, state.upkeep)
         # The refs are set first, because bitmaps and commit-graphs are made for the refs that exist.
         set_refs(new, loaded, state)
+        if _has_one_pack(state.upkeep):
+            _remove_surplus(new)
         begun = time.monotonic()
         _bring_into_upkeep(new, state.upkeep)
         upkeep_s = time.monotonic() - begun
@@ -183,23 +186,31 @@ def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
         _push_in_parts(loaded, new, is_geometric=upkeep == Upkeep.GEOMETRIC)
 
 
+def _has_one_pack(upkeep: str) -> bool:
+    # many-packs, midx-bitmap and geometric have many packs. "as-is" stays as it is.
+    return upkeep != Upkeep.AS_IS and upkeep not in git_store.MANY_PACKS_UPKEEPS
+
+
+def _remove_surplus(path: Path) -> None:
+    """Remove the parts of a repository that a repack leaves: old indices, and unreachable objects."""
+    # A copy of the user's repository may have commit-graphs and multi-pack indices. The states that need a
+    # graph get a new one later, and no state with one pack has a multi-pack index.
+    for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
+        remove_path(part)
+    # Loose objects that no ref leads to.
+    run_git(path, "prune", "--expire=now")
+
+
 def _bring_into_upkeep(path: Path, upkeep: str) -> None:
     """Bring the objects of a repository into a state of upkeep, such as one pack with a bitmap.
 
     The repository is a copy of a loaded one, or has many packs already if the state has many (_copy_objects).
+    The time of these commands is printed as that of the upkeep.
     """
-    # many-packs, midx-bitmap and geometric have many packs. "as-is" stays as it is.
-    has_one_pack = upkeep != Upkeep.AS_IS and upkeep not in git_store.MANY_PACKS_UPKEEPS
-    if has_one_pack:
-        # A copy of the user's repository may have commit-graphs and multi-pack indices. The states that need
-        # a graph get a new one below, and no state with one pack has a multi-pack index.
-        for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
-            remove_path(part)
-        run_git(path, *REPACK)
-        # The repack leaves the loose objects that no ref leads to. prune removes them.
-        run_git(path, "prune", "--expire=now")
     if upkeep in git_store.BITMAP_UPKEEPS:
-        run_git(path, "repack", "-a", "-d", "-q", "--write-bitmap-index")
+        run_git(path, *BITMAP_REPACK)
+    elif _has_one_pack(upkeep):
+        run_git(path, *REPACK)
     if upkeep == Upkeep.COMMIT_GRAPH:
         run_git(path, "commit-graph", "write", "--reachable", "--no-progress")
     elif upkeep in git_store.CHANGED_PATHS_UPKEEPS:
@@ -228,7 +239,8 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     parts = min(PUSHES, len(commits))
     # The index of the last commit of each part: {1, 3, 5, ...} for 100 commits in 50 parts.
     ends = {len(commits) * number // parts - 1 for number in range(1, parts + 1)}
-    # The commits so far that have no child yet, as keys. A push of these pushes all commits so far.
+    # The commits of a part that have no child in it, as keys. A push of these pushes all of the part. The
+    # heads of earlier parts are pushed already, and all of them would be too long for a command line.
     heads: dict[str, None] = {}
     pushes = 0
     with progress.stage("pushing", len(commits), "commits") as at:
@@ -242,12 +254,13 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
                 # A pushed commit needs a ref, such as refs/vcsbench-pushed/9f86. These refs are temporary:
                 # make_state() sets the refs of the state later (set_refs).
                 _push(loaded, path, [f"{head}:{PUSHED}{head}" for head in heads])
+                heads.clear()
                 pushes += 1
                 if is_geometric and pushes % PUSHES_PER_REPACK == 0:
                     run_git(path, *GEOMETRIC_REPACK)
     # Last, all refs: tags with a message are objects that no commit leads to.
     _push(loaded, path, ["+refs/*:refs/*"])
-    git_store.set_pack_times(path)
+    git_store.set_pack_times(git_store.list_packs(path))
 
 
 def _push(loaded: Path, path: Path, refspecs: Sequence[str]) -> None:

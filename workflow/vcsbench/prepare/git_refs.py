@@ -1,5 +1,6 @@
 """Give a bare git repository a number of refs, in one of git's storages of refs."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +9,8 @@ from vcsbench.storages.file_trees import remove_path
 from vcsbench.systems import git_store
 from vcsbench.systems.git_program import init_reftable, object_format, run_git
 
-ADDED_TAG = "refs/tags/build-{:05}"
+# The name of an added tag is this and a number: refs/tags/build-00001.
+ADDED_TAG = b"refs/tags/build-"
 
 
 class StoredRef(NamedTuple):
@@ -39,7 +41,7 @@ def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
     # A symbolic ref is set after the ref that it names.
     for ref in refs:
         if ref.symbolic:
-            run_git(path, "symbolic-ref", ref.name.decode(), ref.symbolic.decode())
+            run_git(path, "symbolic-ref", os.fsdecode(ref.name), os.fsdecode(ref.symbolic))
 
 
 def _list_refs(path: Path) -> list[StoredRef]:
@@ -57,9 +59,13 @@ def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[S
     chosen = plain[:number]
     if len(chosen) < number:
         commits = run_git(loaded, "rev-list", "--first-parent", "HEAD").split()
+        # The user may have tags of this name.
+        prefix = ADDED_TAG
+        while any(ref.name.startswith(prefix) for ref in chosen):
+            prefix += b"x-"
         # The added tags name the commits on the first-parent line of HEAD, in turn.
         for i in range(number - len(chosen)):
-            name = ADDED_TAG.format(i + 1).encode("ascii")
+            name = b"%s%05d" % (prefix, i + 1)
             chosen.append(StoredRef(name, commits[i % len(commits)], b""))
     return chosen
 
@@ -71,8 +77,8 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     """
     for name in ("packed-refs", "refs", "reftable"):
         remove_path(path / name)
-    # Such as `ref: refs/heads/main`.
-    head = (loaded / "HEAD").read_text()
+    # Such as `ref: refs/heads/main`, or the name of a commit if HEAD is detached.
+    head = os.fsdecode((loaded / "HEAD").read_bytes())
     # The kind of digests that name objects: sha1 or sha256.
     object_hash = object_format(loaded)
     # A repository without refs. Its configuration and its empty storage are moved to `path`.
@@ -80,7 +86,7 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     git_store.create_bare(fresh, object_hash, storage)
     (fresh / "config").replace(path / "config")
     if storage != git_store.REFTABLE:
-        (path / "HEAD").write_text(head)
+        (path / "HEAD").write_bytes(os.fsencode(head))
         (fresh / "refs").replace(path / "refs")
         remove_path(fresh)
         return
@@ -95,4 +101,8 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     (fresh / "refs").replace(path / "refs")
     remove_path(fresh)
     # Now git can open the repository, and set the real HEAD in the reftable.
-    run_git(path, "symbolic-ref", "HEAD", head.removeprefix("ref: ").strip())
+    if head.startswith("ref:"):
+        run_git(path, "symbolic-ref", "HEAD", head.removeprefix("ref:").strip())
+    else:
+        # git refuses a symbolic ref to a commit.
+        run_git(path, "update-ref", "--no-deref", "HEAD", head.strip())

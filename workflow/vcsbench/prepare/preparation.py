@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -11,6 +10,7 @@ from vcsbench import words
 from vcsbench.records import LoadRecord
 from vcsbench.sources import Source
 from vcsbench.sources.base import Facts
+from vcsbench.time_spans import span_since
 
 Task = Callable[[], None]
 
@@ -46,8 +46,8 @@ def describe_load(
     The load began at `begun`, a time of time.monotonic(), and made `commits` commits. `state` is the state of
     the loaded repository, such as "as-is". `facts` are those of the source's history.
     """
-    seconds = round(time.monotonic() - begun, 1)
-    print_progress(f"loaded {words.count_of(commits, 'commit')} in {seconds} s")
+    span = span_since(begun)
+    print_progress(f"loaded {words.count_of(commits, 'commit')} in {span['seconds']:.1f} s")
     # The numbers of paths that a disk or a working copy cannot hold.
     odd_paths = source.odd_paths()
     return {
@@ -62,7 +62,7 @@ def describe_load(
         "busy_file": facts.busy_file,
         "long_names": odd_paths.impossible,
         "reserved_names": odd_paths.reserved,
-        "seconds": seconds,
+        **span,
     }
 
 

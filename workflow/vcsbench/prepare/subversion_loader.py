@@ -29,6 +29,7 @@ from vcsbench.storages.filesystems import raise_write_error
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import file_state
 from vcsbench.systems import fsfs
+from vcsbench.time_spans import span_since
 
 DUMPS = "dumps"
 _COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
@@ -95,7 +96,7 @@ class SubversionPreparation(Preparation):
             # Paths that no disk can hold (too long), and others that no working copy can hold (`.svn`).
             "long_names": odd_paths.impossible,
             "reserved_names": odd_paths.reserved,
-            "seconds": round(time.monotonic() - begun, 1),
+            **span_since(begun),
         }
 
     def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:

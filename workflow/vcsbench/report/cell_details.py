@@ -25,7 +25,7 @@ class CellDetails(TypedDict):
 
     words: str  # its label
     spent: Sequence[float | None]  # summarise_times
-    counted: Sequence[float | None]  # the median of each count
+    counted: Sequence[float | None]  # the median of each count, over valid runs
     evidence: Sequence[str]  # sentences
     rounds: int  # the number of its rounds
     runs: tuple[int, int]  # the place of its runs among those of all cells (_describe_cells)
@@ -45,10 +45,10 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
     # The runs of a cell stand next to each other, so that CellDetails.runs can name them by the index of the
     # first one and their number.
     runs = [run for members in runs_by_cell.values() for run in members]
-    # The metrics that are counts, such as bytes read, and above 0 in some run.
+    # The metrics that are counts, such as bytes read, and above 0 in some valid run.
     counts = []
     for metric in METRICS.values():
-        if metric.exact and any(_value_in_run(metric, run) for run in runs):
+        if metric.exact and any(_value_in_run(metric, run) for run in results.valid_runs):
             counts.append(metric)
     # A list for each column. The metrics of the tables are added below, with None for an unknown value.
     columns: dict[str, list[object]] = {
@@ -75,7 +75,7 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
             "tree": command.tree,
             "study": results.study.name,
             "args": command.arguments,
-            "files": command.configfile_arguments,
+            "configuration": command.configuration_arguments,
         },
         "counted": {metric.title: metric.unit for metric in counts},
         "cells": _describe_cells(results, runs_by_cell, counts),
@@ -96,10 +96,10 @@ def _describe_cells(
     cells = {}
     first_run = 0
     for cell, runs in runs_by_cell.items():
-        medians = []
-        for metric in counts:
-            values = [_value_in_run(metric, run) for run in runs]
-            medians.append(_median_of_known(values))
+        valid = [run for run in runs if not is_invalid(run["flags"])]
+        # By rounds, as in the tables.
+        rounds = grouped_by(valid, lambda run: run["round"]).values()
+        medians = [_median_of_rounds(metric, rounds) for metric in counts]
         cells[cell] = CellDetails(
             # Such as `cold log over http (ruby, f6)`.
             words=labels.get(cell, cell),
@@ -113,6 +113,15 @@ def _describe_cells(
         )
         first_run += len(runs)
     return cells
+
+
+def _median_of_rounds(metric: Metric, rounds: Iterable[Rows]) -> float | None:
+    """Return the median of the rounds' medians of a metric, None if no run has a value."""
+    medians = []
+    for runs in rounds:
+        values = [_value_in_run(metric, run) for run in runs]
+        medians.append(_median_of_known(values))
+    return _median_of_known(medians)
 
 
 def _value_in_run(metric: Metric, run: Row) -> float | None:

@@ -22,14 +22,16 @@ class LoadEstimate(TypedDict):
     """The time and the bytes of a repository that this run loaded.
 
     `seconds` and `pack_seconds` are the times of the load with the most revisions, 0 for an unknown packing.
-    `in_memory` is True if it was loaded into memory, where it is faster than on a disk. `bytes` has the
-    length of all files of its repository by format and packing: `{"f7": {"nopack": 36700160}}`.
+    `in_memory` is True if it was loaded into memory, where it is faster than on a disk, and `pack_in_memory`
+    if it was packed there. `bytes` has the length of all files of its repository by format and packing:
+    `{"f7": {"nopack": 36700160}}`.
     """
 
     revisions: int
     seconds: float
     pack_seconds: float
     in_memory: bool
+    pack_in_memory: bool
     bytes: Mapping[str, Mapping[str, int]]
 
 
@@ -52,7 +54,8 @@ def make_estimate(results: Results) -> LoadEstimate | None:
         revisions=load["revisions"],
         seconds=load["seconds"],
         pack_seconds=load["seconds_by_state"].get(PACKED, 0),
-        in_memory=_is_in_memory(load),
+        in_memory=_is_in_memory(load, FORMAT_AXIS),
+        pack_in_memory=_is_in_memory(load, PACKING_AXIS),
         bytes=sizes,
     )
 
@@ -74,17 +77,18 @@ def measured_work(results: Results) -> WorkOfChange:
     if not is_git:
         seconds[FORMAT_AXIS, ANY] = load["seconds"]
     amount = words.count_of(load["revisions"], "commit" if is_git else "revision")
-    in_memory = _is_in_memory(load)
     return {
-        change: MeasuredWork(taken, amount, in_memory) for change, taken in seconds.items() if taken
+        (axis, value): MeasuredWork(taken, amount, _is_in_memory(load, axis))
+        for (axis, value), taken in seconds.items()
+        if taken
     }
 
 
 def describe_costs(results: Results, axis: str) -> list[str]:
     """Return sentences on the costs of a change of `axis`: size of files, time of each load or packing.
 
-    Example: `Packing 5 526 revisions took 2 s in memory. A disk takes longer.` Axes other than format,
-    packing and upkeep (commands of git that repack and index) have no costs: [].
+    Example: `Loading 5 526 revisions, all formats at once, took 40 s in memory. A disk takes longer.` Axes
+    other than format, packing and upkeep (commands of git that repack and index) have no costs: [].
     """
     if axis == UPKEEP_AXIS:
         return _describe_upkeep(results)
@@ -104,7 +108,7 @@ def describe_costs(results: Results, axis: str) -> list[str]:
             seconds = load["seconds_by_state"].get(PACKED)
         if seconds:
             duration = words.duration_from_1_s(seconds)
-            remark = " in memory. A disk takes longer" if _is_in_memory(load) else ""
+            remark = " in memory. A disk takes longer" if _is_in_memory(load, axis) else ""
             sentences.append(f"{work} took {duration}{remark}.")
     return sentences
 
@@ -127,7 +131,7 @@ def _describe_upkeep(results: Results) -> list[str]:
                 label = value_label(UPKEEP_AXIS, upkeep)
                 parts.append(f"{label} {words.duration_from_1_s(seconds)}")
         if parts:
-            place = " in memory" if _is_in_memory(load) else ""
+            place = " in memory" if _is_in_memory(load, UPKEEP_AXIS) else ""
             commits = words.count_of(load["revisions"], "commit")
             sentences.append(f"Its commands took, for {commits}{place}: {', '.join(parts)}.")
     return sentences
@@ -179,5 +183,8 @@ def _find_largest_load(results: Results) -> tuple[str, Row]:
     return max(loads, key=lambda item: int(item[1]["revisions"]), default=("", {}))
 
 
-def _is_in_memory(load: Row) -> bool:
-    return str(load.get("loaded_in", "")).startswith("/dev/shm/")
+def _is_in_memory(load: Row, axis: str) -> bool:
+    """Return True if a change of the axis was made in memory: a load, or packing or upkeep after it."""
+    # The loaded repository is moved to a storage. Packing and upkeep take place there.
+    folder = load.get("loaded_in" if axis == FORMAT_AXIS else "path", "")
+    return str(folder).startswith("/dev/shm/")

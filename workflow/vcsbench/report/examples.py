@@ -11,7 +11,10 @@ from vcsbench.report.results import Results
 from vcsbench.report.table_sections import PlainTable
 
 NOT_MEASURED = "not measured"
-NOTE = "Geometric means of all rounds. Each row was measured as a whole."
+NOTE = (
+    "Times are geometric means over the rounds, other numbers medians. "
+    "Each row was measured as a whole."
+)
 
 
 def make_examples(results: Results) -> list[PlainTable]:

@@ -122,11 +122,12 @@ def _find_candidate(compare: Row, table: TableDefinition) -> str:
     table_compare = table.get("compare")
     if not table_compare or table_compare["axis"] != compare.get("axis"):
         return ""
-    baseline, candidate = compare["baseline"], compare["candidate"]
+    # Expectations may have numbers, such as 8 clients. The values of tables are texts.
+    baseline, candidate = str(compare["baseline"]), str(compare["candidate"])
     if baseline == table_compare["baseline"] and candidate in table_compare["candidates"]:
-        return str(candidate)
+        return candidate
     if candidate == table_compare["baseline"] and baseline in table_compare["candidates"]:
-        return str(baseline)
+        return baseline
     return ""
 
 

@@ -150,7 +150,8 @@ class Finding:
         compare = self.definition.get("compare", {})
         if "candidate" not in compare:
             return None
-        return ComparedSides(compare["axis"], compare["baseline"], compare["candidate"])
+        # Expectations may have numbers, such as 8 clients. All other values of axes are texts.
+        return ComparedSides(compare["axis"], str(compare["baseline"]), str(compare["candidate"]))
 
     @property
     def suffix(self) -> str:
@@ -394,7 +395,7 @@ def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:
     sides = finding.sides
     # The finding may compare packed with not packed, and the table not packed with packed. find_table() takes
     # only a table of the same two values, so another baseline means exchanged sides.
-    if sides and str(sides.baseline) != section.baseline:
+    if sides and sides.baseline != section.baseline:
         ratios = [1 / ratio for ratio in ratios]
     return f"{len(ratios)} pairs, {times_between(min(ratios), max(ratios))}"
 

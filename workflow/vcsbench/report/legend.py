@@ -1,5 +1,6 @@
 """The words and marks of a page that need an explanation, each with its meaning."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -103,6 +104,8 @@ def list_words(results: Results) -> dict[str, str]:
     # The key `system` is missing for Subversion.
     for system in unique_values(facts.get("system", SUBVERSION.name) for facts in repositories):
         meanings |= vocabulary.system_terms.get(system, {})
+    # Two axes can have a value with the same label: git is a system and an access.
+    meanings_by_axis: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for axis in results.order:
         for value in unique_values(cell.get(axis, "") for cell in results.grid):
             meaning = vocabulary.value(axis, value).meaning
@@ -112,6 +115,12 @@ def list_words(results: Results) -> dict[str, str]:
             # A reader who types a command needs the value itself.
             if label != value:
                 meaning = f"{meaning} ({value} in commands and files)"
-            meanings[label] = meaning
+            meanings_by_axis[label][axis] = meaning
+    for label, by_axis in meanings_by_axis.items():
+        if len(by_axis) == 1:
+            [meanings[label]] = by_axis.values()
+        else:
+            parts = [f"{labels.axis_label(axis)}: {meaning}" for axis, meaning in by_axis.items()]
+            meanings[label] = "; ".join(parts)
     # The page prints backticks as they are.
     return {word: meaning.replace("`", "") for word, meaning in meanings.items()}

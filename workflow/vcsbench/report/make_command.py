@@ -7,7 +7,9 @@ that they measure the same study with the same options.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
@@ -23,6 +25,9 @@ VARIABLES = {
     "minutes": "MINUTES",
     "baseline": "NAME",
 }
+# Options of Snakemake without a value, which can be joined: `-Fk`. -f and -F measure again what is measured.
+JOINED_OPTIONS = re.compile("-[Ffknpq]+")
+FORCING = re.compile("[Ff]")
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,9 @@ class MakeCommand:
         parts = ["make", target]
         for field, variable in VARIABLES.items():
             value = getattr(self, field)
+            if field == "arguments":
+                # make expands dollar signs in ARGS, but in no other variable. Two stand for one.
+                value = value.replace("$", "$$")
             if value:
                 parts.append(f"{variable}={shlex.quote(value)}")
         return " ".join(parts)
@@ -55,18 +63,19 @@ class MakeCommand:
         return replace(self, arguments=f"{self.arguments} {arguments}".strip())
 
     @property
-    def configfile_arguments(self) -> str:
-        """Return the arguments that name configuration files, such as `--configfile my.yaml`.
+    def configuration_arguments(self) -> str:
+        """Return the arguments that configure a run, such as `--configfile my.yaml --config seed=2`.
 
-        Commands that measure one cell need these files. Other arguments are about a whole run.
+        Commands that measure one cell need them: `clear_caches=evict` protects a server that is in use. Other
+        arguments are about a whole run.
         """
         chosen = []
-        is_of_configfile = False
+        is_of_configuration = False
         for argument in shlex.split(self.arguments):
-            # The option has several values: `--configfile a.yaml b.yaml`. The next option ends them.
+            # The options have several values: `--configfile a.yaml b.yaml`. The next option ends them.
             if argument.startswith("-"):
-                is_of_configfile = argument.startswith("--configfile")
-            if is_of_configfile:
+                is_of_configuration = argument.startswith(("--config", "-C"))
+            if is_of_configuration:
                 chosen.append(argument)
         return shlex.join(chosen)
 
@@ -74,16 +83,16 @@ class MakeCommand:
 def parse_command(command_line: str) -> MakeCommand:
     """Return the command of make that repeats a command line.
 
-    Example: `vcsbench run --study=builds --minutes=9 -k` gives `make report STUDY=builds ARGS=-k`. Limits of
-    time and cores, and options that suppress the measuring, are left out. A command line that is empty or has
-    an unbalanced quote gives `make report`.
+    Example: `vcsbench run --study=builds --minutes=9 -k` gives `make report STUDY=builds ARGS=-k`. Left out
+    are limits of time and cores, options that suppress the measuring, and those that force it. A command line
+    that is empty or has an unbalanced quote gives `make report`.
     """
     try:
         typed = shlex.split(command_line)
     except ValueError:
         typed = []
     # The program and its action precede the first option: `vcsbench run`, `snakemake`.
-    options = dropwhile(lambda word: not word.startswith("-"), typed)
+    options = _without_forcing(dropwhile(lambda word: not word.startswith("-"), typed))
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     # The record of the command line may be damaged. With nargs="?", an option without its value is no error,
@@ -93,11 +102,15 @@ def parse_command(command_line: str) -> MakeCommand:
     # These limit one run. A repeated run gets its own limits.
     for option in ("--minutes", "--cores"):
         parser.add_argument(option, nargs="?")
+    # These measured again what was measured before. A repeated run continues.
+    parser.add_argument("--forcerun", "-R", nargs="*")
+    for option in ("--forceall", "--force"):
+        parser.add_argument(option, action="store_true")
     # A run with this option or with `--config measure=nothing` only made the report.
     parser.add_argument("--report-only", action="store_true")
     parser.add_argument("--config", "-C", nargs="*", action="extend", default=[])
     # `arguments` are the words that the parser does not know, such as `-k`.
-    parsed, arguments = parser.parse_known_args(list(options))
+    parsed, arguments = parser.parse_known_args(options)
 
     # The other settings of --config are repeated. They come last, because --config takes all words behind it.
     settings = [setting for setting in parsed.config if setting != f"measure={NOTHING}"]
@@ -110,3 +123,17 @@ def parse_command(command_line: str) -> MakeCommand:
         study=parsed.study,
         arguments=shlex.join(arguments),
     )
+
+
+def _without_forcing(words: Iterable[str]) -> list[str]:
+    """Return the words of a command line without the options -f and -F: `-Fk` becomes `-k`.
+
+    The parser would end the program for `-Fk`, because it does not know all options that can be joined.
+    """
+    kept = []
+    for word in words:
+        if JOINED_OPTIONS.fullmatch(word):
+            word = FORCING.sub("", word)
+        if word != "-":
+            kept.append(word)
+    return kept

@@ -330,8 +330,8 @@ def _list_commands(results: Results) -> dict[str, str]:
     """Return the commands that measure again, save the results, and check them, by their target of make."""
     command = results.command
     # `make baseline` measures nothing, so limits and options of a run mean nothing to it. Only the
-    # configuration files matter.
-    saving = replace(command, baseline="before", arguments=command.configfile_arguments)
+    # configuration matters.
+    saving = replace(command, baseline="before", arguments=command.configuration_arguments)
     return {
         "report": command.text(),
         "baseline": saving.text("baseline"),

@@ -243,6 +243,7 @@ def read_results(
         tables[table_name(baseline)] = table_definition(study.tables, baseline)
     study = study.model_copy(update={"tables": tables})
     measurements = read_records(folder / "measurements" / f"{name}.csv", MEASUREMENT_COLUMNS)
+    contexts = _read_contexts(folder, name, measurements)
     return Results(
         study=study,
         order=order,
@@ -259,7 +260,7 @@ def read_results(
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
         # The time of the sessions, and the numbers of comparisons by their result.
         account=read_account(folder, name),
-        contexts=_read_contexts(folder, name, measurements),
+        contexts=contexts,
         notes=_read_baseline_notes(folder / "tables" / name, baselines),
         provenance=read_provenance(folder, name),
         history=_read_json(folder / "history" / f"{name}.json") or {},
@@ -270,7 +271,7 @@ def read_results(
         server_log_notes=server_log_notes,
         # Sentences on nodes of a cluster that were lost or rejected. Other nodes measured their cells again.
         moved=_read_node_changes(folder / "cluster", name),
-        loads=_read_loads(folder),
+        loads=_read_loads(folder, contexts),
     )
 
 
@@ -396,25 +397,41 @@ def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
     return {path: (folder / path).read_text(encoding="utf-8") for path in present}
 
 
-def _read_loads(folder: Path) -> dict[str, Row]:
+def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
     """Return the record of each repository's slowest load (records.LoadRecord), by the repository's name.
 
     A state of a loaded repository is its packing, or its upkeep by git. `seconds_by_state` is added, the
     longest time in which each state was made: `{"ruby": {"revisions": 5526, "seconds": 40.1, "loaded_in":
-    "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`.
+    "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`. Only loads that the cell-rounds of `contexts`
+    read count: the folder also keeps the records of an earlier scale or format.
     """
-    # A file for each format of a repository: loaded/ruby/f7.json.
-    paths = sorted((folder / "loaded").glob("*/*.json"))
+    repositories = [context["repository"] for context in contexts]
+    known = [facts for facts in repositories if facts.get("name")]
     loads: dict[str, Row] = {}
-    for repository, paths_of_formats in grouped_by(paths, lambda path: path.parent.name).items():
-        records = [_read_json(path) for path in paths_of_formats]
-        # All formats load at the same time, so the time of the slowest one is that of the whole load.
-        slowest = max(records, key=lambda record: record["seconds"])
+    for repository, copies in grouped_by(known, lambda facts: str(facts["name"])).items():
+        identities = {facts.get("identity") for facts in copies}
+        # The facts of a dump file have no format. If no facts have one, the loads of all formats count.
+        formats = {facts["format"] for facts in copies if facts.get("format")}
+        states = {facts.get(key) for facts in copies for key in ("packing", "upkeep")}
+        # A file for each format of a repository: loaded/ruby/f7.json.
+        records: dict[str, Row] = {}
+        for path in sorted((folder / "loaded" / repository).glob("*.json")):
+            record = _read_json(path)
+            if record.get("identity") in identities and (not formats or path.stem in formats):
+                records[path.stem] = record
+        if not records:
+            continue
+        # All formats load at the same time, so the time of the slowest one is that of the whole load. A
+        # record by an earlier version of vcsbench has no time.
+        slowest = max(records.values(), key=lambda record: record.get("seconds", 0))
         seconds_by_state: dict[str, float] = {}
-        for path in sorted((folder / "packed" / repository).glob("*.json")):
+        for name in records:
+            packed = _read_json(folder / "packed" / repository / f"{name}.json") or {}
             # A record by an earlier version of vcsbench has no times of single states.
-            for state, seconds in _read_json(path).get("seconds_by_state", {}).items():
-                seconds_by_state[state] = max(seconds, seconds_by_state.get(state, 0.0))
+            for state, seconds in packed.get("seconds_by_state", {}).items():
+                # A state that no cell-round read may be of an earlier scale.
+                if state in states:
+                    seconds_by_state[state] = max(seconds, seconds_by_state.get(state, 0.0))
         loads[repository] = {**slowest, "seconds_by_state": seconds_by_state}
     return loads
 

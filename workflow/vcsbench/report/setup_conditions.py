@@ -114,8 +114,9 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
     """
     texts = []
     for name, members in grouped_by(subjects, lambda subject: subject.name).items():
-        # The first cell-round stands for all.
-        facts = members[0].facts
+        # One cell-round stands for all: the first one with a number of revisions, which those of loads lack.
+        with_revisions = [subject.facts for subject in members if subject.facts.get("youngest")]
+        facts = with_revisions[0] if with_revisions else members[0].facts
         is_generated = facts.get("source") == "generated"
         # Such as ["5,526 revisions", "46.0 MiB"].
         sizes = []

@@ -28,6 +28,7 @@ from vcsbench.report.setup_conditions import (
     summarise_conditions,
     summarise_machine,
 )
+from vcsbench.storages.filesystems import IN_MEMORY
 
 # The facts of a subject that are in its heading, or that only vcsbench uses.
 HIDDEN_FACTS = frozenset(["name", "source", "description", "identity", "variant", "path", "tree"])
@@ -224,11 +225,9 @@ def _describe_storage(name: str, storage: Row, host: Row) -> str:
     a virtual `host` is called virtual.
     """
     if storage.get("made"):
-        # vcsbench made this file system in an image. The folder and the loop device exist during the
-        # measurement only, so they are not named.
-        size = words.size(storage["bytes"])
-        way = "with direct I/O" if storage.get("direct_io") else "through the page cache"
-        facts = [storage["filesystem"], f"made for each measurement in an image of {size}", way]
+        # vcsbench made this file system. The folder and the loop device exist during the measurement only, so
+        # they are not named.
+        facts = [storage["filesystem"], *_describe_making(storage)]
     else:
         facts = [storage.get("path"), storage.get("filesystem"), storage.get("device")]
         facts.append(storage_label(storage, host))
@@ -237,18 +236,34 @@ def _describe_storage(name: str, storage: Row, host: Row) -> str:
     return _join_known(name, *facts)
 
 
+def _describe_making(storage: Row) -> list[str]:
+    """Return how vcsbench made a file system: `["made for each measurement in an image of ...", "with ..."]`.
+
+    A file system in memory, such as tmpfs, has a size, but no image.
+    """
+    size = words.size(storage["bytes"])
+    if storage["filesystem"] in IN_MEMORY:
+        return [f"made for each measurement in memory, with a size of {size}"]
+    way = "with direct I/O" if storage.get("direct_io") else "through the page cache"
+    return [f"made for each measurement in an image of {size}", way]
+
+
 def _describe_output(context: Row) -> str:
     """Return where a command writes its files, "" if it writes none.
 
-    Examples: `/dev/shm, not the storage: the times exclude the cost of writing to it`; for a working copy,
-    its file system `btrfs: btrfs, made for each measurement in an image of 2.00 GiB, with direct I/O`.
+    Examples: `/dev/shm, not the storage: the times exclude the cost of writing to it`; for a working copy, or
+    a tree on a file system that vcsbench made, `btrfs: btrfs, made for each measurement in an image of ...`.
     """
     targets = context["targets"]
     if not targets:
         return ""
+    # A tree is built on the file system that has what the command reads.
+    filesystem = context.get("read", {}).get("filesystem", {})
     if context["working_copy"]:
+        filesystem = context["working_copy"]["filesystem"]
+    if context["working_copy"] or filesystem.get("made"):
         name = context["axes"].get("filesystem", "")
-        return _describe_storage(name, context["working_copy"]["filesystem"], context["host"])
+        return _describe_storage(name, filesystem, context["host"])
     if context["storage"].get("path", "").startswith(f"{targets.rstrip('/')}/"):
         return f"{targets}, the storage itself"
     return f"{targets}, not the storage: the times exclude the cost of writing to it"

@@ -18,13 +18,14 @@ from vcsbench.report import grids, table_points
 from vcsbench.report.expected_rows import expected_rows
 from vcsbench.report.grids import Grid, Layout, Point, PointKind
 from vcsbench.report.results import Results, grouped_by, unique_values
+from vcsbench.statistics.comparisons import MEDIAN
 
 MARK_MEANINGS = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
     "~": "undecided: too noisy",
     "s": "too small to compare: start-up can explain it, or runs are short (hatched)",
     "=": "the same binaries under two names (A/A test)",
-    "?": "undecided: too few rounds",
+    "?": "fewer rounds than min_rounds (flag low-n); one round decides no comparison",
 }
 # Entries of a table's key: a sign and its meaning.
 PER_CENT_KEY = ("+150", "per cent, as published: cards print it as the factor 2.5x")
@@ -37,7 +38,7 @@ DEVIATION_KEY = (
     "† ‡",
     "a run is over 10 or 20 % from its cell's median (shown by the switch above)",
 )
-REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
+REDUCTIONS = {MEDIAN: "medians", "best": "the best runs", "worst": "the worst runs"}
 
 
 @dataclass(frozen=True)
@@ -399,13 +400,13 @@ def _make_reading(definition: TableDefinition, has_published: bool) -> str:
     rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`.
     """
     metric = metric_in(definition)
-    # How a table reduces the runs of a cell to one number: "median", "best" or "worst".
-    reduction = definition.get("reduce", "median")
     if "compare" not in definition:
+        reduction = _special_reduction(definition)
         # The reading of a metric describes the default reduction, but no other.
-        if reduction == "median":
+        if not reduction:
             return metric.reading
-        return f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
+        reduced = "the rounds" if reduction == MEDIAN else "all runs"
+        return f"{metric.title}, in {metric.unit}: the {reduction} of {reduced}."
     baseline, candidates = table_points.side_labels(definition)
     if not has_published:
         return f"{candidates} against {baseline}: the geometric mean of the rounds' ratios."
@@ -413,7 +414,7 @@ def _make_reading(definition: TableDefinition, has_published: bool) -> str:
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidates}"
     # The gain is 1 if a lower value is better, as for a time, otherwise -1.
     side = "above" if metric.gain > 0 else "below"
-    reduced_values = REDUCTIONS[reduction]
+    reduced_values = REDUCTIONS[definition.get("reduce", MEDIAN)]
     # `is_better` has the words for a better value: `is faster`, or `reads less` for a count.
     return (
         f"100 {words.TIMES_SIGN} ({quotient} {words.MINUS_SIGN} 1), in per cent: "
@@ -427,10 +428,20 @@ def make_title(definition: TableDefinition) -> str:
     """Return `Elapsed time: not packed against packed`, or `Elapsed time, best`."""
     title = metric_in(definition).title
     if "compare" not in definition:
-        reduction = definition.get("reduce", "median")
-        return title if reduction == "median" else f"{title}, {reduction}"
+        reduction = _special_reduction(definition)
+        return f"{title}, {reduction}" if reduction else title
     baseline, candidates = table_points.side_labels(definition)
     return f"{title}: {baseline} against {candidates}"
+
+
+def _special_reduction(definition: TableDefinition) -> str:
+    """Return how a table reduces the runs of a cell to one number, "" for the default of its metric.
+
+    The statistics are `median`, `best` and `worst`. A median is the default of counts, but not of times.
+    """
+    reduction = definition.get("reduce", "")
+    is_default = reduction == MEDIAN and not metric_in(definition).takes_mean
+    return "" if is_default else reduction
 
 
 def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:

@@ -29,6 +29,8 @@ INSIDE = "vcsbench-bundle"
 FINDINGS = Path("config/published/findings.yaml")
 # Folders of results whose records belong to no study. The page shows the records.
 SHARED = ("repositories", "loaded", "packed", "dumps")
+# The nodes of jobs of a cluster. The page names those that were lost or rejected.
+ASSIGNMENTS = "cluster/job*.assignment.json"
 # The folder of the pages that were made again from an imported bundle.
 REBUILT = "again"
 # A small archive may unpack to more than the disk has.
@@ -124,11 +126,11 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
 
 
 def _results_of_study(study: str, results: Path) -> list[Path]:
-    """Return all results of a study, except logs, and the records in SHARED folders.
+    """Return all results of a study, except logs, the records in SHARED folders, and ASSIGNMENTS.
 
     For the study `x`, they are for example tables/x/*.csv, measurements/x.csv and loaded/ruby/f7.json.
     """
-    paths: list[Path] = []
+    paths = list(results.glob(ASSIGNMENTS))
     # Unlike glob(), iterdir() raises an error for a folder that cannot be read.
     for folder in sorted(results.iterdir()):
         if folder.name in SHARED:

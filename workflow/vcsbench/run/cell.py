@@ -128,7 +128,8 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
         # A program that failed on a full disk shows that only by its message, "No space left on device". The
         # number of any other error is 0.
         number = errors.full_errno(sentence)
-        return fail(root, sentence, full_errno=number, is_alone=_has_disk_alone(root, recipe))
+        is_alone = number != 0 and _has_disk_alone(root, recipe)
+        return fail(root, sentence, full_errno=number, is_alone=is_alone)
     except OSError as error:
         # An error of shutil.copytree() has no number, but a list of messages.
         number = error.errno or errors.full_errno(str(error))
@@ -159,10 +160,16 @@ def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
     # A file system that was made for this cell-round has no other files.
     if "guest" in filesystem or filesystem.get("make"):
         return True
-    if not recipe["targets"] or filesystems.is_full(recipe["targets"]):
+    if not recipe["targets"]:
         return False
-    device = os.stat(recipe["targets"]).st_dev
-    return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
+    try:
+        if filesystems.is_full(recipe["targets"]):
+            return False
+        device = os.stat(recipe["targets"]).st_dev
+        return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
+    except OSError:
+        # The folder has gone. An error here would hide the reason why the cell failed.
+        return False
 
 
 def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = False) -> int:
@@ -306,11 +313,14 @@ def _measure_in_guest(
     # installed packages: measuring needs none.
     command = ["env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"]
     command += [sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT]
-    # `reads` are the folders of the host that the guest reads. The image file is in the scratch folder.
+    # `reads` are the folders of the host that the guest reads. It gets work folders, because a whole storage
+    # such as /tmp would hide the guest's own /tmp, to which programs write. The image file is in the scratch
+    # folder.
     scratch = recipe["filesystem"]["scratch"]
+    work_folders = [_work_folder(path, root) for path in (recipe["storage"]["path"], scratch)]
     builds = (recipe["build"]["client"], recipe["build"]["server"])
     prefixes = [build["prefix"] for build in builds if build["prefix"]]
-    reads = [recipe["storage"]["path"], scratch, *prefixes]
+    reads: list[str | Path] = [*work_folders, *prefixes]
     # The guest runs the command several times, so it gets a multiple of the time limit of one run.
     limit_s = GUEST_TIMES * recipe["time_limit_s"]
     # The delay of network packets that the cell demands, "" for none.
@@ -318,6 +328,11 @@ def _measure_in_guest(
     with _sparse_image(WorkDir(scratch, root), image_bytes) as image:
         guest.run_in_guest(root, folder, command, image, limit_s=limit_s, delay=delay, reads=reads)
     return _read_guest_result(out, guest.GUEST_REMEDY)
+
+
+def _work_folder(configured: str, root: Path) -> Path:
+    """Return the work folder in a configured folder. Links on the way stay: the guest needs both paths."""
+    return root / configured / WorkDir(configured, root).path.name
 
 
 @contextmanager

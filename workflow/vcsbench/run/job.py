@@ -1,7 +1,6 @@
 """A process of one job: it ends by an exception on signals, and writes messages into the log of its rule."""
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -10,13 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from vcsbench import process_facts
+from vcsbench import kernel, process_facts
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 
 # A job made this file before it stopped the session.
 STOPPED = ".vcsbench/stopped"
-# The number of the operation of prctl(2), from <linux/prctl.h>.
-PR_SET_PDEATHSIG = 1
 # How long a process may clean up after a signal. The tool and a node end many processes.
 GRACE_S = 4
 LONG_GRACE_S = 15
@@ -52,7 +49,7 @@ def end_with_shell() -> None:
 
     The shell ends with Snakemake (workflow/job_shell.sh).
     """
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    kernel.control_process(kernel.PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _fail(sentence: str, path: str | Path) -> None:

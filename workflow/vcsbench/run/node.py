@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vcsbench import processes, words
 from vcsbench.environment import RUN_ROOT
-from vcsbench.errors import UserError
+from vcsbench.errors import UserError, printable, sentence_of
 from vcsbench.files import read_json, write_json
 from vcsbench.machine import host, node_name
 from vcsbench.plan.plan import Plan
@@ -65,16 +65,24 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
             reason = f"{node}: some cells of {names}{more} were not measured. See the log above."
             assignment.fail(reason)
             raise UserError(reason)
+        content = {
+            "node": node,
+            "blocks": node_by_block,
+            "lost": assignment.lost,
+            "rejected": assignment.rejected,
+        }
+        write_json(record, content)
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
-    content = {
-        "node": node,
-        "blocks": node_by_block,
-        "lost": assignment.lost,
-        "rejected": assignment.rejected,
-    }
-    write_json(record, content)
+    except OSError as error:
+        # For example, the disk is full, or Snakemake cannot be started. Further attempts would fail again.
+        reason = printable(f"{node}: {sentence_of(error)}")
+        # The assignment may be on the full disk.
+        with suppress(OSError):
+            assignment.fail(reason)
+        print(reason, file=sys.stderr)
+        return 1
     return 0
 
 
@@ -214,6 +222,9 @@ def clean_folder(folder: Path) -> int:
             print("\n".join(clean_checkout(configuration, folder, [folder / CONFIG])))
     except UserError as error:
         print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(printable(sentence_of(error, folder)), file=sys.stderr)
         return 1
     return 0
 

@@ -177,8 +177,8 @@ class Project:
     def preparation_records(self, study: str) -> list[str]:
         """Return the files with records of what was prepared for a study, each file once.
 
-        A record is, for example, of a load, a packing, a copy or a trace of system calls. The report adds up
-        the `seconds` of all records.
+        A record is, for example, of a load, a packing, a copy or a trace of system calls. It has the time of
+        this job (time_spans.TimeSpan), from which the time of all preparations is computed.
         """
         cells = self.plan.measured(study)
         study_repos = {self.plan.draft(cell).get("repository", {}).get("name") for cell in cells}

@@ -72,7 +72,9 @@ class SamplingState:
                     # estimate, each export (result file) counts the same.
                     exports = self.plan.exports_of_study(study)
                     fresh_exports = self.plan.fresh_exports_of_study(study)
-                    total_s += decision["spent_s"] * len(fresh_exports) / len(exports)
+                    # By now, this machine may skip all cells of the study.
+                    if exports:
+                        total_s += decision["spent_s"] * len(fresh_exports) / len(exports)
                     break
         return total_s
 

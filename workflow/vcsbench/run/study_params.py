@@ -17,13 +17,16 @@ from vcsbench.config.models import unknown_name
 from vcsbench.config.study import RUN_COLUMNS, Statistic, TableDefinition
 from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
+from vcsbench.evidence.column_names import MEASUREMENT_COLUMNS
 from vcsbench.sources.server_log import ServerLog, read_server_log
-from vcsbench.statistics.comparisons import STATISTIC, Limits
+from vcsbench.statistics.comparisons import COLUMNS, STATISTIC, WORKING_COLUMNS, Limits
 from vcsbench.statistics.settings import StudySettings
 
 # Files that rules read have paths relative to the checkout, in which Snakemake works.
 PUBLISHED = Path("config", "published")
 FINDINGS_FILE = str(PUBLISHED / "findings.yaml")
+# An axis with one of these names would be replaced by another column of the results, or would replace it.
+RESERVED_NAMES = {*MEASUREMENT_COLUMNS, *COLUMNS, *WORKING_COLUMNS, STATISTIC}
 
 
 class StudyWithFindings(NamedTuple):
@@ -46,6 +49,16 @@ class StudyParams:
         self.scenario_axes = self.definition.scenario_axes
         self.questions = self.definition.questions
         self.published_files = [str(PUBLISHED / file) for file in self.definition.numbers]
+        self._check_axes()
+
+    def _check_axes(self) -> None:
+        """Raise UserError for an axis with the name of another column of the results."""
+        for axis in self.axes:
+            if axis in RESERVED_NAMES:
+                raise UserError(
+                    f"config/studies/{self.definition.name}.yaml: `axes.{axis}`: the results have "
+                    f"another column of this name. Rename the axis."
+                )
 
     @property
     def metadata(self) -> definitions.PublishedMetadata:

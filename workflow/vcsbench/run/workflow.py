@@ -7,6 +7,7 @@ A signal ends a session within seconds. After a SIGKILL of this process, the ker
 jobs end with Snakemake. The next session removes all leftovers.
 """
 
+import argparse
 import errno
 import hashlib
 import json
@@ -42,6 +43,8 @@ LOCK = f"{STATE_FOLDER}/lock"
 FAILED = f"{STATE_FOLDER}/failed"
 OPTION_FILES = "options-*.json"
 WRITTEN = (STATE_FOLDER, ".snakemake", "results", "reports")
+# Beginnings of the paths of files that only a measurement makes.
+MEASURED_FILES = ("results/cells/", "results/calls/")
 IS_FULL = "the file system is full. Free some space and run again."
 # How long Snakemake, and then all other processes of a session, have to end after a signal.
 SNAKEMAKE_GRACE_S = 4.0
@@ -91,10 +94,15 @@ def run_workflow(
         print_message(f"{full_folder}: {IS_FULL}")
     # On a full disk, the second call could not write its report. It measures nothing, so it forces nothing.
     if call.has_failed_jobs and full_folder is None and has_results(root):
-        report_options = {**options, "measure": NOTHING}
-        report_call = _call_snakemake(root, report_options, configfiles, arguments)
-        if report_call.status == 0:
-            print_message("some jobs failed. The report has the results of the others.")
+        # Snakemake would measure a target such as results/cells/s/log/round1.json in the second call, too.
+        report_arguments = [word for word in arguments if not word.startswith(MEASURED_FILES)]
+        has_removed = len(report_arguments) < len(arguments)
+        # Without a target, Snakemake would make all reports. A user who names only cells expects no report.
+        if not has_removed or _parse_arguments(report_arguments).targets:
+            report_options = {**options, "measure": NOTHING}
+            report_call = _call_snakemake(root, report_options, configfiles, report_arguments)
+            if report_call.status == 0:
+                print_message("some jobs failed. The report has the results of the others.")
     return call.status
 
 
@@ -103,9 +111,15 @@ def is_dry_run(arguments: Sequence[str]) -> bool:
     # The parser takes half a second to import, and only these words can ask for a dry run.
     if not any(re.match("--dry|-[a-zA-Z]*n", word) for word in arguments):
         return False
+    return bool(_parse_arguments(arguments).dryrun)
+
+
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options and the `targets` that Snakemake's parser finds in its arguments."""
     from snakemake.cli import get_argument_parser
 
-    return bool(get_argument_parser().parse_known_args(arguments)[0].dryrun)
+    parsed: argparse.Namespace = get_argument_parser().parse_known_args(arguments)[0]
+    return parsed
 
 
 def _check_file(path: Path) -> dict[str, object]:

@@ -14,6 +14,7 @@ from vcsbench.sources.base import (
     PATH_ERRORS,
     Definition,
     Facts,
+    Options,
     SizeEstimate,
     Source,
     describe_unreachable,
@@ -22,6 +23,7 @@ from vcsbench.sources.base import (
 )
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
+from vcsbench.sources.generated_profiles import PROFILES
 from vcsbench.sources.git_copy_source import AS_IS_HISTORY, GitCopySource
 from vcsbench.sources.git_repository import open_repository
 from vcsbench.sources.git_source import FIRST_PARENT, GitSource
@@ -70,7 +72,30 @@ def open_source(
         is_copy = definition.get("history") == AS_IS_HISTORY
         git_class = GitCopySource if is_copy else GitSource
         return git_class(name, definition, where, root=root)
-    return SOURCE_KINDS[kind](name, definition, where)
+    source = SOURCE_KINDS[kind](name, definition, where)
+    if kind == GeneratedSource.kind:
+        _check_scale(name, definition, where)
+    return source
+
+
+def _check_scale(name: str, definition: Definition, where: str) -> None:
+    """Raise UserError for a scale of a generated history at which its tree would have no file.
+
+    GeneratedSource has accepted the definition. Its own code cannot check this: an edit of it changes the
+    identity of all generated histories.
+    """
+    profile = PROFILES[definition["profile"]]
+    # Of the other profiles, only the number of revisions is scaled.
+    if not profile.imported:
+        return
+    scale = definition.get("scale", 1.0)
+    imported_files = round(profile.tree_files * scale) * profile.imported
+    if imported_files < 1:
+        raise Options(name, definition, where, *definition).error(
+            "scale",
+            f"{scale:g} leaves none of the {profile.tree_files:,} files of {profile.name}. "
+            f"Use {2 / profile.tree_files:.5f} or more.",
+        )
 
 
 def detect(path: str) -> dict[str, str]:

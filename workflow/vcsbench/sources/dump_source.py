@@ -68,6 +68,9 @@ def why_no_dump(path: Path) -> str | None:
         # The caller's sentence begins with the path already.
         return str(error).removeprefix(f"{path}: ")
     except DAMAGED as error:
+        # An error of the system has a number. For damage in gzip, Python raises an OSError without one.
+        if isinstance(error, OSError) and error.errno is not None:
+            return f"cannot be read: {error.strerror}. Check its permissions and its disk."
         return f"cannot be decompressed: {error}. Get the file again."
     if not beginning:
         return "is empty. Make it again."

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, printable
 from vcsbench.sources import git_objects
 from vcsbench.sources.base import Facts, SizeEstimate, format_notes, readable
@@ -26,8 +27,11 @@ MOST_REFS_IN_A_ROW = 5
 # Refs of one work tree, and of replaced objects, which change what git reads.
 LEFT_OUT_REFS = ("refs/replace/", "refs/bisect/", "refs/worktree/", "refs/rewritten/")
 REPLACED = "refs/replace/"
-# Files of a folder of objects that git reads: those of a pack, and all others.
-_PACK = re.compile(r"(pack/pack-[0-9a-f]+)\.(pack|idx|rev|bitmap|mtimes)")
+# The label of a copy as it is has the storage of refs `packed` in any case. So a note has the other refs.
+LOOSE_REFS_NOTE = "Refs that are a file each (loose), and stay so in the copy as it is"
+# Files of a folder of objects that git reads: those of a pack, and all others. A pack may have any name, such
+# as loose-0a4d.pack by `git maintenance`. git gives names with a dot or tmp_ in front to unfinished packs.
+_PACK = re.compile(r"(pack/(?!tmp_)[A-Za-z0-9][^/]*)\.(pack|idx|rev|bitmap|mtimes)")
 _OTHER_FILES = re.compile(
     r"pack/multi-pack-index(-[0-9a-f]+\.(bitmap|rev))?"
     r"|info/(commit-graph|commit-graphs/(commit-graph-chain|graph-[0-9a-f]+\.graph))"
@@ -78,6 +82,13 @@ class GitCopySource(GitSource):
     def check(self) -> None:
         self.identity()
 
+    def check_unchanged(self, identity: str) -> None:
+        # identity() returns that of its first call. A copy of files is no snapshot, so the repository must
+        # not change until its last file is copied.
+        with self._open() as git:
+            if self._read_identity(git) != identity:
+                raise self.changed_error()
+
     def describe(self) -> str:
         """Return such as `git repository /srv/x as it is, HEAD at 0123456789ab`."""
         with self._open() as git:
@@ -108,8 +119,8 @@ class GitCopySource(GitSource):
     def copy_to(self, path: Path) -> Facts:
         """Copy HEAD, refs and objects into an empty bare repository, which has the same object_format().
 
-        Return facts: notes on what was left out, and on borrowed objects. Raise UserError if the repository
-        was changed since identity() read it, or is changed now.
+        Return facts: notes on what was left out, on borrowed objects, and on loose refs. Raise UserError if
+        the repository was changed since identity() read it, or is changed now.
         """
         with self._open() as git:
             if self._read_identity(git) != self.identity():
@@ -135,6 +146,8 @@ class GitCopySource(GitSource):
             # git has packed the objects since they were listed, and removed their files.
             raise self.changed_error() from None
         has_grafts = read_optional(common / "info" / "grafts", LIST_BYTES) != b""
+        # A symbolic ref is always a file, so it does not count.
+        loose_refs = sum(_find_target(content) is None for content in refs.loose.values())
         # format_notes() makes a note of each text with a number above 0.
         borrowed_note = "Other repositories whose objects are borrowed (alternates) and were copied"
         counts = {
@@ -142,6 +155,7 @@ class GitCopySource(GitSource):
             "Symbolic refs without their branch left out": refs.dangling,
             "Grafts left out": int(has_grafts),
             borrowed_note: len(object_folders) - 1,
+            LOOSE_REFS_NOTE: loose_refs,
         }
         return Facts(notes=format_notes(counts))
 
@@ -212,6 +226,9 @@ def _read_refs(common: Path) -> StoredRefs:
 
     A ref is a line of packed-refs, such as b"0a4d55a8... refs/heads/main", or loose: a file of its own.
     """
+    # The content of each loose ref by its name: the name of a commit, or `ref: refs/heads/main`. `git gc`
+    # writes a ref to packed-refs before it removes the ref's file. So packed-refs is read last, as git does.
+    contents = dict(_read_loose_refs(common))
     packed_names = []
     packed_lines = []
     is_left_out = False
@@ -224,8 +241,6 @@ def _read_refs(common: Path) -> StoredRefs:
             is_left_out = name.startswith(LEFT_OUT_REFS)
         if not is_left_out:
             packed_lines.append(line)
-    # The content of each loose ref by its name: the name of a commit, or `ref: refs/heads/main`.
-    contents = dict(_read_loose_refs(common))
     # Each ref in refs/replace replaces an object.
     replaced = sum(name.startswith(REPLACED) for name in (*packed_names, *contents))
     loose_names = [name for name in contents if not name.startswith(LEFT_OUT_REFS)]
@@ -256,9 +271,17 @@ def _read_loose_refs(common: Path) -> Iterator[tuple[str, bytes]]:
     for folder, _, names in os.walk(common / "refs"):
         for file in sorted(names):
             # git is writing a file with this ending.
-            if not file.endswith(".lock"):
-                path = Path(folder, file)
-                yield os.path.relpath(path, common), read_ref(path)
+            if file.endswith(".lock"):
+                continue
+            path = Path(folder, file)
+            try:
+                content = read_ref(path)
+            except UserError:
+                # git has packed or deleted the ref since the folder was listed. That is no fault.
+                if os.path.lexists(path):
+                    raise
+                continue
+            yield os.path.relpath(path, common), content
 
 
 def _find_endless_ref(contents: dict[str, bytes]) -> str | None:

@@ -265,7 +265,7 @@ class Git:
     def list_refs(self, prefix: bytes) -> list[Ref]:
         """Return the refs below a prefix such as b"refs/tags/" that lead to commits, with short names.
 
-        Tags of files or folders are left out. Raise UserError if an object is missing.
+        Tags of files or folders are left out. Raise UserError if an object is missing or damaged.
         """
         printed = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
         # Pairs such as [b"0a4d55a8...", b"refs/tags/1.0"].
@@ -275,6 +275,8 @@ class Git:
         with self.start("cat-file", "--batch-check", stdin=processes.PIPE) as program:
             requests = b"".join(object_name + b"^{}\n" for object_name, _ in object_refs)
             answers, _ = program.process.communicate(requests)
+            # At a damaged object, git ends before it has answered all requests. This raises its error.
+            program.finish()
         refs = []
         for (object_name, ref_name), answer in zip(object_refs, answers.splitlines(), strict=True):
             # `<object> commit <size>`, or `<object>^{} missing`.

@@ -6,6 +6,7 @@ Counts, which may be 0, are medians. A table may ask for the best or worst run.
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
@@ -75,9 +76,12 @@ def _published_record(row: Mapping[str, str], keys: Sequence[str]) -> dict[str, 
 
 
 def half_of_last_digit(text: str) -> float:
-    """Return the largest rounding error of a printed number: 0.05 for `0.2`, 0.5 for `13`; NaN for ""."""
-    _, _, decimals = text.partition(".")
-    return 0.5 * 10.0 ** -len(decimals) if text else math.nan
+    """Return the largest rounding error of a printed number: 0.05 for `0.2`, 50 for `1.5e3`; NaN for ""."""
+    if not text:
+        return math.nan
+    # The power of ten of the last digit, also of a number with an exponent: -1 for `0.2`, 2 for `1.5e3`.
+    exponent = Decimal(text).as_tuple().exponent
+    return float(f"0.5e{exponent}")
 
 
 def is_measured(frame: pd.DataFrame) -> bool:

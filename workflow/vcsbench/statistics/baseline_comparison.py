@@ -14,6 +14,7 @@ import pandas as pd
 
 from vcsbench import words
 from vcsbench.codes import Call, WithheldCode
+from vcsbench.config.study import path_part
 from vcsbench.errors import OPTION_BY_KEY, UserError
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.flags import Flag
@@ -50,9 +51,9 @@ class MeasurementSet:
     def settings_of(self, key: Sequence[str]) -> CellSettings | None:
         """Return the settings of a cell by its values of axes; None if this set lacks the cell.
 
-        The path of a cell has `-` for an axis without a value: ("log", "", "cold") is `log/-/cold`.
+        The path of a cell has `-` for an axis without a value: ("ls -R", "", "cold") is `ls-R/-/cold`.
         """
-        path = "/".join(value or "-" for value in key)
+        path = "/".join(path_part(value) for value in key)
         return self.description["cells"].get(path)
 
 
@@ -77,8 +78,16 @@ class Refusals:
     detail: str = ""
 
 
-def load_baseline(name: str, study: str) -> MeasurementSet:
-    frame = read_measurements(baselines.csv_path(name, study))
+def load_baseline(name: str, study: str, axes: Sequence[str]) -> MeasurementSet:
+    """Return a saved baseline. Raise UserError if it is damaged, or lacks one of the study's `axes`."""
+    path = baselines.csv_path(name, study)
+    frame = read_measurements(path)
+    for column in (*axes, "flags", DEFAULT_METRIC):
+        if column not in frame:
+            raise UserError(
+                f"{path}: the column `{column}` is missing. The study has another axis since then: save a "
+                f"new baseline."
+            )
     description = baselines.read_description(baselines.description_path(name, study))
     return MeasurementSet(name, frame, description)
 
@@ -98,10 +107,11 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     baselines/<name>/<study>.csv and .json (when, where and how it was measured). Raise UserError, and write
     nothing, if a study was not measured or is saved already.
     """
-    if not baselines.BASELINE_NAME.fullmatch(name):
+    # NOW is the name of the current results in tables and charts.
+    if not baselines.BASELINE_NAME.fullmatch(name) or name == baselines.NOW:
         raise UserError(
             f"{OPTION_BY_KEY['name']}: {one_line(repr(name))}: a name has only letters, digits, `.`, "
-            f"`_` and `-`, at most 200, and begins with a letter or a digit. "
+            f"`_` and `-`, at most 200, begins with a letter or a digit, and is not {baselines.NOW}. "
             f"Use another name, such as before-upgrade."
         )
     folder = results / "measurements"
@@ -225,7 +235,7 @@ def _cells_by_key(
     """Return the cells of a frame by their values of axes, such as ("log", "f6", "cold").
 
     `frame` has all runs of the set `measured`, which also has the cells' settings, or some of these runs. A
-    cell without valid runs is missing.
+    cell without valid runs or without elapsed times is missing.
     """
     rounds = by_round(frame, axes, MEAN)
     # A list for each cell: ln(seconds) of its rounds.
@@ -236,6 +246,9 @@ def _cells_by_key(
     records = by_cell(rounds, axes, MEAN).to_dict("records")
     cells = {}
     for columns, logs_of_cell in zip(records, logs, strict=True):
+        # Many clients at once have latencies, and no elapsed time that could be compared.
+        if math.isnan(columns[DEFAULT_METRIC]):
+            continue
         key = tuple(columns[axis] for axis in axes)
         result = CellResult(columns["hosts"], columns["work"], measured.settings_of(key))
         cells[key] = _Cell(columns, logs_of_cell, result)
@@ -428,7 +441,7 @@ def make_history(
     snapshots: list[MeasurementSet] = []
     for name in names:
         try:
-            snapshots.append(load_baseline(name, study))
+            snapshots.append(load_baseline(name, study, settings.axes))
         except UserError as error:
             print(f"{error} The history is made without it.", file=sys.stderr)
     # The baselines are in the order of their first run.
@@ -523,5 +536,7 @@ def _history_points(
             # With `is_ratio`, the values are logarithms, and the result is their geometric mean.
             seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
             point = {"time": snapshot.name, "host": host, "settings": label, **cell}
-            points.append({**point, "value": seconds})
+            # Many clients at once have no elapsed time.
+            if math.isfinite(seconds):
+                points.append({**point, "value": seconds})
     return points

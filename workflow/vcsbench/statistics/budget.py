@@ -287,6 +287,16 @@ def taken_s(spent: TimeBreakdown, cell_rounds: int) -> float:
     return spent.total_s + AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds
 
 
+def remaining_seconds(
+    minutes: float, set_up_s: float, studies: int, spent: TimeBreakdown, cell_rounds: int
+) -> float:
+    """Return the seconds that are left of the `minutes` of a study; negative if it took longer.
+
+    Set-up takes `set_up_s` seconds once for all `studies` of a run, so each of them has an equal share.
+    """
+    return 60 * minutes - set_up_s / studies - taken_s(spent, cell_rounds)
+
+
 class Allocation(NamedTuple):
     """The rounds of the next batch by block, or the reason for none."""
 

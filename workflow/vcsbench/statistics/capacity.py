@@ -20,7 +20,8 @@ class Capacity:
     `fewest` is the baseline, mostly 1, and `most` the largest compared number. `low` and `high` are the ends
     of the 95 % interval of `number`: from `high` on, whole intervals of the ratio are above 2. Each of the
     three is None if no measured number is that large. `factors` has the latency of each number as a multiple
-    of the baseline's. `where` has the values of the other axes.
+    of the baseline's. `where` has the values of the other axes. `has_interval` is False if a ratio has no
+    interval, as after a single round: `low` and `high` mean nothing then.
     """
 
     fewest: int
@@ -30,6 +31,7 @@ class Capacity:
     high: int | None
     factors: Mapping[int, float]
     where: Mapping[str, str] = field(default_factory=dict)
+    has_interval: bool = True
 
 
 def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> list[Capacity]:
@@ -62,6 +64,7 @@ def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> 
             high=_first_doubled(lowest),
             factors=factors,
             where=dict(where),
+            has_interval=all(math.isfinite(row.low + row.high) for row in rows_of_case),
         )
         capacities.append(capacity)
     return capacities

@@ -135,8 +135,9 @@ def markdown(rows: Sequence[CsvRow]) -> str:
     ]
     for row in rows:
         sign = "✓" if _passes(row) else "✗"
-        # A bar of the user's own statement would begin another cell of the table.
-        statement = row["statement"].replace("|", "\\|")
+        # The user's own statement may have several lines, and a row of a table has one. A bar would begin
+        # another cell.
+        statement = " ".join(row["statement"].split()).replace("|", "\\|")
         name = f"{statement} (`{row['study']}` `{row['id']}`)"
         lines.append(
             f"| {sign} {_verdict_text(row)} | {name} | {row['expected']} | {value_text(row)} |"

@@ -57,6 +57,14 @@ COLUMNS = (*LEADING_COLUMNS, *ROUND_COLUMNS, *CALL_COLUMNS)
 _TEXT_COLUMNS = ("table", *SIDES, "flags", "withheld", "call", "result", "detail")
 # A number is empty if it is missing.
 NUMBER_COLUMNS = tuple(name for name in COLUMNS if name not in _TEXT_COLUMNS)
+# Further columns of the frames from which tables, verdicts and advice are computed, and of their results. In
+# all of these, each axis is a column, too.
+WORKING_COLUMNS = (
+    *("hosts", "key", "log", "logs", "number", "quotient", "refused", "works"),
+    *("share_baseline", "share_candidate"),
+    *("measured", "published", "published_high", "published_low", "rounds", "runs"),
+    *("settings", "time"),
+)
 ERROR = ("error", "degrees", "duplicate_sd")
 MEANS = ("baseline_mean", "candidate_mean")
 # These do not identify a row. `candidate` does, because a table may have several.

@@ -270,9 +270,12 @@ def shrinkage_of(
     "elapsed_s": 10.0}`. The values of `axes` identify a cell, and its time is the mean of its rows. Cells
     that only one frame has do not count. `share_of` returns the share of the published work that a command
     does here, for a value of `subject_axis`, such as a repository. Example: 10 s were published and 0.4 s
-    measured, with the share 0.12: 10 x 0.12 / 0.4 = 3. Without an axis of caches, both numbers are NaN.
+    measured, with the share 0.12: 10 x 0.12 / 0.4 = 3. Without an axis of caches, or without elapsed times in
+    a frame, both numbers are NaN.
     """
-    if CACHE_AXIS not in axes:
+    # A study may publish other numbers than times, such as a throughput.
+    has_times = DEFAULT_METRIC in published and DEFAULT_METRIC in measured
+    if CACHE_AXIS not in axes or not has_times:
         return NO_SHRINKAGE
     keys = list(axes)
     before = published.groupby(keys)[DEFAULT_METRIC].mean().rename("published").reset_index()

@@ -172,6 +172,14 @@ class CellCheck:
     def unit(self) -> str:
         return METRICS[self.metric].unit if self.metric in METRICS else ""
 
+    @property
+    def published_statistic(self) -> str:
+        """Return the statistic of the published numbers: that of the runs, but the median for the mean.
+
+        The mean is only vcsbench's own default. Published numbers are medians by default, as in tables.
+        """
+        return comparisons.MEDIAN if self.statistic == MEAN else self.statistic
+
     def select_rows(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of the finding's cells. `frame` may lack axes."""
         where = {axis: values for axis, values in self.where.items() if axis in frame}

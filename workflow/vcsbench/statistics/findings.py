@@ -23,6 +23,7 @@ from vcsbench.statistics.aggregation import (
     by_round,
     rows_of_statistic,
 )
+from vcsbench.statistics.comparisons import STATISTIC
 from vcsbench.statistics.difference_reasons import DIFFERENT, reasons_of_difference
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 from vcsbench.statistics.expected_range import expected_range, range_text
@@ -119,6 +120,9 @@ def evaluate_findings(
     rows = []
     for finding in findings:
         check = finding_checks.make_check(finding, keys)
+        rows_published = None
+        if published_rounds is not None:
+            rows_published = _rows_of_published_statistic(check, published_rounds)
         # The measured value with its verdict. The default is a finding without measurements.
         ours = Evaluation()
         # What may explain why the measured value differs from the published one.
@@ -126,16 +130,25 @@ def evaluate_findings(
         if aggregate_measured is not None:
             rounds = aggregate_measured(check.statistic)
             ours = check.evaluate(rounds, context)
-            explanations = reasons_of_difference(check, ours, rounds, context, published_rounds)
+            explanations = reasons_of_difference(check, ours, rounds, context, rows_published)
         # The published value of the same cells. The default is a finding without published numbers.
         theirs = _PublishedValue()
-        if published_rounds is not None and check.metric in published_rounds:
-            # Published numbers may have a row for each statistic, such as the mean and the median.
-            rows_published = rows_of_statistic(published_rounds, check.statistic)
+        if rows_published is not None and check.metric in rows_published:
             theirs = _published_value(check, rows_published, ours, context.limits.margin)
         reasons = [*ours.reasons, *explanations, *theirs.remarks]
         rows.append(_finding_row(check, ours, theirs.estimate, reasons, context.limits.margin))
     return pd.DataFrame(rows, columns=verdicts.FINDING_COLUMNS)
+
+
+def _rows_of_published_statistic(check: CellCheck, published: pd.DataFrame) -> pd.DataFrame:
+    """Return the published rows of a finding's statistic, with the keys that measured cells have.
+
+    Published numbers may have a row for each statistic, such as `median` and `best`, with its name in the
+    column `statistic`. This column is one of the keys of a cell then. Measured cells have "" in it.
+    """
+    rows = rows_of_statistic(published, check.published_statistic)
+    # With the name of the statistic, no published cell would be equal to a measured one.
+    return rows.assign(**{STATISTIC: ""}) if STATISTIC in rows else rows
 
 
 def _finding_row(

@@ -548,21 +548,23 @@ class _Comparer:
             return WithheldCode.HOSTS_DIFFER
         if any(math.isnan(pair[f"{self.metric.name}_{side}"]) for side in SIDES):
             return self.why_missing
+        # Valid runs of different rounds were not measured next to each other.
+        if ratio.n == 0:
+            return WithheldCode.NO_SHARED_ROUND
         # With common rounds (`n`), the ratio is NaN only if one of them has a 0 (_ratios_by_case).
-        if ratio.n and math.isnan(ratio.value):
+        if math.isnan(ratio.value):
             return WithheldCode.ZERO
         return None
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:
-    """Return the statistic that reduces the runs of a round before the ratio of two cells is taken.
+    """Return the statistic that reduces the runs of a round, also before the ratio of two cells is taken.
 
-    For the default `median`, it is `mean` (geometric). Both estimate the usual time of a run, and the mean
-    scatters less. `best` and `worst` stay, because they are other quantities: the fastest run is no estimate
-    of the usual one.
+    By default it is `mean` (geometric). The mean and the median both estimate the usual time of a run, and
+    the mean scatters less. A statistic that the table names (`reduce`) stays, because its number is labelled
+    so, or because it is another quantity: the fastest run is no estimate of the usual one.
     """
-    statistic = definition.get("reduce", MEDIAN)
-    return MEAN if statistic == MEDIAN else statistic
+    return definition.get("reduce", MEAN)
 
 
 def _ratios_by_case(

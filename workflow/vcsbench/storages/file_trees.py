@@ -129,6 +129,10 @@ def remove_path(path: Path, above: int | None = None) -> None:
             return
         with open_folder(path.name, above) as folder:
             check_mount(folder, above, path)
+            # A copied tree keeps its modes. An ordinary user cannot empty a folder that is read-only.
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                with contextlib.suppress(PermissionError):
+                    os.fchmod(folder, stat.S_IRWXU)
             for name in os.listdir(folder):
                 remove_path(path / name, folder)
         os.rmdir(path.name, dir_fd=above)

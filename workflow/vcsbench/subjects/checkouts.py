@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from vcsbench.records import TreeRecord
 
 TRUNK = "trunk"
-# The revisions of trunk, the newest first.
-TRUNK_REVISIONS = "sort(ancestors(trunk), -rev)"
+# Mercurial's last revision of trunk before a number of the newest revisions of all branches.
+OLDER_REVISION = "max(ancestors(trunk) - last(sort(all(), date), {}))"
 # Fossil's database of a working tree, next to its files.
 CHECKOUT_DATABASE = ".fslckout"
+# The number of trunk's check-ins among a number of the newest check-ins of all branches.
+TRUNK_OF_NEWEST = (
+    "SELECT count(*) FROM (SELECT objid FROM event WHERE type = 'ci' ORDER BY mtime DESC LIMIT ?) "
+    "JOIN tagxref ON tagxref.rid = objid JOIN tag ON tag.tagid = tagxref.tagid "
+    "WHERE tagname = 'branch' AND value = 'trunk'"
+)
 CLUSTERS = (
     "SELECT uuid FROM blob JOIN tagxref ON tagxref.rid = blob.rid JOIN tag ON tag.tagid = tagxref.tagid "
     "WHERE tagname = 'cluster'"
@@ -54,9 +60,8 @@ class HgCheckout(Checkout):
         copy_tree(self.repository.path, source)
         revision = TRUNK
         if self.commits:
-            options = ("-R", source, "-r", TRUNK_REVISIONS, "-T", "{node}\n")
-            # The newest revision is number 0 of the list.
-            revision = run_hg("log", *options).splitlines()[self.commits]
+            options = ("-R", source, "-r", OLDER_REVISION.format(self.commits), "-T", "{node}")
+            revision = run_hg("log", *options)
         # A clone on one disk would have links to the files of its source. --pull copies them by the protocol.
         run_hg("clone", "--quiet", "--pull", "-r", revision, "-u", revision, source, path)
         # hgrc names the source, which will be gone.
@@ -80,8 +85,10 @@ class FossilCheckout(Checkout):
         path.mkdir()
         clone = path / FOSSIL_FILE
         run_fossil(temporary, "clone", "--no-open", source / FOSSIL_FILE, clone)
+        # `commits` counts the check-ins of all branches. The clone will lack those of trunk among them.
+        (lacking,) = query_database(clone, TRUNK_OF_NEWEST, self.commits)
         # `newest` are the check-ins that the clone will lack, `checkin` is the one before them.
-        *newest, checkin = newest_checkins(clone, self.commits + 1)
+        *newest, checkin = newest_checkins(clone, int(lacking) + 1)
         run_fossil(temporary, "open", clone, checkin, "--workdir", path)
         if newest:
             run_fossil(temporary, "purge", "checkins", *newest, cwd=path)

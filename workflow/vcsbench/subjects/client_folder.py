@@ -56,6 +56,10 @@ class ClientFolder(Target):
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
         raise NotImplementedError
 
+    def idle_words(self) -> Words:
+        # There is no empty folder. A run on this one would load its files into the caches of a cold cell.
+        return {}
+
     def facts(self) -> SubjectFacts:
         return {"written": str(self.path), **super().facts()}
 

@@ -15,7 +15,7 @@ from vcsbench.storages.file_trees import copy_tree
 from vcsbench.subjects import Words
 from vcsbench.subjects.client_folder import Checkout, ClientFolder
 from vcsbench.subjects.repository import Repository
-from vcsbench.systems.git_program import run_git
+from vcsbench.systems.git_program import object_format, run_git
 from vcsbench.systems.git_store import create_bare
 
 if TYPE_CHECKING:
@@ -168,9 +168,6 @@ class GitPushTarget(_TemplateTarget):
     def words(self) -> Words:
         return {"clone": self.template}
 
-    def idle_words(self) -> Words:
-        return {}
-
     def restore(self) -> None:
         super().restore()
         self.path.mkdir()
@@ -201,14 +198,15 @@ class GitRef(NamedTuple):
 def refs_of(repository: Path) -> list[GitRef]:
     """Return the refs of a repository."""
     listed = run_git(repository, "for-each-ref", "--format=%(refname) %(objectname) %(*objectname)")
-    return [GitRef(*os.fsdecode(line).split()) for line in listed.splitlines()]
+    # Names of refs may have blanks and line ends of Unicode, so bytes are split, and not a text.
+    return [GitRef(*map(os.fsdecode, line.split(b" "))) for line in listed.splitlines()]
 
 
 def find_branch(repository: Path) -> str:
     """Return the branch of HEAD, or the first one if HEAD leads to no branch. Raise UserError without any."""
     listed = run_git(repository, "for-each-ref", "--format=%(HEAD)%(refname)", HEADS)
     # A line is "*refs/heads/main" for the branch of HEAD, and " refs/heads/other" for any other branch.
-    lines = os.fsdecode(listed).splitlines()
+    lines = [os.fsdecode(line) for line in listed.splitlines()]
     if not lines:
         raise UserError(f"{repository}: has no branch. Make one, or leave out this repository.")
     chosen = next((line for line in lines if line.startswith("*")), lines[0])
@@ -217,8 +215,8 @@ def find_branch(repository: Path) -> str:
 
 def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
     """Make a bare repository with refs of another one and their objects, in one pack."""
-    create_bare(path)
-    (path / "HEAD").write_text(f"ref: {HEADS}{find_branch(repository)}\n")
+    create_bare(path, object_format(repository))
+    (path / "HEAD").write_bytes(os.fsencode(f"ref: {HEADS}{find_branch(repository)}\n"))
     # The new repository borrows the objects of the other one (alternates), until `repack` has copied them.
     alternates = path / "objects" / "info" / "alternates"
     alternates.write_text(f"{repository / 'objects'}\n")

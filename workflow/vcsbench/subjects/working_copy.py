@@ -197,7 +197,8 @@ def measure_disk_space(path: Path) -> dict[str, int | None]:
 
 def list_working_files(path: Path) -> list[tuple[str, str]]:
     """Return the versioned files of a working copy, sorted, each with the checksum of its pristine."""
-    with closing(sqlite3.connect(f"file:{path}/{DATABASE}?mode=ro", uri=True)) as database:
+    uri = f"file:{urllib.parse.quote(os.fsencode(path / DATABASE))}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
         return database.execute(_WORKING_FILES).fetchall()
 
 

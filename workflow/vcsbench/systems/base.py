@@ -67,8 +67,11 @@ class Store:
         """Return the files of a repository in the order in which a server would have written them."""
         raise NotImplementedError
 
-    def finish_copy(self, path: Path) -> None:
-        """Bring a new copy into the state that its written files alone do not have; nothing by default."""
+    def finish_copy(self, path: Path, files: Sequence[StoredFile]) -> None:
+        """Bring a new copy into the state that its written files alone do not have; nothing by default.
+
+        `files` are those of its source (list_files).
+        """
 
     def is_sampled(self, folder: str) -> bool:
         """Return True for one of many equal folders, of which only a sample is checked for changes."""

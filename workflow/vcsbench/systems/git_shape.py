@@ -117,9 +117,14 @@ def _loose_refs(path: Path) -> set[str]:
     refs = set()
     for folder, entries in walk(path / "refs"):
         for name, status in entries:
+            ref = f"refs/{join(folder, name)}"
             # The name of an object and a line end. There may be too many files to read them all.
-            if stat.S_ISREG(status.st_mode) and status.st_size in REF_SIZES:
-                refs.add(f"refs/{join(folder, name)}")
+            is_plain = stat.S_ISREG(status.st_mode) and status.st_size in REF_SIZES
+            # Most symbolic refs are refs/remotes/*/HEAD. By chance, one may have this size, too.
+            if is_plain and name == "HEAD":
+                is_plain = not (path / ref).read_bytes().startswith(b"ref:")
+            if is_plain:
+                refs.add(ref)
     return refs
 
 

@@ -6,12 +6,14 @@ A state has a name such as `one-pack`, or `bitmap_20000-loose` with a number and
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench.errors import UserError
+from vcsbench.storages.folder_states import StoredFile
 from vcsbench.systems.base import FileStore, Steps, keep_commit_count
 from vcsbench.systems.git_program import run_git
 from vcsbench.systems.git_shape import PACKS, GitShape, read_git_shape
@@ -133,14 +135,18 @@ def write_commit_count(path: Path) -> int:
     return count
 
 
-def set_pack_times(path: Path) -> None:
-    """Give the packs times that are a second apart, in the order in which they were written.
+def list_packs(path: Path) -> list[Path]:
+    """Return the packs of a repository, the oldest first."""
+    return sorted((path / PACKS).glob("*.pack"), key=lambda pack: pack.stat().st_mtime_ns)
+
+
+def set_pack_times(packs: Sequence[Path]) -> None:
+    """Give all packs of a repository, the oldest first, times that are a second apart.
 
     git compares whole seconds, and takes objects of several packs from the youngest, or from the oldest for a
     multi-pack index. Pushes and copies write several packs in a second, so chance would decide what git reads
     and sends.
     """
-    packs = sorted((path / PACKS).glob("*.pack"), key=lambda pack: pack.stat().st_mtime_ns)
     if not packs:
         return
     youngest_s = int(packs[-1].stat().st_mtime)
@@ -171,24 +177,44 @@ class GitStore(FileStore):
             return ""
         return _upkeep_mismatch(shape, label.upkeep) or _refs_mismatch(shape, label)
 
-    def finish_copy(self, path: Path) -> None:
-        set_pack_times(path)
+    def finish_copy(self, path: Path, files: Sequence[StoredFile]) -> None:
+        # Copied packs may have the same time, so their order is that of the source's files.
+        stored = [path / file.name for file in files if file.name.endswith(".pack")]
+        # A ref may have such a name, too.
+        set_pack_times([pack for pack in stored if pack.parent == path / PACKS])
 
     def facts(self, path: Path) -> dict[str, Any]:
         shape = read_git_shape(path)
+        refs_count = shape.refs
+        head = os.fsdecode((path / "HEAD").read_bytes()).removeprefix("ref: ").strip()
+        if shape.has_reftable:
+            # Only git can read a reftable, which also has the real HEAD. A symbolic ref has a text here, and
+            # counts as little as in the shape.
+            symbolic = run_git(path, "for-each-ref", "--format=%(symref)").splitlines()
+            refs_count = symbolic.count(b"")
+            head = _read_head(path)
         return {
             "youngest": shape.commits,
             "packs": shape.packs,
-            "refs_count": shape.refs,
-            "head_ref": (path / "HEAD").read_text().removeprefix("ref: ").strip(),
+            "refs_count": refs_count,
+            "head_ref": head,
         }
 
     def steps(self, path: Path) -> Steps:
         """Return the packs, the oldest first."""
-        packs = sorted((path / PACKS).glob("*.pack"), key=lambda pack: pack.stat().st_mtime_ns)
+        packs = list_packs(path)
         kind = f"{len(packs)} packs"
         ends = {kind: len(packs)}
         return Steps(kind, ends, last=len(packs) - 1, file=lambda step: packs[step])
+
+
+def _read_head(path: Path) -> str:
+    """Let git return the name of the ref that HEAD leads to, or of the commit if HEAD is detached."""
+    try:
+        head = run_git(path, "symbolic-ref", "-q", "HEAD")
+    except UserError:
+        head = run_git(path, "rev-parse", "--verify", "-q", "HEAD")
+    return os.fsdecode(head).strip()
 
 
 def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
