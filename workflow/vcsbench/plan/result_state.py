@@ -5,6 +5,7 @@ each block. A decision file defines each later one by the total rounds of each b
 rounds ends the run.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -204,9 +205,9 @@ def _is_readable_file(path: Path) -> bool:
         # A full disk or a power cut can leave zeros in place of text.
         return bool(content.decode()) and b"\0" not in content
     # The content may be good: a disk, a mount or a limit of open files has failed. Whoever needs the file
-    # reports the error.
-    except OSError:
-        return True
+    # reports the error. A link that leads to itself has no content.
+    except OSError as error:
+        return error.errno != errno.ELOOP
     # A RecursionError is raised for thousands of nested brackets.
     except (UserError, ValueError, RecursionError):
         return False
