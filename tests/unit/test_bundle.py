@@ -32,6 +32,9 @@ def root(tmp_path_factory):
     lost = {"node": "n2", "at": "", "to": "n1", "blocks": [f"{STUDY}/log/ruby"]}
     (results / "cluster/job1.assignment.json").write_text(json.dumps({"lost": [lost]}))
     (results / "cluster/job1.work.json").write_text("{}")
+    # A repository may have the name of an administrative folder.
+    (results / "cells" / STUDY / "log" / "CVS").mkdir(parents=True)
+    (results / "cells" / STUDY / "log" / "CVS" / "note.json").write_text("{}")
     page = {"order": order_of(study, made.axes), "expectations": [], "baselines": []}
     for name, content in (("provenance", HERE), ("page", page)):
         (results / name).mkdir()
@@ -51,6 +54,12 @@ def member_of(name, kind=tarfile.REGTYPE, size=0):
     member = tarfile.TarInfo(name)
     member.type, member.size, member.linkname = kind, size, "/etc/passwd"
     return member
+
+
+def test_pack_has_the_results_of_a_repository_named_cvs(packed):
+    with tarfile.open(packed) as archive:
+        names = archive.getnames()
+    assert [name for name in names if name.endswith(f"{STUDY}/log/CVS/note.json")] != []
 
 
 def test_import_makes_the_page_of_the_packed_results(root, packed, tmp_path):

@@ -16,10 +16,12 @@ from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
 from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import is_duplicate
+from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.account import Account
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in, varying
 from vcsbench.report.table_sections import PlainTable
+from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import NOISY_PCT
 
 METHOD = (
@@ -57,9 +59,15 @@ class FlagUse(NamedTuple):
 def make_quality_tables(results: Results) -> list[PlainTable]:
     """Return the tables of the section that have a row."""
     heads = ["Reason", "Cells"]
+    failures: list[Row] = []
+    for failure in results.failures:
+        if failure["reason"] == OUTDATED:
+            failures.append({**failure, "reason": texts.OUTDATED_TEXT})
+        else:
+            failures.append(failure)
     tables = [
         _make_flag_table(results),
-        PlainTable("Failed rounds", heads, count_reasons(results.failures, "reason")),
+        PlainTable("Failed rounds", heads, count_reasons(failures, "reason")),
         PlainTable("Not measurable here", heads, count_reasons(results.grid, "skip")),
         PlainTable("Measured again", heads, list_set_aside(results.measurements)),
         _make_fixed_cost_table(results),

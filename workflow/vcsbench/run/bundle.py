@@ -21,7 +21,6 @@ from vcsbench.report.index_page import build_index, read_entries
 from vcsbench.report.page import build_page_with_charts
 from vcsbench.report.results import read_results
 from vcsbench.statistics.baselines import BASELINE_NAME
-from vcsbench.storages.file_trees import entries
 
 PACKED, IMPORTED = Path("bundles"), Path("opened")
 # The folder in an archive.
@@ -138,7 +137,7 @@ def _results_of_study(study: str, results: Path) -> list[Path]:
         elif folder.is_dir() and folder.name != "logs":
             paths += [path for path in folder.iterdir() if path.name.startswith(f"{study}.")]
             if (folder / study).is_dir():
-                paths += [Path(path) for path, _ in entries(folder / study)]
+                paths += sorted((folder / study).rglob("*"))
     return paths
 
 
