@@ -3,6 +3,7 @@
 Every reader of a user's repository, dump, bundle or configuration uses these functions.
 """
 
+import contextlib
 import os
 import re
 import stat
@@ -16,6 +17,9 @@ SMALL_FILE = 1 << 16
 CHUNK = 1 << 20
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
+FILE_SCHEME = "file://"
+# Python raises these for an unusable path: no permission, a NUL, or the home of an unknown user.
+PATH_ERRORS = (OSError, ValueError, RuntimeError)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # A name or an address, [::1] for one of IPv6, and a port.
 _HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@?#\\]+)(?::[0-9]*)?"
@@ -136,3 +140,27 @@ def is_url(text: str) -> bool:
     is_mistyped = bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]", text))
     # user@host:path is an address of ssh.
     return is_mistyped or (":" in text and "@" in text)
+
+
+def local_path(text: str) -> Path:
+    """Return the path that a user wrote: /home/ann/x for ~/x, and /srv/x for file:///srv/x.
+
+    The path need not exist. Raise one of PATH_ERRORS for an impossible name, an unknown user in `~user`, a
+    relative path behind file://, and a folder above the path that may not be entered.
+    """
+    if text.startswith(FILE_SCHEME):
+        # file://localhost/srv/x is another form of file:///srv/x.
+        as_written = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
+        if not as_written.is_absolute():
+            raise ValueError("a path behind file:// begins with a slash")
+        # In a URL, `%20` stands for a blank, but a name may also have `%20` in it. If a file with the name as
+        # written exists, the user means that file.
+        unquoted = Path(urllib.parse.unquote(os.fspath(as_written)))
+        path = as_written if as_written.exists() else unquoted
+    else:
+        path = Path(text).expanduser()
+    # stat() raises an error if a folder above cannot be entered, or if a name is too long. exists() may
+    # return False for both, and the error would be about a missing file.
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        path.stat()
+    return path

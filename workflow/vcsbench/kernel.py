@@ -29,7 +29,9 @@ LIMITS = {
 # The memory that the kernel frees for other uses: pages of files, and caches of its own.
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
 # Operations of prctl(2), from <linux/prctl.h>.
-PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 2, 36
+PR_SET_PDEATHSIG = 1
+PR_GET_PDEATHSIG = 2
+PR_SET_CHILD_SUBREAPER = 36
 
 
 # A /proc that shows processes only, as in a hardened container, has none of these.

@@ -20,7 +20,6 @@ from vcsbench.codes import AnswerKind, Call, Result, WhyUndecided, WithheldCode
 from vcsbench.evidence.flags import FLAGS, Flag
 from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import AxisValues
-from vcsbench.plan.result_state import OUTDATED
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import ComparisonRow, Limits, comparison_rows
 from vcsbench.words import count_of
@@ -247,8 +246,7 @@ class Missing:
     def sentence(self, label: str) -> str:
         """Return `f8: 4 cells not measured: svnadmin is too old.` `label` is that of the value."""
         cells = count_of(self.cells, "cell")
-        # Cells whose results are out of date have a code in place of a reason.
-        reason = texts.OUTDATED_TEXT if self.reason == OUTDATED else self.reason
+        reason = texts.failure_text(self.reason)
         return f"{label}: {cells} not measured: {reason.rstrip('.')}."
 
 

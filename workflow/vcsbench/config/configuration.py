@@ -4,7 +4,6 @@ import math
 import os
 import re
 import tempfile
-import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from vcsbench.config.validation import (
     value_at,
 )
 from vcsbench.errors import OPTION_BY_KEY, UserError
+from vcsbench.external import PATH_ERRORS, local_path
 
 # The repository for fixed cost. A configuration cannot use its name.
 EMPTY = "empty"
@@ -30,7 +30,6 @@ ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 # The page of all studies.
 INDEX_PAGE = "index"
 STUDIES = Path("config", "studies")
-_FILE_SCHEME = "file://"
 # Characters of a path that other programs cannot take: control characters, and bytes that are not UTF-8.
 UNUSABLE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
 WHY_UNUSABLE = "has a control character, or is not UTF-8"
@@ -200,16 +199,12 @@ def _choose_studies(sets: StudySets, repository: str | None) -> list[str]:
 def _is_git_repository(text: str) -> bool:
     """Return True if a path, or a URL such as file:///srv/git/x, looks like a git repository.
 
-    The source checks it later. sources.base.local_path() has the same rule for URLs, but `config` imports
-    from no other folder.
+    The source checks it later, and refuses a path that cannot be used.
     """
-    folder = os.path.expanduser(text)
-    if text.startswith(_FILE_SCHEME):
-        # file://localhost/srv/git/x is another form of file:///srv/git/x.
-        folder = text.removeprefix(_FILE_SCHEME).removeprefix("localhost")
-        # In a URL, `%20` stands for a blank, but a name may also have `%20` in it.
-        if not os.path.exists(folder):
-            folder = urllib.parse.unquote(folder)
+    try:
+        folder = local_path(text)
+    except PATH_ERRORS:
+        return False
     if os.path.lexists(f"{folder}/.git"):
         return True
     # A bare repository has no .git.

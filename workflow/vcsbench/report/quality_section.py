@@ -16,7 +16,6 @@ from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
 from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import is_duplicate
-from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.account import Account
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in, varying
@@ -59,12 +58,9 @@ class FlagUse(NamedTuple):
 def make_quality_tables(results: Results) -> list[PlainTable]:
     """Return the tables of the section that have a row."""
     heads = ["Reason", "Cells"]
-    failures: list[Row] = []
-    for failure in results.failures:
-        if failure["reason"] == OUTDATED:
-            failures.append({**failure, "reason": texts.OUTDATED_TEXT})
-        else:
-            failures.append(failure)
+    failures = [
+        {**failure, "reason": texts.failure_text(failure["reason"])} for failure in results.failures
+    ]
     tables = [
         _make_flag_table(results),
         PlainTable("Failed rounds", heads, count_reasons(failures, "reason")),

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import PATH_ERRORS, local_path, printable
 from vcsbench.sources import dump_source, git_layout, svn_files
 from vcsbench.sources.base import (
-    PATH_ERRORS,
     Definition,
     Facts,
     Options,
@@ -19,7 +18,6 @@ from vcsbench.sources.base import (
     Source,
     describe_unreachable,
     is_server_url,
-    local_path,
 )
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource

@@ -1,9 +1,7 @@
 """Define the interface of sources, and what all sources use: definitions, paths, errors and notes."""
 
-import contextlib
 import hashlib
 import os
-import urllib.parse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,17 +11,14 @@ from typing import Any, BinaryIO, Protocol
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.external import is_url, one_line
+from vcsbench.external import FILE_SCHEME, PATH_ERRORS, is_url, local_path, one_line
 from vcsbench.formats import Shape
 from vcsbench.records import Head
 from vcsbench.storages.file_trees import OddPaths
 from vcsbench.storages.filesystems import REFUSALS, free_bytes
 
-FILE_SCHEME = "file://"
 # An entry of `repositories`. The configuration has checked its types (config.models).
 Definition = Mapping[str, Any]
-# Python raises these for an unusable path: no permission, a NUL, or the home of an unknown user.
-PATH_ERRORS = (OSError, ValueError, RuntimeError)
 TRUNK = "trunk"
 
 
@@ -155,30 +150,6 @@ def digest_values(*values: object) -> str:
 def is_server_url(text: str) -> bool:
     """Return True for a URL of a server, and False for a path or a URL of a local repository."""
     return is_url(text) and not text.startswith(FILE_SCHEME)
-
-
-def local_path(text: str) -> Path:
-    """Return the path that a user wrote: /home/ann/x for ~/x, and /srv/x for file:///srv/x.
-
-    The path need not exist. Raise one of PATH_ERRORS for an impossible name, an unknown user in `~user`, a
-    relative path behind file://, and a folder above the path that may not be entered.
-    """
-    if text.startswith(FILE_SCHEME):
-        # file://localhost/srv/x is another form of file:///srv/x.
-        as_written = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
-        if not as_written.is_absolute():
-            raise ValueError("a path behind file:// begins with a slash")
-        # In a URL, `%20` stands for a blank, but a name may also have `%20` in it. If a file with the name as
-        # written exists, the user means that file.
-        unquoted = Path(urllib.parse.unquote(os.fspath(as_written)))
-        path = as_written if as_written.exists() else unquoted
-    else:
-        path = Path(text).expanduser()
-    # stat() raises an error if a folder above cannot be entered, or if a name is too long. exists() may
-    # return False for both, and the error would be about a missing file.
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        path.stat()
-    return path
 
 
 def describe_unreachable(text: str, error: Exception) -> str:

@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from vcsbench.errors import UserError
+from vcsbench.external import FILE_SCHEME, PATH_ERRORS, local_path
 from vcsbench.sources import svn_files
-from vcsbench.sources.base import FILE_SCHEME, PATH_ERRORS, Definition, local_path
+from vcsbench.sources.base import Definition
 from vcsbench.sources.git_layout import list_folders, list_objects
 from vcsbench.sources.git_source import GitSource
 from vcsbench.sources.svn_source import SvnSource

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from vcsbench.sources.base import FILE_SCHEME, local_path
+from vcsbench.external import FILE_SCHEME, local_path
 from vcsbench.sources.repository_files import SVN_PARTS, check_files
 
 REPLACE = "Replace it by a regular file or folder, or give another repository."

@@ -14,6 +14,7 @@ from vcsbench.codes import (
     WithheldCode,
 )
 from vcsbench.evidence.flags import FLAGS
+from vcsbench.plan.result_state import OUTDATED
 from vcsbench.statistics.verdicts import Reason
 
 CALL_TEXTS = {
@@ -47,7 +48,7 @@ WITHHELD = {
     WithheldCode.UNTRACED: "not counted: strace is missing, or the study does not trace its system calls",
     WithheldCode.NO_SHARED_ROUND: "no round has valid runs of both sides",
 }
-# Of a cell-round (result_state.OUTDATED).
+# Of a cell-round (OUTDATED).
 OUTDATED_TEXT = "outdated: measured with other settings, programs, or another version of vcsbench"
 NO_BEST = {
     WhyNoBest.SEVERAL_HOSTS: "measured on several machines: measure all of it on one (`--forcerun cell`)",
@@ -115,6 +116,11 @@ ACTION_TEXTS = {
     ReasonCode.INCOMPLETE: RUN_AGAIN,
     ReasonCode.NO_RESULT: RUN_AGAIN,
 }
+
+
+def failure_text(reason: str) -> str:
+    """Return why a cell-round has no result. An outdated one has the code OUTDATED in place of a reason."""
+    return OUTDATED_TEXT if reason == OUTDATED else reason
 
 
 def withheld_text(codes: Iterable[str], detail: str = "") -> str:
