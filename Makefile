@@ -38,7 +38,8 @@ run := @bash envs/run.sh
 vcsbench := @exec bash ./vcsbench
 # An empty variable is no flag.
 flags := $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${LOG:+--server-log="$$LOG"} $${STUDY:+--study="$$STUDY"}
-timed := $(flags) $${MINUTES:+--minutes="$$MINUTES"} --cores="$(CORES)"
+limited := $(flags) $${MINUTES:+--minutes="$$MINUTES"}
+timed := $(limited) --cores="$(CORES)"
 # The tests that measure run one after the other, and next to the others.
 pytest := $(run) python -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder
 
@@ -58,7 +59,7 @@ report: ## Measure for MINUTES=15, and write the report; REPO=/path/to/repositor
 plan: ## Print what a run does, how long it takes, and what is lacking; REPO= as above
 	@bash envs/list-missing.sh
 	$(setup)
-	$(vcsbench) plan $(flags) $(ARGS)
+	$(vcsbench) plan $(limited) $(ARGS)
 
 .PHONY: doctor
 doctor: ## Print what this machine can measure, and what is missing, with remedies

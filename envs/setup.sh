@@ -25,7 +25,7 @@ use_own_installer_caches
 package_lists=(envs/debian-packages.txt)
 python_locks=(envs/python.lock)
 # An option that was given once stays.
-[[ ! -e .venv/vcsbench-cluster ]] || python_locks+=(envs/cluster.lock)
+[[ ! -e .venv/vcsbench-cluster && ! -e .conda/vcsbench-cluster ]] || python_locks+=(envs/cluster.lock)
 for option; do
     case $option in
     --test)
@@ -53,7 +53,9 @@ is_finished() {
     local environment
     environment=$(finished_environment)
     [[ $environment && -x $environment/bin/python && -e $environment/$stamp ]] &&
-        [[ $(fingerprint) == "$(<"$environment/$stamp")" ]] && is_native_built
+        [[ $(fingerprint) == "$(<"$environment/$stamp")" ]] && is_native_built &&
+        # After an upgrade of the machine's Python, .venv has no modules for it.
+        "$environment/bin/python" -I -c 'import yaml' &>/dev/null
 }
 
 finish() {
@@ -94,26 +96,35 @@ install_with_apt() {
     fi
 }
 
-# Ubuntu 22.04 packages a hyperfine that cannot run commands without a shell.
+# Ubuntu 22.04 packages a hyperfine that cannot run commands without a shell. Sets why_unbuilt if none can be built.
+why_unbuilt=""
 build_hyperfine() {
     type -P hyperfine >/dev/null && ! is_new_enough_hyperfine || return 0
     type -P cargo >/dev/null || install_with_apt cargo
     say "building hyperfine 1.18.0 in .tools: the machine's is older than $oldest_hyperfine"
     cargo install --quiet --locked --root .tools --version 1.18.0 hyperfine ||
-        why_not="this machine's hyperfine is too old, and cargo could not build one"
+        why_unbuilt="this machine's hyperfine is too old, and cargo could not build one"
     hash -r
 }
 
 explain_and_end() {
     local package packages=("${missing_must[@]}" "${missing_python[@]}")
+    # apt succeeds without the packages that its sources do not have.
+    local sources="the package sources of this machine do not have them, or only older ones"
     {
-        echo "set-up: these are missing and could not be installed: $why_not."
+        echo "set-up: these are missing and could not be installed: ${why_unbuilt:-${why_not:-$sources}}."
         for package in "${packages[@]}"; do
             printf '    %-16s %s\n' "$package" "${missing_why[$package]}"
         done
         echo "Use one of these, then run this again:"
-        echo "  - as root on Debian or Ubuntu:" \
-            "apt-get install --no-install-recommends ${packages[*]} ${missing_may[*]}"
+        if [[ $why_unbuilt ]]; then
+            echo "  - cargo on PATH and a network connection (set-up then builds hyperfine)"
+        elif [[ $why_not ]]; then
+            echo "  - as root on Debian or Ubuntu:" \
+                "apt-get install --no-install-recommends ${packages[*]} ${missing_may[*]}"
+        else
+            echo "  - as root: a package source that has them, such as the component universe of Ubuntu"
+        fi
         echo "  - without root: conda, mamba, micromamba or pixi on PATH (it installs the rest)"
         echo "  - their programs on PATH, from any source"
     } >&2
@@ -136,6 +147,9 @@ check_programs_run() {
 set_up() {
     local environment=.venv tool
     check_programs_run
+    # The programs of an environment that is made again do not count.
+    PATH=$path_of_machine
+    use_environment ""
     # With uv, packages that only fetch uv are not needed: uv brings Python, too.
     local needs=(must may)
     find_uv >/dev/null || needs+=(python)
@@ -152,12 +166,14 @@ set_up() {
         use_environment .conda
         find_missing must may
         ((${#missing_must[@]} == 0)) || die "the environment in .conda lacks ${missing_must[*]}."
+        add_cluster_plugins .conda
     fi
     build_native
     finish "$environment"
     say "finished, in $environment"
 }
 
+path_of_machine=$PATH
 use_environment "$(finished_environment)"
 find_missing must may
 if ! is_finished; then

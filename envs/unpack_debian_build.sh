@@ -2,8 +2,8 @@
 # Makes a build of Subversion, or of git, from the packages of another release of Debian or Ubuntu, without
 # installing them. This machine's apt fetches them from its archive, and they are unpacked in a new folder.
 # Wrappers in FOLDER/bin and FOLDER/sbin start the programs with their own C library.
-# Needs no root. usage: envs/unpack_debian_build.sh RELEASE FOLDER [subversion|git]
-# e.g. envs/unpack_debian_build.sh trixie /var/tmp/svn-trixie
+# Needs no root. usage: bash envs/unpack_debian_build.sh RELEASE FOLDER [subversion|git]
+# e.g. bash envs/unpack_debian_build.sh trixie /var/tmp/svn-trixie
 set -euo pipefail
 
 say() { printf 'unpack_debian_build: %s\n' "$*"; }

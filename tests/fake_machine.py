@@ -5,7 +5,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from fakes import Fakes
-from project import ROOT
+from project import ROOT, write_program
 
 SUBVERSION = ("svn", "svnadmin", "svnserve", "svnlook", "svnbench")
 # All commands of envs/debian-packages.txt except hyperfine and Python.
@@ -70,8 +70,10 @@ class Machine:
         self.has("uv", f"[[ $1 == --version ]] && exit\n{UV}")
         # Programs that conda and the package manager can install.
         self.private.mkdir()
-        for name in ("python3", *SUBVERSION, "hyperfine"):
-            shutil.copy2(self.fakes.bin / name, self.private / name, follow_symlinks=False)
+        for name in (*SUBVERSION, "hyperfine"):
+            shutil.copy2(self.fakes.bin / name, self.private / name)
+        # It has all modules.
+        write_program(self.private / "python3", "#!/bin/bash\n")
 
     def httpd_has_module(self, has_module: bool) -> None:
         text = (ROOT / "envs/debian-packages.txt").read_text()

@@ -44,6 +44,8 @@ PARTS = ("Snakefile", "config", "envs", "profiles", "vcsbench", "workflow")
 PREFIX = "vcsbench-test-"
 # It only ends a test that hangs. A busy machine is slower by a factor of 30.
 HANGING_S = 600
+# The same for a run of the workflow, or of other tests.
+RUN_LIMIT_S = 3600
 PLACES = ("/var/tmp", "/tmp", "/run", "/var/lib", "/mnt", "/dev/shm")
 
 
@@ -142,7 +144,7 @@ class Project:
 
     def snakemake(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run Snakemake. `stdout` has both streams."""
-        return run_merged(self.command(*arguments), self.path, 1200, **environment)
+        return run_merged(self.command(*arguments), self.path, RUN_LIMIT_S, **environment)
 
     def succeed(self, *arguments: str, **environment: str) -> str:
         """Run Snakemake, which must succeed. Return the output."""
@@ -163,7 +165,7 @@ class Project:
     def tool(self, *arguments: str, code: int = 0) -> str:
         """Run the command-line tool, which must end with a code, without a traceback. Return the output."""
         command = ["./vcsbench", *arguments, "--configfile", str(self.config)]
-        done = run_merged(command, self.path, 600, PATH=path_of_tool())
+        done = run_merged(command, self.path, RUN_LIMIT_S, PATH=path_of_tool())
         assert done.returncode == code and "Traceback" not in done.stdout, done.stdout
         return done.stdout
 

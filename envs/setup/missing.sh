@@ -38,8 +38,13 @@ is_new_enough_hyperfine() {
     local words
     read -r -a words < <(hyperfine --version 2>/dev/null) || return 1
     # The Python package `hyperfine` is another program: its command prints no version.
-    [[ ${words[0]} == hyperfine && ${words[1]-} =~ ^[0-9]+\.[0-9]+ ]] || return 1
-    printf '%s\n' "$oldest_hyperfine" "${words[1]}" | sort --check=quiet --version-sort
+    [[ ${words[0]} == hyperfine ]] && is_new_enough "${words[1]-}"
+}
+
+# Succeeds for a version of hyperfine that vcsbench can use.
+is_new_enough() {
+    [[ $1 =~ ^[0-9]+\.[0-9]+ ]] || return 1
+    printf '%s\n' "$oldest_hyperfine" "$1" | sort --check=quiet --version-sort
 }
 
 # Succeeds if all entries of a comma-separated list exist.

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # sourced by envs/setup.sh, which sets root
+# shellcheck shell=bash disable=SC2154 # sourced by envs/setup.sh and envs/list-missing.sh, which set root
 # The Python tools, in .venv, by uv from the lock files.
 
 # Prints a uv that runs: the machine's, or the checkout's.
@@ -30,7 +30,9 @@ install_uv() {
     rm -rf .tools/uv
     fetch "uv" python3 -m venv .tools/uv
     # A user's setting to install into the home (PIP_USER, or `user = true` in pip.conf) fails in an environment.
-    fetch "uv" env PIP_USER=0 .tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --retries 2 \
+    # With the other variables, pip succeeds and installs elsewhere, or nothing.
+    fetch "uv" env -u PIP_TARGET -u PIP_PREFIX -u PIP_ROOT -u PIP_DRY_RUN PIP_USER=0 \
+        .tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --retries 2 \
         --require-hashes --no-deps --only-binary :all: --requirement envs/installer.lock
 }
 
@@ -44,17 +46,28 @@ use_system_certificates() {
     return 0
 }
 
-# Succeeds if .venv was made for this folder, by a Python that exists and is new enough.
+# Succeeds if .venv was made for this folder, by a Python that exists and is new enough. After an upgrade of the
+# machine's Python, .venv has no folder for the modules of the new one.
 is_usable_venv() {
-    grep -qsF "$root/.venv" .venv/bin/activate &&
-        .venv/bin/python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' &>/dev/null
+    # The path may be the end of another one, in which the checkout was before.
+    grep -qsF -e "='$root/.venv'" -e "=\"$root/.venv\"" -e "=$root/.venv" .venv/bin/activate &&
+        .venv/bin/python -I -c 'import os, sys, sysconfig
+sys.exit(not (3, 11) <= sys.version_info < (3, 14) or not os.path.isdir(sysconfig.get_path("purelib")))' &>/dev/null
+}
+
+# Sets uv to a uv that runs, and installs one if there is none.
+provide_uv() {
+    use_system_certificates
+    # Each call of uv below names the Python of an environment, and this variable excludes environments.
+    unset UV_SYSTEM_PYTHON
+    find_uv >/dev/null || install_uv
+    uv=$(find_uv) || die "uv does not run; delete .tools and run this again. If \`python3 -m pip config list\`" \
+        "has a target, prefix or root, remove that setting first."
 }
 
 make_python_environment() {
-    local uv
-    use_system_certificates
-    find_uv >/dev/null || install_uv
-    uv=$(find_uv) || die "uv does not run; delete .tools and run this again."
+    local uv program
+    provide_uv
     if ! is_usable_venv; then
         # From pyproject.toml. uv fetches a Python if the machine's does not fit.
         local wanted
@@ -68,4 +81,20 @@ make_python_environment() {
     fetch "the Python tools" "$uv" pip sync --quiet --python .venv/bin/python --require-hashes \
         --build-constraints envs/installer.lock --compile-bytecode "${python_locks[@]}"
     ((${#python_locks[@]} == 1)) || : >.venv/vcsbench-cluster
+    # After `. .venv/bin/activate`, PATH has the programs of this folder only.
+    for program in .tools/bin/*; do
+        [[ ! -x $program ]] || ln -sf "../../$program" .venv/bin
+    done
+}
+
+# Adds the plugins for a cluster to an environment of conda, if --cluster was given now or before.
+add_cluster_plugins() {
+    ((${#python_locks[@]} > 1)) || return 0
+    local environment=$1 uv plugins
+    provide_uv
+    # From pyproject.toml, because the lock file has other versions of pandas and numpy than conda.
+    mapfile -t plugins < <(sed -n 's/^ *"\(snakemake-executor-plugin-[^"]*\)".*/\1/p' pyproject.toml)
+    say "installing the plugins for a cluster in $environment"
+    fetch "the plugins for a cluster" "$uv" pip install --quiet --python "$environment/bin/python" "${plugins[@]}"
+    : >"$environment/vcsbench-cluster"
 }

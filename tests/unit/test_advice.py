@@ -165,6 +165,43 @@ def test_decide_with_a_workload_takes_the_smallest_weighted_mean():
     assert "export (10 %)" in note
 
 
+def test_workload_weighs_the_cases_that_fit_the_picks():
+    """Of three accesses, the log has all, and the export only http. Over http, both keep their weights."""
+    logs = [row(1.3, access=access) for access in ("http", "svn", "file")]
+    weights = {"log": 60, "export": 40}
+    workload = [
+        WeightedOperation(name, weight, {"command": name}) for name, weight in weights.items()
+    ]
+    made = card(*logs, row(1 / 1.4, command="export"), workload=workload)
+    # 60 x ln 1.3 is more than 40 x ln 1.4, and 20 x ln 1.3 is less.
+    assert made.answer.value == "f7"
+    for picks in ({"access": "http"}, {"access": "http", "format": "f6"}):
+        assert made.answer_for(picks).value == "f7"
+    # An undecided case does not show the loss of the present value, and takes no weight from the others.
+    noisy = [row(0.9, NOISE, access=access) for access in ("svn", "file")]
+    made = card(logs[0], *noisy, row(1 / 1.4, command="export"), workload=workload)
+    assert made.answer_for({"format": "f6"}).value == "f7"
+
+
+def test_decide_with_a_workload_keeps_the_reference_in_a_tie():
+    found = cases(row(1.5), row(1 / 1.5, command="export"))
+    weighted = [replace(case, weight=50.0) for case in found]
+    for reference in ("f6", "f7"):
+        kind_and_value = (AnswerKind.VALUE, reference)
+        assert decision.recommend(weighted, reference, LIMITS) == kind_and_value
+    # The first decided value, without the reference.
+    assert decision.recommend(weighted, "f9", LIMITS) == (AnswerKind.VALUE, "f6")
+
+
+def test_comparison_of_two_tables_with_exchanged_sides_counts_once():
+    exchanged = {"baseline": "f7", "candidate": "f6"}
+    (case,) = cases(row(2.0), {**row(0.5), **exchanged}, row(1.5, candidate="f8"))
+    assert [pair.sides for pair in case.pairs] == [("f6", "f7"), ("f6", "f8")]
+    rows = [row(2.0, withheld="hosts-differ"), row(0.5, withheld="hosts-differ", **exchanged)]
+    found, (withheld,) = find_cases("format", rows, AXES)
+    assert found == [] and (withheld.baseline, withheld.candidate) == ("f6", "f7")
+
+
 def test_workload_without_a_decided_case_changes_no_answer():
     rows = [row(1.5), NOISY]
     for where in ({"command": "commit"}, {"cache": "hot-os"}):

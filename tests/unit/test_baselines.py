@@ -186,6 +186,13 @@ def test_baseline_table_withholds_changed_cells(here, flag, n, change):
     assert any(note.startswith(f"{n} of 8 cells") for note in notes)
 
 
+def test_baseline_without_the_first_steps_in_its_contexts_is_of_the_same_method(here):
+    """Earlier versions did not store these steps."""
+    now = measure(here, "b", change=lambda c: c["hooks"].update(first=["clear-caches"]))
+    table, _ = compare(measure(here, "a"), now)
+    assert table["value"].notna().all()
+
+
 def test_baseline_table_unsaved_cell_has_flag(here):
     skip = lambda axes: "not then" if axes["cache"] == "cold" else ""  # noqa: E731
     table, _ = compare(measure(here, "a", skip=skip), measure(here, "b"))
@@ -369,6 +376,21 @@ def test_history_has_times_by_date_and_calls_of_table(here):
     points = result["points"]
     assert len({(p["time"], *(p[axis] for axis in AXES)) for p in points}) == len(points) == 3 * 8
     assert [time["calls"].get("slower", 0) for time in result["times"][1:]] == [4, 0]
+
+
+def test_history_of_continued_results_is_in_the_order_of_the_last_run(here):
+    """Both baselines have the first run. The current results are those of the later one."""
+    made = measure(here, "a", **QUIET, rounds=7)
+    frame = read_frame(made)
+    write_frame(frame[frame["round"] < 5], made.measurements)
+    save("z-earlier", made)
+    write_frame(frame, made.measurements)
+    save("a-later", made)
+    # Another baseline began after the first run of both.
+    save("other", measure(here, "b", **QUIET, seed=2))
+    times = history_of(made, "a-later", "other", "z-earlier")["times"]
+    assert [time["name"] for time in times] == ["z-earlier", "a-later", "other"]
+    assert [time["before"] for time in times] == ["", "z-earlier", "a-later"]
 
 
 def test_history_hosts_have_own_lines(here):

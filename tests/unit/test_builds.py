@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from project import CONFIG, needs, needs_root, open_folder, run_python, write_pr
 from unit.study_grid import study_environment
 from vcsbench import process_facts, processes, programs
 from vcsbench.axes import axis_of
-from vcsbench.axes.build_axis import binaries_of, linked_of, why_lacking
+from vcsbench.axes.build_axis import binaries_of, installed_programs, linked_of, why_lacking
 from vcsbench.config.builds import ON_PATH, Build, BuildReader
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.validation import dotted, validate
@@ -176,6 +177,84 @@ def test_digests_changed_side_leaves_other_side(folder):
         check_unchanged(second, build.client, build.server)
 
 
+def test_digests_of_mercurial_change_with_its_version_on_both_sides(folder, monkeypatch):
+    # The program stays the same in an upgrade: it is a short script that runs the installed modules.
+    script(folder, "hg", f'cat "{folder}"/version')
+    monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
+    found = []
+    for version in ("6.3.2", "6.3.2", "6.8"):
+        (folder / "version").write_text(version)
+        programs._digest_mercurial.cache_clear()
+        found.append(digests(ON_PATH, "hg clone {url} {target}", "hg-serve"))
+    assert found[0] == found[1]
+    changed = {key for key in found[0] if found[0][key] != found[2][key]}
+    assert changed == set(found[0]) == {"client hg", "server hg"}
+    check_unchanged(found[2], Programs(), Programs())
+    with pytest.raises(UserError, match="hg changed"):
+        check_unchanged(found[0], Programs(), Programs())
+
+
+@pytest.mark.parametrize(
+    ("argv", "keys", "has_python"),
+    [
+        ("{program} {source} {target}", {}, True),
+        ("{python} -m breezy log {source}", {}, True),
+        ("git log", {}, False),
+        # The programs that start several clients, and that send requests, are in Python.
+        ("git log", {"clients": 4}, True),
+        ("git log", {"traffic": {"commit": "", "seconds": 1}}, True),
+    ],
+)
+def test_digests_have_the_python_that_a_cell_times(argv, keys, has_python):
+    found = digests(ON_PATH, argv, "", **keys)
+    assert ("client interpreter" in found) is has_python
+    expected = programs.digest(sys.executable) if has_python else None
+    assert found.get("client interpreter") == expected
+    check_unchanged(found, Programs(), Programs())
+
+
+@needs("git")
+@pytest.mark.parametrize(
+    ("server", "helper"),
+    [("git-httpd", "git-remote-http"), ("git-sshd", "ssh"), ("git-daemon", "")],
+)
+def test_digests_have_the_program_that_a_client_of_git_starts(server, helper):
+    found = digests(ON_PATH, "git clone {url} {target}", server)
+    helpers = {f"client {helper}"} if helper else set()
+    assert {key for key in found if key.startswith("client ")} == {"client git", *helpers}
+    for key in helpers:
+        assert found[key] == programs.digest(Programs().path(helper))
+    check_unchanged(found, Programs(), Programs())
+
+
+PLACES = {"": {"prefix": "", "library_path": ""}, "x": {"prefix": "/x", "library_path": ""}}
+
+
+@pytest.mark.parametrize(
+    ("argv", "server", "place", "keys", "expected"),
+    [
+        (LOG, "", "", {}, {"svn"}),
+        (LOG, "svnserve", "x", {}, set()),
+        (LOG, "sshd", "", {}, {"svn", "sshd", "svnserve", "ssh"}),
+        ("rsync {source}", "", "x", {"needs": ["tar"]}, {"rsync", "tar"}),
+        (
+            "{svn} export {url}",
+            "httpd",
+            "",
+            {"access_rules": {"count": 10}, "traffic": {"commit": "{svnmucc} put {change}"}},
+            {"svn", "svnmucc", "svnlook", "httpd", "mod_dav_svn"},
+        ),
+        ("hg clone {url}", "hg-serve", "", {"repository": {"system": "mercurial"}}, {"hg"}),
+        # The repository is loaded by git, whatever the command is.
+        ("tar c", "", "x", {"repository": {"system": "git"}}, {"tar", "git"}),
+    ],
+)
+def test_installed_programs_are_those_of_no_prefix(argv, server, place, keys, expected):
+    build = {"name": "x", "client": PLACES[place], "server": PLACES[place]}
+    recipe = {"argv": argv, "access": {"server": server}, "build": build, **keys}
+    assert installed_programs(recipe) == expected
+
+
 def test_default_build_has_its_own_programs_in_checks_and_digests(folder):
     svn = script(folder, "svn", "echo 1.14.0")
     environment = study_environment("fsfs-san-2014", builds={"mine": {"prefix": str(folder)}})
@@ -190,6 +269,30 @@ def test_default_build_has_its_own_programs_in_checks_and_digests(folder):
     assert axis_of("build").why_not("", draft, environment) == ""
     svn.unlink()
     assert str(folder) in axis_of("build").why_not("", draft, environment)
+
+
+@pytest.mark.parametrize(
+    ("access", "fmt", "opened", "release"),
+    [
+        ("svn", "f6", "f6", ""),
+        ("svn", "f6-today", "f6", ""),
+        ("svn", "f7", "f7", "1.9"),
+        ("svn", "f6-to-f8", "f8", "1.10"),
+        ("file", "f8", "f8", "1.10"),
+        ("file", "f4", "f4", ""),
+    ],
+)
+def test_format_that_is_too_new_for_a_build_has_a_reason(folder, access, fmt, opened, release):
+    for name in ("svn", "svnserve"):
+        script(folder, name, "echo 1.8.19")
+    here = study_environment("fsfs-san-2014", builds={"old": {"prefix": str(folder)}})
+    study = here.config.studies["fsfs-san-2014"].model_copy(update={"defaults": {"build": "old"}})
+    axes = {"command": "log", "access": access, "repo": "ruby", "format": fmt, "packing": "nopack"}
+    draft = draft_recipe(study, {**axes, "config": "slow", "cache": "hot-os"}, here)
+    # The server opens the repository, or the client without one.
+    opener = folder / "bin" / ("svn" if access == "file" else "svnserve")
+    why = f"{opener} is 1.8.19, and {opened} needs Subversion {release} or later"
+    assert axis_of("build").why_not("", draft, here) == (why if release else "")
 
 
 @needs("svnserve")
@@ -286,10 +389,10 @@ def linked(tmp_path):
     return prefix, compile_library
 
 
-def linked_digest(build):
+def linked_digest(build, *names):
     programs._digest_file.cache_clear()
     programs.linked_digest.cache_clear()
-    return programs.linked_digest(build, ("svn",))
+    return programs.linked_digest(build, names or ("svn",))
 
 
 def test_linked_digest_changes_with_a_library_of_the_prefix_and_of_a_wrapper(linked, tmp_path):
@@ -316,6 +419,32 @@ def test_linked_digest_changes_with_the_library_path(linked, tmp_path, monkeypat
     assert before == linked_digest(build)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     assert linked_digest(Programs()) != before
+
+
+def test_linked_digest_changes_with_a_library_of_a_module_of_httpd(linked, tmp_path):
+    prefix, compile_library = linked
+    modules = prefix / "libexec"
+    modules.mkdir()
+    # The folder with this module is that of httpd's modules.
+    (modules / "mod_dav.so").touch()
+    sources = {
+        "httpd": "int main(void) { return 0; }",
+        "mod_ssl": "int number(void); int ssl(void) { return number(); }",
+    }
+    for name, text in sources.items():
+        (tmp_path / f"{name}.c").write_text(text)
+    options = ["-L", prefix / "lib", "-lapr-x", "-Wl,-rpath," + str(prefix / "lib")]
+    argv = ["gcc", "-shared", "-fPIC", "-o", modules / "mod_ssl.so", tmp_path / "mod_ssl.c"]
+    processes.run_program([*argv, *options])
+    processes.run_program(["gcc", "-o", prefix / "bin" / "httpd", tmp_path / "httpd.c"])
+    build = Programs(str(prefix))
+    found = []
+    for number in (1, 2):
+        compile_library(prefix / "lib", number)
+        plain, encrypted = linked_digest(build, "httpd"), linked_digest(build, "httpd", "mod_ssl")
+        found.append((plain, encrypted))
+    (plain_before, encrypted_before), (plain, encrypted) = found
+    assert plain == plain_before != "" and encrypted not in ("", plain, encrypted_before)
 
 
 @needs("svn", "gcc")

@@ -103,6 +103,13 @@ def test_pack_study_without_report_is_refused(root):
         bundle.pack("none", ["no-such-study"], root)
 
 
+def test_pack_more_than_an_import_takes_is_refused(root, monkeypatch):
+    monkeypatch.setattr(bundle, "UNPACKED_BYTES", 3000)
+    with pytest.raises(UserError, match=r"bundles/large\.tar\.gz: .* 3,000\. "):
+        bundle.pack("large", [], root)
+    assert not [*(root / "bundles").glob("large*")]
+
+
 @pytest.mark.parametrize(
     "members",
     [

@@ -30,6 +30,15 @@ def row(readers, factor, **where):
         ({"2": 1.2, "4": 2.4}, "4 clients (2.4x that of 1 client; 95 %: 4)"),
         ({"2": 1.9, "4": 2.1, "8": 3.0}, "4 clients (2.1x that of 1 client; 95 %: 2 to 8)"),
         ({"2": 1.1, "4": 1.5}, "more than 4 clients (1.50x that of 1 client at 4; 95 %: over 4)"),
+        # Latencies that do not grow with each step: twice as long from 8 clients on, and not from 2.
+        (
+            {"2": 2.3, "4": 1.5, "8": 2.6},
+            "8 clients (2.6x that of 1 client; 95 %: 8)",
+        ),
+        (
+            {"4": 2.3, "8": 1.5},
+            "more than 8 clients (1.50x that of 1 client at 8; 95 %: over 8)",
+        ),
     ],
 )
 def test_capacity_card_has_the_number_and_its_interval(factors, effect):
@@ -38,6 +47,16 @@ def test_capacity_card_has_the_number_and_its_interval(factors, effect):
     assert card.answer.effect == f"many clients: {effect}"
     assert card.answer.kind == AnswerKind.COST
     assert card.question.aggregate and card.cases == [] and card.answer.value == ""
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [("latency_p50_ms", "p50 latency"), ("commit_p95_ms", "p95 latency of commits")],
+)
+def test_capacity_card_names_the_latency_of_its_question(metric, name):
+    (question,) = read_questions({"readers": {"question": "How many?", "doubles": metric}}, {})
+    answer = make_capacity_card(question, [row("2", 3.0)], AXES, [], []).answer
+    assert answer.sentence.startswith(f"The {name} is at least twice as long from 2 clients on")
 
 
 def test_capacity_card_after_one_round_has_no_interval():

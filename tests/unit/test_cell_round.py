@@ -1,4 +1,4 @@
-"""The untimed runs of a round: their server, and the trace of git. The cell is a stand-in."""
+"""The untimed runs of a round: their server, the trace of git, and failures. The cell is a stand-in."""
 
 from types import SimpleNamespace
 
@@ -26,6 +26,16 @@ def test_cleanup_without_a_warm_up_run_starts_the_server_before_the_command():
     measurement._warm_up = step("run")
     measurement._answer_hook(Hook.CLEANUP)
     assert steps == ["reset", "start", "begin", "run"]
+
+
+def test_failure_of_traffic_has_the_last_errors_of_its_requests(tmp_path):
+    errors = tmp_path / "errors"
+    measurement = object.__new__(RoundMeasurement)
+    measurement.recipe = {"traffic": {}}
+    measurement.cell = SimpleNamespace(output=None, server=None, traffic_errors=errors)
+    assert measurement._details() == ""
+    errors.write_text("svn: E1\nsvn: E2\n\nsvn: E3\nsvn: E4\n")
+    assert measurement._details().endswith(": svn: E2 svn: E3 svn: E4")
 
 
 @pytest.mark.parametrize(

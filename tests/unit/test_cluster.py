@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from fakes import Fakes
 from project import DEFAULT, ROOT
 from unit.study_grid import merge
+from vcsbench.cell_rounds import CellRound
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import DUPLICATE, is_duplicate
 from vcsbench.run import cluster, node
 from vcsbench.run.cluster import Cluster, NodeAssignment, NodeWork, assign_blocks
 from vcsbench.run.project import Project
+from vcsbench.run.sampling import SamplingState
 from vcsbench.storages.workdir import WorkDir
 
 STUDY = "fsfs-san-2014"
@@ -98,6 +100,26 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
     # Results of another recipe do not count.
     other_recipe = NodeWork({f"{STUDY}/a": "1"}, blocks, [], "login", {})
     assert cluster.collect_job(tmp_path, 1, other_recipe) == {f"{STUDY}/a": "n1"}
+
+
+def test_run_that_measures_nothing_needs_no_job_and_has_the_results_that_exist(tmp_path):
+    run = make_cluster(tmp_path)
+    write_works(run)
+    measuring = SamplingState(run.plan, is_cluster=True)
+    exports = run.plan.exports_of_study(STUDY)
+    assert measuring.exports_of_nodes(STUDY) == exports
+    assert run.records() == ["results/cluster/job1.json", "results/cluster/job2.json"]
+    for export, suffix in ((exports[0], ""), (exports[-1], "-of-another-recipe")):
+        cell = CellRound.parse(export).cell
+        write_result(tmp_path, export, run.plan.digest(STUDY, cell) + suffix, "n1")
+    NodeAssignment.read(tmp_path, 1).fail("n1: some cells of log were not measured.")
+    nothing = make_cluster(tmp_path, measure="nothing")
+    reporting = SamplingState(nothing.plan, is_cluster=True)
+    assert reporting.exports_of_nodes(STUDY) == exports[:1]
+    assert reporting.exports(STUDY, lambda **_: None) == reporting.traces(STUDY) == []
+    # The file changes with each attempt of the job.
+    assert nothing.records() == ["results/cluster/job1.assignment.json"]
+    assert SamplingState(nothing.plan).exports_of_nodes(STUDY) == []
 
 
 @pytest.fixture

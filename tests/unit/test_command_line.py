@@ -13,12 +13,22 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import Fakes
-from project import HANGING_S, ODD_FILES, ROOT, run_python, start_python, wait_for, write_program
+from project import (
+    HANGING_S,
+    ODD_FILES,
+    ROOT,
+    needs_root,
+    run_python,
+    start_python,
+    wait_for,
+    write_program,
+)
 from vcsbench import __main__ as tool
 from vcsbench import process_facts
 from vcsbench.__main__ import _find_cell
+from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
-from vcsbench.run.workflow import LOCK, WRITTEN, checkout_lock, is_dry_run
+from vcsbench.run.workflow import LOCK, WRITTEN, checkout_lock, is_dry_run, run_processes
 
 # Records its arguments and the options of the run. With `work` it starts a marked job that outlives it and
 # waits for it, with `fail` its jobs fail, and with `refuse` it starts none.
@@ -139,6 +149,35 @@ def test_run_flags_reach_snakemake_as_options(checkout, flags, keys):
     assert options == keys
 
 
+@pytest.mark.parametrize("action", ["run", "check", "plan"])
+def test_minutes_of_an_action_set_the_time_limit(action):
+    options, others = tool._parser().parse_known_args([action, "--minutes=7.5"])
+    assert (tool._option_keys(options), others) == ({"minutes": 7.5, "rounds": None}, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("run --repository=r -k", "run --repository={0}/r -k"),
+        ("run --repository r --server-log l x", "run --repository {0}/r --server-log {0}/l x"),
+        ("run --configfile a b -k c", "run --configfile {0}/a {0}/b -k c"),
+        ("run --configfiles=a --tree=x -- r", "run --configfiles={0}/a --tree=x -- r"),
+        ("run --repository=/r/../s --study x", "run --repository=/s --study x"),
+        ("run --repository=svn://host/x", "run --repository=svn://host/x"),
+        ("run --repository= --config seed=2", "run --repository= --config seed=2"),
+    ],
+)
+def test_command_of_reports_has_absolute_paths_unless_it_was_typed_in_the_checkout(
+    tmp_path, monkeypatch, arguments, expected
+):
+    words = arguments.split()
+    monkeypatch.chdir(tmp_path)
+    folder = os.path.realpath(tmp_path)
+    assert tool._with_absolute_paths(words) == expected.format(folder).split()
+    monkeypatch.chdir(ROOT)
+    assert tool._with_absolute_paths(words) == words
+
+
 def test_report_arguments_reach_snakemake_in_order(checkout):
     (checkout.folder / "a.yaml").write_text("copies: 2\n")
     (checkout.folder / "empty.yaml").touch()
@@ -164,6 +203,27 @@ def test_run_with_failed_jobs_reports_once_with_the_same_targets(checkout, has_r
     calls = [(words[:3] if options else words, options) for words, options in calls]
     second = (["fail", "reports/x.html", "--configfile"], {"measure": "nothing"})
     assert calls == [first, second][: 1 + has_results]
+
+
+@pytest.mark.parametrize("flags", ["-Fk", "-kF", "-pkF", "-fk"])
+def test_run_with_failed_jobs_and_joined_flags_forces_once(checkout, flags):
+    cell = checkout.folder / "results/cells/s/c"
+    cell.mkdir(parents=True)
+    (cell / "round1.context.json").write_text("{}")
+    assert checkout.run(flags, "--", "fail").returncode == 3
+    (first, _), (second, _) = checkout.calls()
+    forcing = {flags, "-f", "-F", "--force", "--forceall"}
+    assert len(forcing & {*first}) == 1 and not forcing & {*second}
+    assert "-k" in first and "-k" in second
+
+
+def test_joined_flags_with_a_dry_run_reach_snakemake_one_by_one(checkout):
+    done = checkout.run("-Fn", "--", "measured")
+    assert done.returncode == 0, done.stderr
+    ((words, _),) = checkout.calls()
+    assert words[2:] == ["--cores", "all", "measured", "-n", "--forceall"]
+    # Words behind `--` are targets.
+    assert tool._split_flags(["run", "-np", "--", "-np"]) == ["run", "-n", "-p", "--", "-np"]
 
 
 MEASURED = ("results/cells/s/c/round1.json", "results/calls/s/c.json")
@@ -231,6 +291,7 @@ NAMES = ("", "..", "-x", "ü", "a" * 201, "a\n")
         (("plan", "--study=x"), "--study (make: STUDY=): 'x'"),
         (("show", "x/y"), "(make: CELL=): 'x/y'"),
         (("run", "results/\udcff"), "results/\\xff: "),
+        (("plan", "--minutes=0"), "--minutes (make: MINUTES=): '0'"),
         (("plan", "--minuts=3"), "--minuts=3"),
         (("run", "--config", "rounds=3", "measured"), "--config: 'measured' "),
         *((("run", "--config", f"{key}=3"), f"'{key}=3' has no key") for key in ("", "a.b", "a b")),
@@ -335,6 +396,24 @@ def test_run_leaves_processes_of_other_checkouts(checkout, tmp_path):
     os.kill(job, signal.SIGKILL)
 
 
+@needs_root
+def test_run_processes_of_another_checkout_at_the_same_path_are_left_out(tmp_path):
+    (tmp_path / ".vcsbench").mkdir()
+    # As in a container, the path is another folder.
+    script = 'mount -t tmpfs none "$0" && mkdir "$0/.vcsbench" && echo mounted && exec sleep 3600'
+    in_container = ["unshare", "--mount", "sh", "-c", script, str(tmp_path)]
+    env = {**os.environ, RUN_ROOT: os.path.realpath(tmp_path)}
+    ours = subprocess.Popen(["sleep", "3600"], env=env)
+    theirs = subprocess.Popen(in_container, env=env, stdout=subprocess.PIPE, text=True)
+    try:
+        assert theirs.stdout.readline() == "mounted\n"
+        assert run_processes(tmp_path) == [ours.pid]
+    finally:
+        for process in (ours, theirs):
+            process.kill()
+            process.communicate()
+
+
 def test_file_in_place_of_the_folder_of_a_run_is_one_sentence(checkout):
     (checkout.folder / ".vcsbench").touch()
     done = checkout.fakes.run(checkout.folder / "envs" / "run.sh", "snakemake", "-n")
@@ -410,6 +489,13 @@ def test_vcsbench_passes_words_as_arguments_and_no_setting_of_the_users_python(c
     assert done.stdout == f"{ours}-m|vcsbench|show|--|log/my repo's|"
 
 
+def test_make_plan_passes_the_time_limit(checkout):
+    checkout.fakes.add("python", 'printf "%s|" "$@"', silent=True)
+    done = checkout.make("plan", "REPO=/r", "MINUTES=7")
+    # The list of missing packages comes first.
+    assert done.stdout.endswith("-m|vcsbench|plan|--repository=/r|--minutes=7|"), done.stderr
+
+
 def test_vcsbench_exit_code_is_its_own(checkout):
     checkout.fakes.add("python", "exit 1")
     assert checkout.fakes.run(checkout.folder / "vcsbench", "doctor").returncode == 1
@@ -471,6 +557,30 @@ def test_checkout_lock_odd_file_is_refused(tmp_path, kind):
     ODD_FILES[kind](tmp_path / LOCK)
     with pytest.raises(UserError, match=f"^{tmp_path / LOCK}: "), checkout_lock(tmp_path):
         pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS])
+def test_checkout_lock_on_a_file_system_without_locks_is_refused(tmp_path, monkeypatch, number):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("vcsbench.run.workflow.take_lock", fail)
+    expected = f"^{tmp_path / LOCK}: .*{os.strerror(number)}.* another file system"
+    with pytest.raises(UserError, match=expected), checkout_lock(tmp_path):
+        pass
+
+
+NARROW_SPACE = """
+import sys
+from vcsbench import __main__
+__main__.ACTIONS["clean"] = (lambda options, keys: print("6\\u202f000") or 0), False
+sys.exit(__main__.main(["clean"]))
+"""
+
+
+def test_vcsbench_prints_a_character_that_the_encoding_lacks_as_a_question_mark():
+    done = run_python(NARROW_SPACE, PYTHONIOENCODING="iso8859-15")
+    assert (done.returncode, done.stdout) == (0, "6?000\n"), done.stderr
 
 
 UNEXPECTED = """

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from project import needs
+from project import needs, write_program
 from shards import set_shard_size
 from vcsbench import formats
 from vcsbench.axes import AXES
@@ -213,6 +213,19 @@ def test_working_copy_is_put_back_and_its_change_has_all_files(tmp_path, reposit
         assert changed[0].name == f"file{FILES // 2:02}"
 
 
+def test_client_of_a_build_has_its_libraries_outside_of_the_timed_runs(tmp_path, repository):
+    prefix, record = tmp_path / "build", tmp_path / "record"
+    text = f'echo "$LD_LIBRARY_PATH" >>{record}\nexec {shutil.which("svn")} "$@"\n'
+    write_program(prefix / "bin" / "svn", f"#!/bin/sh\n{text}")
+    client = {"prefix": str(prefix), "library_path": str(tmp_path / "lib")}
+    cell = Cell(tmp_path, repository, "large-binary", build={"client": client})
+    cell.restore()
+    cell.commit()
+    assert cell.output.facts()["commit"]["files"] == 1
+    # Two checkouts, an addition and a status.
+    assert record.read_text().splitlines() == [client["library_path"]] * 4
+
+
 def test_tree_with_too_few_files_gets_new_ones(tmp_path, repository):
     cell = Cell(tmp_path, repository, "thousand-files")
     cell.recipe["repository"]["scale"] = 0.02
@@ -261,6 +274,8 @@ def test_private_copy_has_only_the_hooks_of_its_cell(tmp_path, repository, value
     names = sorted(os.listdir(cell.input.path / "hooks"))
     assert names == (["post-commit", "pre-commit"] if keys else [])
     cell.commit()
+    # Traffic commits several times in one run.
+    run("svn", "mkdir", "-q", "-m", "", f"{cell.input.path.as_uri()}/second")
     cell.input.check_run()
     assert not (tmp_path / "canary").exists()
     if keys:

@@ -20,6 +20,7 @@ from config_tables import PAGES, with_keys
 from fuzz import dice_of, limits
 from project import CONFIG, DEFAULT, ROOT, needs, slow
 from unit.study_grid import merge
+from vcsbench.axes import axis_of
 from vcsbench.config import validation
 from vcsbench.config.configuration import load_config, merge_configurations, read_configuration
 from vcsbench.config.definitions import read_expectations
@@ -30,6 +31,7 @@ from vcsbench.config.validation import parse_yaml, read_yaml, validate
 from vcsbench.errors import LONGEST_MESSAGE, UserError
 from vcsbench.external import printable
 from vcsbench.measure.prepared_cell import SUBJECTS, PreparedCell
+from vcsbench.run.environment_reader import open_environment
 from vcsbench.run.project import Project
 from vcsbench.sources import own_repository
 
@@ -139,6 +141,63 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
 )
 def test_load_config_invalid_value_names_file_and_key(tmp_path, keys, place):
     assert error_of(tmp_path, **keys).startswith(f"{tmp_path}/mine.yaml: `{place}`")
+
+
+def opened(*files, **options):
+    """Return the environment of configuration files over the default one, and of options over all."""
+    all_files = [DEFAULT, *files]
+    return open_environment(read_configuration(all_files, options), ROOT, all_files)
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"copies": 0}, "--config: `copies`: '0'"),
+        ({"minutes": 0}, "--minutes (make: MINUTES=): `minutes`: '0'"),
+        ({"thresholds": {"min_rounds": 1}}, "--config: `thresholds.min_rounds`: '1'"),
+        ({}, "{file}: `copies`: '0'"),
+    ],
+)
+def test_invalid_value_of_an_option_is_not_that_of_a_file(tmp_path, options, place):
+    file = tmp_path / "mine.yaml"
+    file.write_text("thresholds: {min_rounds: 3}\n" if options else "copies: 0\n")
+    with pytest.raises(UserError) as caught:
+        opened(file, **options)
+    assert str(caught.value).startswith(place.format(file=file))
+
+
+def test_wrong_entry_is_that_of_the_file_with_its_name(tmp_path):
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text("filesystems: {far: guest}\n")
+    second.write_text(
+        f"filesystems: {{near: /tmp}}\nrepositories: {{other: {{source: dump, path: {second}}}}}\n"
+    )
+    environment = opened(first, second)
+    with pytest.raises(UserError, match=rf"^{first}: `filesystems\.far`: "):
+        axis_of("filesystem").recipe_keys("far", environment)
+    with pytest.raises(UserError, match=rf"^{second}: `filesystems` has no 'none'"):
+        axis_of("filesystem").recipe_keys("none", environment)
+    # A key of other sources.
+    first.write_text("repositories: {mine: {source: git, path: /srv/x, tree: trunk}}\n")
+    with pytest.raises(UserError, match=rf"^{first}: `repositories\.mine\.tree`: "):
+        opened(first, second)
+
+
+@needs("svnadmin")
+def test_own_repository_that_is_empty_is_that_of_its_option(tmp_path):
+    subprocess.run(["svnadmin", "create", tmp_path / "mine"], check=True)
+    environment = opened(repository=str(tmp_path / "mine"))
+    with pytest.raises(UserError, match=r"^--repository \(make: REPO=\): .* is empty"):
+        environment.sources["mine"].check()
+
+
+def test_definition_of_a_load_has_no_keys_of_copies(tmp_path):
+    file = tmp_path / "mine.yaml"
+    definition = {**GENERATED, "packing": "pack", "studies": [SAN]}
+    file.write_text(yaml.safe_dump({"repositories": {"mine": definition}}))
+    environment = opened(file)
+    assert environment.repositories["mine"]["packing"] == "pack"
+    assert environment.definition("mine") == GENERATED
 
 
 def test_load_config_missing_study_or_duration_is_named(tmp_path):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from project import wait_for
+from project import mounted_ext4, needs_root, open_folder, wait_for
 from vcsbench import process_facts, processes
 from vcsbench.measure import counters
 
@@ -88,6 +88,54 @@ def test_end_kills_children_that_ignore_sigterm():
         processes.end(server)
         assert server.returncode != -signal.SIGKILL
     assert not any(process_facts.command_line(pid) for pid in children)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (1, "exits with 1"),
+        # git has this code after a wrong option.
+        (129, "exits with 129"),
+        (-1, "was ended by SIGHUP"),
+        (143, "was ended by SIGTERM"),
+        (None, "was ended by a signal"),
+    ],
+)
+def test_end_of_a_program_is_an_exit_code_or_a_signal(code, text):
+    assert processes.how_it_ended(code) == text
+
+
+@pytest.fixture
+def disk_folder(folder):
+    """A folder on a disk whose use can be read."""
+    if counters.read_device_use(folder).read_bytes is None:
+        pytest.skip("the device of /var/tmp cannot be seen here")
+    return folder
+
+
+def test_device_use_of_memory_and_a_disk_is_that_of_the_disk(disk_folder):
+    with open_folder("/dev/shm") as memory:
+        assert counters.read_device_use(memory) == counters.DeviceUse()
+        alone = counters.read_device_use(disk_folder)
+        both = counters.read_device_use(memory, disk_folder)
+        assert both.read_bytes >= alone.read_bytes and both.write_bytes >= alone.write_bytes
+        # A command that writes to memory only.
+        read_only = counters.read_device_use(memory, disk_folder, written=[memory])
+        assert read_only.read_bytes >= both.read_bytes and read_only.reads >= both.reads
+        assert (read_only.write_bytes, read_only.flushes) == (None, None)
+
+
+@needs_root
+def test_device_use_counts_the_bytes_of_an_image_on_a_counted_disk_once(disk_folder):
+    with mounted_ext4(disk_folder / "image", disk_folder / "mount", 64) as inside:
+        before = counters.read_device_use(disk_folder)
+        both = counters.read_device_use(disk_folder, inside)
+        after = counters.read_device_use(disk_folder)
+        image_alone = counters.read_device_use(inside)
+    for first, count, last in zip(before, both, after, strict=True):
+        # Flushes of some disks are not counted.
+        assert first is None or first <= count <= last
+    assert image_alone.read_bytes > 0
 
 
 def test_counters_delayed_acks_are_counted(tmp_path):

@@ -44,6 +44,22 @@ def test_own_repository_tree_needs_a_kind_with_trees(places):
 
 
 @pytest.mark.parametrize(
+    ("folder", "configured", "name"),
+    [
+        ("project", [], "project"),
+        ("project", ["project"], "project-own"),
+        ("project", ["project", "project-own"], "project-own-own"),
+        ("empty", [], "empty-own"),
+    ],
+)
+def test_own_repository_has_a_name_that_is_neither_taken_nor_reserved(
+    places, folder, configured, name
+):
+    path = (places / "svn").rename(places / folder)
+    assert [*sources.own_repository(str(path), dict.fromkeys(configured))] == [name]
+
+
+@pytest.mark.parametrize(
     ("path", "why"),
     [
         ("x" * 5000, "File name too long"),

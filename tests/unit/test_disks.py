@@ -10,6 +10,7 @@ from project import needs_root
 from vcsbench.errors import UserError
 from vcsbench.storages import disks
 from vcsbench.storages.disks import DiskKind, is_cached_below, storage_identity
+from vcsbench.storages.filesystems import Mount
 
 ZRAM = Path("/sys/class/zram-control")
 
@@ -88,6 +89,43 @@ def test_identity_of_memory_stays(tmp_path):
     assert identities == [["tmpfs", ""]] * 2
 
 
+def overlay_options(folder):
+    """Make the folders of an overlay below a folder, and return its mount options."""
+    for name in ("lower", "upper", "work"):
+        (folder / name).mkdir()
+    return f"lowerdir={folder}/lower,upperdir={folder}/upper,workdir={folder}/work"
+
+
+@needs_root
+def test_identity_without_disks_differs_for_another_device_of_the_mount(tmp_path):
+    # An overlay shows no disks, as NFS, and its device may have any name.
+    options = ("-t", "overlay", "-o", overlay_options(tmp_path))
+    identities = []
+    for device in ("server-one", "server-two", "server-one"):
+        with mounted(device, tmp_path / "merged", *options) as point:
+            identities.append(storage_identity(point))
+    first, second, again = identities
+    assert first == again and first != second
+    assert first[0] == "overlay" and first[-1] == "server-one"
+
+
+@needs_root
+def test_overlay_is_cached_below_if_its_upper_folder_is(tmp_path):
+    image = new_image(tmp_path / "image")
+    point = tmp_path / "merged"
+    with mounted(image, tmp_path / "disk", "-o", "loop") as below:
+        options = ("-t", "overlay", "-o", overlay_options(below))
+        with mounted("overlay", point, *options):
+            assert is_cached_below(below) and is_cached_below(point)
+    with mounted("none", tmp_path / "ram", "-t", "tmpfs") as ram:
+        options = ("-t", "overlay", "-o", overlay_options(ram))
+        with mounted("overlay", point, *options):
+            assert is_cached_below(point)
+            # As in a container, in which the upper folder is one of the host.
+            with mounted("none", ram, "-t", "tmpfs"):
+                assert not is_cached_below(point)
+
+
 @needs_root
 def test_loop_device_is_cached_below_without_direct_io(tmp_path):
     image = new_image(tmp_path / "image")
@@ -137,6 +175,30 @@ def test_ram_disk_is_cached_below(tmp_path):
             assert is_cached_below(point)
     finally:
         (ZRAM / "hot_remove").write_text(number)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "kind"),
+    [
+        ("ram0", "", DiskKind.RAM),
+        ("nullb0", "", DiskKind.RAM),
+        ("pmem0s", "", DiskKind.RAM),
+        ("pmem1.1", "", DiskKind.RAM),
+        ("sdb", "scsi_debug", DiskKind.RAM),
+        ("sdb", "QEMU HARDDISK", DiskKind.DEVICE),
+        ("nvme0n1", "", DiskKind.DEVICE),
+    ],
+)
+def test_disk_in_memory_is_cached_below(tmp_path, monkeypatch, name, model, kind):
+    # Files in place of those of sysfs: the kernel of the tests may lack these drivers.
+    folder = tmp_path / name / "device"
+    folder.mkdir(parents=True)
+    (folder / "model").write_text(f"{model}      \n")
+    monkeypatch.setattr(disks, "block_folders", lambda path: {str(tmp_path / name)})
+    monkeypatch.setattr(disks, "mount_of", lambda path: Mount("/dev/x", "/", "ext4"))
+    (disk,) = disks.disks_of(tmp_path)
+    assert disk.kind is kind
+    assert is_cached_below(tmp_path) == (kind is DiskKind.RAM)
 
 
 def test_identity_of_missing_folder_is_empty(tmp_path):

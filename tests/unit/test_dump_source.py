@@ -24,6 +24,7 @@ from vcsbench.plan.plan import Plan
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources import dump_source as dump_source_module
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
+from vcsbench.sources.text_sample import TextSample
 from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS, MAX_DEPTH, RESERVED_PATHS
 from vcsbench.words import count_of
 
@@ -97,6 +98,19 @@ def test_dump_write_any_compression_makes_the_same_repository(dumps, tmp_path, h
     assert source.tree(tmp_path / "copy") == "trunk"
     again, uuid = run("svnadmin", "dump", "-q", tmp_path / "copy"), rb"\nUUID: .*\n"
     assert re.sub(uuid, b"", again, count=1) == re.sub(uuid, b"", dumps["2"], count=1)
+
+
+@pytest.mark.parametrize("how", COMPRESSIONS)
+def test_dump_at_a_link_is_detected_and_written(dumps, tmp_path, how):
+    (tmp_path / "history").write_bytes(compressed(dumps["2"], how))
+    link = tmp_path / "link"
+    link.symlink_to("history")
+    assert sources.detect(str(link)) == {"source": "dump", "path": str(tmp_path / "history")}
+    source = dump_source(link)
+    source.check()
+    out = io.BytesIO()
+    assert source.write(out).revisions == 22
+    assert out.getvalue() == dumps["2"]
 
 
 METHODS = ("identity", "describe", "odd_paths", "expected_revisions", "head", "read_layout")
@@ -201,6 +215,43 @@ def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_pat
     path.write_bytes(BASE + text + revision(2))
     estimate = dump_source(path).estimate()
     assert (estimate.revisions, estimate.repository_bytes) == (2, path.stat().st_size // 4)
+
+
+@pytest.mark.parametrize("how", COMPRESSIONS[:3])
+def test_dump_estimate_of_texts_that_cannot_be_compressed_has_all_bytes(dumps, tmp_path, how):
+    path = tmp_path / "it"
+    source_code = BASE + file(b"trunk/f", b"x" * 40_000)
+    archive = BASE + file(b"trunk/f", random.Random(1).randbytes(40_000))
+    expected = {source_code: len(source_code) // 4, archive: len(archive)}
+    expected[dumps["3"]] = len(dumps["3"])
+    for stream, repository_bytes in expected.items():
+        path.write_bytes(compressed(stream, how))
+        assert dump_source(path).estimate().repository_bytes == repository_bytes
+
+
+def test_text_sample_few_large_texts_count_by_their_bytes():
+    sample = TextSample()
+    archive = random.Random(1).randbytes(1 << 20)
+    for text in [b"x" * 1000] * 1000 + [archive] * 20:
+        sample.compress(text[: sample.count(len(text))], len(text))
+    assert 0.9 < sample.compressed_share() <= 1
+
+
+@pytest.mark.parametrize("how", ["gz", "xz"])
+def test_dump_estimate_of_a_part_uses_the_compression_of_that_part(tmp_path, monkeypatch, how):
+    numbers = random.Random(1)
+    records = []
+    for number in range(2, 1001):
+        # About 1 KB of 20 is left after the compression, so a factor of 6 is far too small.
+        text = numbers.randbytes(1000) + b"x" * 19_000
+        records += [revision(number), file(b"trunk/%d" % number, text)]
+    path = tmp_path / "it"
+    path.write_bytes(compressed(BASE + b"".join(records), how))
+    # Half of the revisions. Python reads a part of the file ahead, so the estimate is a little too small.
+    monkeypatch.setattr(dump_source_module, "SAMPLE_RECORDS", 1000)
+    source = dump_source(path)
+    assert 600 < source.estimate().revisions <= 1010
+    assert not source._sample.is_whole
 
 
 def test_dump_check_unusable_path_is_refused(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from unit.report_files import default_study, make_files, results_of
 from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_in
-from vcsbench.report.examples import NOT_MEASURED, make_examples
+from vcsbench.report.examples import NOT_MEASURED, NOTE, OPEN_NOTE, make_examples
 from vcsbench.report.page import build_page, describe_page
 from vcsbench.report.results import Results
 
@@ -53,6 +53,26 @@ def test_example_has_no_number_where_several_cells_fit():
     rows += [row("log", "pack", 3.0, format="f7"), row("export", "pack", 5.0)]
     (table,) = make_examples(results_with(*rows))
     assert table.rows[1] == ["Packed", NOT_MEASURED, "5.00 s (1.2x slower)"]
+
+
+@pytest.mark.parametrize(
+    ("result", "is_marked"),
+    [("undecided", True), ("bounded", True), ("", True), ("equal", False), ("different", False)],
+)
+@pytest.mark.parametrize("sides", [("nopack", "pack"), ("pack", "nopack")])
+def test_example_marks_a_difference_from_the_row_above_that_is_open(sides, result, is_marked):
+    rows = [row("log", "nopack", 1.0), row("log", "pack", 0.98), row("export", "pack", 4.0)]
+    results = results_with(*rows)
+    compared = row("log", "", 2.0)
+    del compared["packing"]
+    baseline, candidate = sides
+    compared |= {"baseline": baseline, "candidate": candidate, "ratio": 1.02, "result": result}
+    # A comparison of another state of the caches is about other cells.
+    warm = {**compared, "cache": "hot-os", "result": "undecided"}
+    tables = {**results.tables, "nopack-vs-pack": [warm, compared]}
+    (table,) = make_examples(replace(results, tables=tables))
+    assert table.rows[1] == ["Packed", "0.98 s ~" if is_marked else "0.98 s", "4.00 s"]
+    assert table.note == (f"{NOTE} {OPEN_NOTE}" if is_marked else NOTE)
 
 
 def test_example_of_the_network_is_named_as_its_metric_which_counts_both_directions():

@@ -36,6 +36,14 @@ def test_finding_whose_interval_crosses_an_end_is_open_in_its_own_block():
     assert open_findings(ratios, by=["tester"]) == [found]
 
 
+def test_finding_with_a_direction_and_a_ratio_near_1_is_open_until_its_effect_is_gone():
+    # The mean is 1.002, which lies on the end 1 of the expected range. The margin is 1.1.
+    expect = {"over": "mean", "direction": "faster"}
+    (found,) = open_findings([1.15, 0.87, 1.1, 0.9, 1.02], expect=expect)
+    # The half width is about 0.15 in logarithms, and must be 0.8 x 0.093.
+    assert 5 < found.further_rounds < 25
+
+
 @pytest.mark.parametrize(
     ("ratios", "changes"),
     [

@@ -228,6 +228,23 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
     assert (verdict, why.code) == ("undecided", "saved-rounds")
 
 
+@pytest.mark.parametrize("direction", ["faster", "slower"])
+@pytest.mark.parametrize("ratio", [1.005, 1 / 1.005])
+def test_ratio_near_1_needs_the_rounds_after_which_its_effect_is_gone(direction, ratio):
+    near_1 = interval(math.log(ratio), 0.05, 8.0, 5)
+    check = finding(expect={"over": "mean", "direction": direction})
+    verdict, (why,) = judge_value(check, near_1, DEFAULT_LIMITS)
+    # The half width is 0.115 in logarithms, and the nearer end of the margin is 0.09 away.
+    half = math.log(near_1.high / near_1.value)
+    needed = math.ceil(5 * (half / (math.log(1.1) - math.log(1.005))) ** 2)
+    assert (verdict, why.code) == ("undecided", "needs-rounds")
+    assert (why.values["needed"], needed) == (9, 9)
+    # A range of numbers without an effect has no margin that counts.
+    neutral = finding(expect={"over": "mean", "at_least": 1.0})
+    _, (why,) = judge_value(neutral, near_1, DEFAULT_LIMITS)
+    assert why.code == "on-bound"
+
+
 @pytest.mark.parametrize(("sd", "verdict"), [(0.01, "reproduced"), (0.06, "undecided")])
 def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
     frame = measured([2.0, 2.02, 1.98, 2.0, 2.01])
@@ -429,6 +446,25 @@ def test_evaluate_findings_without_pair_is_not_measured(grid, code):
     assert verdict_on(TWICE, where={"command": "export"})[0] == "not measured"
 
 
+@pytest.mark.parametrize("metric", ["elapsed_s", "read_calls"])
+def test_evaluate_findings_sides_of_different_rounds_have_the_reason(metric):
+    # The last three rounds of f6 failed, and the first two of f7.
+    frame = TWICE[(TWICE["format"] == "f6") == (TWICE["round"] <= 2)]
+    frame = frame.assign(read_calls=frame["elapsed_s"])
+    compare = {"axis": "format", "baseline": "f6", "candidate": "f7", "metric": metric}
+    check = finding(compare=compare)
+    row = row_of(check, frame)
+    assert (row["verdict"], codes_in(row)) == ("not measured", ["no-shared-round"])
+    # Both sides were measured, so an expectation is undecided.
+    allowed = {**check, "allow_not_measured": True}
+    row = evaluate_expectations([allowed], AXES, frame, EvaluationContext()).iloc[0]
+    assert (row["verdict"], row["passes"]) == ("undecided", "no")
+    # Without a count of f7, the metric was not counted.
+    one_sided = frame.assign(read_calls=frame["read_calls"].where(frame["format"] == "f6"))
+    if metric == "read_calls":
+        assert codes_in(row_of(check, one_sided)) == ["not-counted"]
+
+
 def test_evaluate_findings_partial_grid_has_reason():
     partial = TWICE_BOTH.query("command == 'log' or format == 'f6'")
     where = {"command": ["log", "null-log", "export"]}
@@ -524,6 +560,15 @@ def test_evaluate_findings_different_hosts_are_inconclusive(by):
         row = row_of(check, frame)
         assert row["verdict"] == "undecided" and math.isnan(row["measured"])
         assert codes_in(row) == ["hosts-differ"] and "new, old" in row["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("expect", "verdict"), [({"direction": "faster"}, "fails"), ({"at_least": 1.0}, "holds")]
+)
+def test_expectation_of_a_direction_fails_below_the_margin(expect, verdict):
+    check = finding(expect={"over": "mean", **expect})
+    row = evaluate_expectations([check], AXES, scaled(1.03), EvaluationContext()).iloc[0]
+    assert row["low"] > 1 and row["verdict"] == verdict
 
 
 def test_evaluate_findings_pairs_that_disagree_are_mixed():

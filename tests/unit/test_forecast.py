@@ -11,14 +11,31 @@ from unit.study_grid import merge
 from vcsbench import isolation, words
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.measurements import read_measurements, write_frame
+from vcsbench.files import write_json
 from vcsbench.forecast import doctor, plan_report, side_effects
 from vcsbench.forecast.doctor import CheckResult, examine_machine, run_checks
+from vcsbench.forecast.durations import (
+    CELL_ROUND_S,
+    FIXED_COST_S,
+    LOAD_BYTE_S,
+    LOAD_S,
+    estimate_load_s,
+    forecast_run,
+)
 from vcsbench.forecast.plan_report import detectable_pct
+from vcsbench.plan.result_state import decision_of
+from vcsbench.prepare.repositories import estimate_spacer_bytes
 from vcsbench.run.project import Project
+from vcsbench.sources.base import HistoryForm, SizeEstimate
 from vcsbench.statistics.noise import run_scatter
-from vcsbench.storages import disks
+from vcsbench.storages import disks, filesystems
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
+# A cell without a server and without a step that clears caches.
+WARM = {
+    "command": "log", "access": "file", "repo": "ruby", "format": "f7", "packing": "nopack",
+    "config": "slow", "cache": "hot-os",
+}  # fmt: skip
 
 
 def open_project(root, **over):
@@ -30,6 +47,16 @@ def open_project(root, **over):
     keys = {"repositories": {"ruby": SMALL}, "rounds": 4, "scratch": str(root / "scratch")}
     keys |= {"storages": {"disk": str(root / "storage")}}
     return Project(merge(merge(read_yaml(DEFAULT), keys), over), root, [DEFAULT])
+
+
+def test_other_loads_of_a_session_have_the_space_of_their_copies(tmp_path):
+    project = open_project(tmp_path, studies=[STUDY], copies=2)
+    (other,) = project.other_loads("ruby", "f6")
+    assert (other["repo"], other["format"]) == ("ruby", "f7")
+    # Each of 23 revisions has two files.
+    assert other["bytes"] >= 23 * 2 * 4096
+    # The loaded repository, and two copies. It has no full shard to pack.
+    assert other["storages"] == {str(tmp_path / "storage"): 3 * other["bytes"]}
 
 
 def plan_lines(project):
@@ -55,6 +82,22 @@ def test_doctor_with_all_cells_measurable_succeeds():
         is_able, text = run_doctor(open_project(root, grid=grid))
         assert not list((root / "storage").iterdir())
     assert is_able and "Clears no caches." in text and "Opens no port." in text
+
+
+def test_doctor_with_too_little_space_names_the_storage_and_fails(monkeypatch):
+    for module in (filesystems, side_effects):
+        monkeypatch.setattr(module, "free_bytes", lambda folder: 1000)
+    with open_folder("/var/tmp") as root:
+        is_able, text = run_doctor(open_project(root, grid={STUDY: {"include": [WARM]}}))
+        assert f", and {root}/storage has 1000 bytes free [lower `copies`" in text
+    assert not is_able and "(too little)" in text and "All can be measured." not in text
+
+
+def test_checks_of_warm_cells_need_no_way_to_clear_caches(tmp_path, monkeypatch):
+    monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
+    project = open_project(tmp_path, grid={STUDY: {"include": [WARM]}})
+    monkeypatch.setattr(project.environment.machine, "has", lambda program: program != "vmtouch")
+    assert not any("caches cannot be cleared" in check.text for check in run_checks(project.plan))
 
 
 @pytest.mark.parametrize(
@@ -149,6 +192,109 @@ def test_plan_report_counts_cells_of_fixed_cost_apart(tmp_path):
     assert f"  {STUDY}: 2 cells in 3 rounds, 0 skipped" in lines
     assert "    2 cells of fixed cost, each measured once" in lines
     assert "  8 cell-rounds to measure" in lines
+
+
+FOLLOW = "More rounds follow until all comparisons are decided, or 15 min are over"
+
+
+@pytest.mark.parametrize(
+    ("decision", "spent_s", "expected"),
+    [
+        ({}, 0, f"{FOLLOW}."),
+        ({"gives": True, "why": "", "minutes": 15}, 600, f"{FOLLOW}, of which 10 min are spent."),
+        ({}, 850, "This is more than `minutes: 15`, of which 14 min are spent. "),
+        (
+            {"gives": False, "why": "time is up", "minutes": 15},
+            850,
+            "No more rounds follow: the 15 ",
+        ),
+        ({"gives": False, "why": "answered", "minutes": 15}, 300, "No more rounds follow: they "),
+        # Another limit: the next run decides again.
+        ({"gives": False, "why": "time is up", "minutes": 10}, 600, FOLLOW),
+    ],
+)
+def test_plan_report_compares_the_forecast_with_the_time_that_is_left(
+    tmp_path, decision, spent_s, expected
+):
+    file = tmp_path / decision_of("s", 2)
+    file.parent.mkdir(parents=True)
+    if decision:
+        write_json(file, decision)
+    plan = SimpleNamespace(
+        cells=[],
+        batches={"s": SimpleNamespace(next=2)},
+        root=tmp_path,
+        config=SimpleNamespace(minutes_of=lambda study: 15.0),
+    )
+    # The report is left to make.
+    assert plan_report._describe_limit(plan, 15, spent_s, 60).startswith(expected)
+
+
+def test_plan_report_with_a_time_limit_and_no_results_has_all_of_it(tmp_path):
+    project = open_project(tmp_path, grid={STUDY: {"include": [WARM]}}, rounds=None, minutes=15)
+    lines = plan_lines(project)
+    assert f"  {FOLLOW}." in lines
+    assert "Duration, at least (in part from typical rates)" in lines
+    spent = list(plan_report.describe_plan(project.plan, project.repositories, spent_s=300))
+    assert f"  {FOLLOW}, of which 5 min are spent." in spent
+
+
+def test_forecast_of_cells_grows_with_the_repository_from_the_default_one_on(tmp_path):
+    measuring_s = []
+    for scale in (0.0005, 0.12, 1.0):
+        root = tmp_path / str(scale)
+        root.mkdir()
+        over = {"repositories": {"ruby": {**SMALL, "scale": scale}}, "duplicates": 0}
+        project = open_project(root, grid={STUDY: {"include": [WARM]}}, **over)
+        forecast = forecast_run(project.plan, project.repositories)
+        assert forecast.is_rough
+        measuring_s.append(forecast.seconds_by_stage["measuring"])
+    small_s, default_s, whole_s = measuring_s
+    # Four rounds of a cell, and one of its fixed cost.
+    assert small_s == pytest.approx(4 * CELL_ROUND_S + FIXED_COST_S)
+    assert default_s == pytest.approx(small_s, rel=0.05)
+    assert 3 * default_s < whole_s < 50 * default_s
+
+
+def test_forecast_of_a_conversion_from_git_has_its_measured_rate():
+    # Two conversions at once, of 56,734 revisions and 635 MiB, took 115 revisions per second each.
+    size = SizeEstimate(56_734, (635 << 20) - 2 * 56_734 * 4096)
+    git = {"kind": "git", "estimate": lambda: size}
+    converted_s = estimate_load_s(SimpleNamespace(**git, forms={HistoryForm.DUMP}))
+    assert converted_s == pytest.approx(56_734 / 115 / 2, rel=0.1)
+    copied_s = estimate_load_s(SimpleNamespace(**git, forms={HistoryForm.GIT_FILES}))
+    assert copied_s < converted_s
+
+
+def test_forecast_of_a_load_follows_revisions_or_bytes():
+    many, large = SizeEstimate(10_000, 1000), SizeEstimate(10, 10**9)
+    for size, expected_s in ((many, 10_000 * LOAD_S), (large, 10**9 * LOAD_BYTE_S)):
+        source = SimpleNamespace(
+            kind="svn", forms={HistoryForm.DUMP}, estimate=lambda size=size: size
+        )
+        assert estimate_load_s(source) == pytest.approx(expected_s, rel=0.01)
+
+
+@pytest.mark.parametrize("fragmentation_kib", [0, 64])
+def test_space_has_loads_packed_repositories_copies_and_spacers(tmp_path, fragmentation_kib):
+    # More revisions than a shard.
+    over = {"repositories": {"ruby": {**SMALL, "scale": 0.05}}, "copies": 3, "duplicates": 0}
+    part = {**WARM, "packing": ["nopack", "pack"]}
+    project = open_project(
+        tmp_path, grid={STUDY: {"include": [part]}}, fragmentation_kib=fragmentation_kib, **over
+    )
+    plan, repositories = project.plan, project.repositories
+    needed = side_effects.storage_bytes(plan, repositories, "disk")
+    ruby, empty = (side_effects.loaded_bytes(plan, name) for name in ("ruby", "empty"))
+    # A load, a packed one, and three copies of both. Fixed cost has three copies of its own.
+    revisions = plan.env.revisions("ruby")
+    spacers = 3 * sum(
+        estimate_spacer_bytes("f7", state, revisions, fragmentation_kib)
+        for state in ("nopack", "pack")
+    )
+    spacers_of_empty = 3 * estimate_spacer_bytes("f7", "nopack", 1, fragmentation_kib)
+    assert needed == 8 * ruby + 3 * empty + spacers + spacers_of_empty
+    assert any(words.size(needed) in line for line in plan_lines(project))
 
 
 def test_rounds_detect_more_with_less_scatter_and_more_rounds():

@@ -28,6 +28,7 @@ from git_histories import (
     make_git,
     names_of,
     needs_git,
+    run,
     write_and_load,
 )
 from vcsbench.sources.svn_names import subversion_path
@@ -55,6 +56,21 @@ def test_conversion_odd_names_and_contents_are_kept_without_notes(tmp_path):
     then |= {b"link": F, b"same": (SYMLINK, b"link target")}
     path = make_git(tmp_path / "git", [Commit(nodes), Commit(then)])
     assert convert(path, tmp_path / "svn").notes == []
+
+
+def test_conversion_renamed_link_that_became_a_plain_file_stays_one(tmp_path):
+    # Subversion can make no link with a line end in its target.
+    odd, usable = (SYMLINK, b"a\nb"), (SYMLINK, b"target")
+    history = [
+        Commit({b"odd": odd, b"usable": usable}),
+        Commit({b"odd": None, b"usable": None, b"d/odd": odd, b"d/usable": usable}),
+    ]
+    facts = write_and_load(git_source(make_git(tmp_path / "git", history)), tmp_path / "svn")
+    assert counts(facts) == [1]
+    trunk = f"file://{tmp_path}/svn/trunk"
+    assert run("svn", "proplist", f"{trunk}/d/odd") == b""
+    assert run("svn", "cat", f"{trunk}/d/odd") == b"a\nb"
+    assert run("svn", "propget", "svn:special", f"{trunk}/d/usable") == b"*\n"
 
 
 # Seconds, encoding, author and message of a commit, and the message and author in Subversion.

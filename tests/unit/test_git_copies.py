@@ -24,7 +24,7 @@ from project import needs
 from vcsbench.errors import UserError
 from vcsbench.prepare import git_preparation
 from vcsbench.prepare.git_preparation import digest_objects, make_state
-from vcsbench.prepare.loader import load_source
+from vcsbench.prepare.loader import load_source, repository_bytes
 from vcsbench.sources import git_copy_source
 from vcsbench.sources.git_copy_source import LOOSE_REFS_NOTE
 from vcsbench.systems import GIT
@@ -114,6 +114,12 @@ def test_upkeep_is_a_part_of_the_identity(merged):
     repacked = as_is(merged).identity()
     git(merged, "update-ref", "refs/heads/new", "refs/heads/main")
     assert len({before, repacked, as_is(merged).identity()}) == 3
+
+
+def test_estimated_size_is_that_of_the_objects(merged):
+    estimate = as_is(merged).estimate()
+    sizes = [path.stat().st_size for path in (merged / "objects").rglob("*") if path.is_file()]
+    assert (estimate.revisions, repository_bytes(estimate)) == (7, sum(sizes))
 
 
 def test_nothing_of_a_repository_runs_or_is_copied(work, tmp_path, into):
@@ -373,6 +379,33 @@ def test_repository_that_changed_while_it_was_copied_is_refused(merged, tmp_path
     git(merged, "update-ref", "refs/heads/new", "refs/heads/main")
     with pytest.raises(UserError, match="changed since"):
         source.check_unchanged(identity)
+
+
+@pytest.mark.parametrize("step", ["_read_refs", "_copy_object"])
+def test_gc_during_the_copy_is_named_as_a_change(merged, tmp_path, monkeypatch, step):
+    source = as_is(merged)
+    source.identity()
+    function = getattr(git_copy_source, step)
+
+    def call_and_pack(*arguments):
+        result = function(*arguments)
+        git(merged, "gc", "-q")
+        return result
+
+    monkeypatch.setattr(git_copy_source, step, call_and_pack)
+    with pytest.raises(UserError, match=r"changed since this run began\. Run again\."):
+        load_source(source, "git", tmp_path)
+
+
+def test_list_objects_leaves_out_a_file_that_git_has_removed(tmp_path):
+    folder = tmp_path / "17"
+    folder.mkdir()
+    for digit in "01":
+        (folder / (digit * 38)).touch()
+    listed = git_copy_source._list_objects([tmp_path])
+    first = next(listed)
+    (folder / ("1" * 38)).unlink()
+    assert (first.name, list(listed)) == (f"17/{'0' * 38}", [])
 
 
 def test_histories_are_for_one_system_each(merged, tmp_path):

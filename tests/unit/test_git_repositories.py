@@ -63,12 +63,26 @@ def test_git_source_odd_paths_tags_and_heads_are_read(work, tmp_path):
     assert git_source(odd.rename(tmp_path / "-x")).identity() == expected
 
 
+def test_git_source_link_to_the_work_tree_of_a_submodule_is_read(work, tmp_path):
+    git_folder = tmp_path / "above/.git/modules/below"
+    git_folder.parent.mkdir(parents=True)
+    path = tmp_path / "above/below"
+    git(tmp_path, "clone", "-q", f"--separate-git-dir={git_folder}", str(work), str(path))
+    # As git writes it for a submodule.
+    (path / ".git").write_text("gitdir: ../.git/modules/below\n")
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/below").symlink_to(path)
+    assert git_source(tmp_path / "links/below").identity() == git_source(work).identity()
+
+
 def test_git_source_gives_the_same_bytes_and_writes_nothing(merged):
     source = git_source(merged)
     before = listing(merged)
     source.check()
     source.describe()
     assert source.estimate().revisions == 5
+    # The layout, seven commits and two tags.
+    assert git_source(merged, history="whole").estimate().revisions == 10
     assert digest(source) == digest(git_source(merged))
     assert listing(merged) == before
 

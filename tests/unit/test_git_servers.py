@@ -174,6 +174,17 @@ def test_git_trace_has_line_separators_within_its_lines(tmp_path):
 
 
 @needs_daemon
+def test_git_daemon_that_does_not_start_names_no_private_folder(folder, served):
+    server = GitDaemon(served, folder, folder / "run", options=["--no-such-option"])
+    with pytest.raises(UserError) as caught:
+        server.start()
+    server.close()
+    text = str(caught.value)
+    assert text.startswith("git-daemon did not start: ") and str(folder) not in text
+    assert text.endswith(". Check the installation of git-daemon.")
+
+
+@needs_daemon
 def test_git_daemon_wrapper_is_refused(folder, served):
     class Wrapped(GitDaemon):
         def command(self):

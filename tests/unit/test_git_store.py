@@ -287,6 +287,31 @@ def test_reftable_needs_git_2_45(into):
         assert (facts["refs_count"], facts["head_ref"]) == (20_000, "refs/heads/trunk")
 
 
+@pytest.mark.parametrize(
+    ("upkeep", "last_without", "first"),
+    [
+        ("changed-paths", "2.26.3", "2.27.0"),
+        ("all-indices", "2.26.3", "2.27.0"),
+        ("geometric", "2.31.8", "2.32.0"),
+        ("midx-bitmap", "2.33.8", "2.34.1"),
+    ],
+)
+def test_upkeep_needs_the_first_git_that_makes_it(upkeep, last_without, first):
+    for state in (GitState(upkeep), GitState(upkeep, "20000", "loose")):
+        assert why_no_state(state, first) == ""
+        why = why_no_state(state, last_without)
+        assert why.startswith(f"{upkeep} needs git ") and why.endswith(f"git is {last_without}")
+    needed = first.rpartition(".")[0]
+    assert why_no_state(GitState(upkeep), "") == (
+        f"{upkeep} needs git {needed} or later, and git is not installed"
+    )
+
+
+@pytest.mark.parametrize("upkeep", ["as-is", "many-packs", "one-pack", "bitmap", "commit-graph"])
+def test_upkeep_of_older_options_has_no_first_git(upkeep):
+    assert why_no_state(GitState(upkeep), "2.25.1") == ""
+
+
 def test_facts_of_a_reftable_are_those_of_git(into):
     path = into / "git.one-pack"
     expected = read_git_shape(path).refs

@@ -82,6 +82,36 @@ def test_why_not_depends_on_git_version(environment, monkeypatch, version, ref_s
     assert re.fullmatch(why, reason)
 
 
+def test_why_not_of_an_upkeep_depends_on_git_version(environment, monkeypatch):
+    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: "2.33.1")
+    for upkeep, why in (
+        ("bitmap", ""),
+        ("midx-bitmap", "midx-bitmap needs git 2.34 or later, and git is 2.33.1"),
+    ):
+        recipe = draft(environment, upkeep=upkeep)
+        assert why_not({**CLONE, "upkeep": upkeep}, recipe, environment) == why
+
+
+@pytest.mark.parametrize(("version", "is_too_old"), [("2.31.8", True), ("2.32.0", False)])
+def test_git_that_reads_the_configuration_of_a_user_is_not_measured(
+    environment, monkeypatch, version, is_too_old
+):
+    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: version)
+    why = f"git is {version}, and vcsbench needs 2.32 or later: "
+    why += "an older git reads the user's configuration"
+    expected = why if is_too_old else ""
+    assert why_not(CLONE, draft(environment), environment) == expected
+    # So it is in the study of several systems, and their other cells stay.
+    history = {"source": "generated", "profile": "ruby", "scale": 0.001}
+    systems = study_environment("systems", repositories={"mine": history})
+    reasons = {}
+    for axes in FIRST_COPIES:
+        recipe = draft_recipe(systems.config.studies["systems"], axes, systems)
+        reasons[axes["system"]] = axis_of("upkeep").why_not("", recipe, systems)
+    assert reasons.pop("git") == expected
+    assert set(reasons.values()) == {""}
+
+
 def test_why_not_without_an_upkeep_leaves_the_error_to_the_variant(environment):
     recipe = {"repository": {"system": "git", "name": "project"}}
     assert axis_of("upkeep").why_not("", recipe, environment) == ""
@@ -139,6 +169,77 @@ def test_own_repository_of_subversion_is_refused_by_the_study(tmp_path):
     assert list(config.studies) == ["own-repository"]
     with pytest.raises(UserError, match="is no git repository"):
         sources.own_repository(str(tmp_path / "svn"), {}, keeps_git=True)
+
+
+CHECKOUT = {
+    "operation": "first copy", "system": "subversion", "command": "svn checkout", "access": "svn",
+    "includes": "the head", "repo": "mine", "network": "loopback", "cache": "hot-os",
+}  # fmt: skip
+# The first copy in each other system, which has all history.
+WHOLE_COPY = {**CHECKOUT, "includes": "all history"}
+FIRST_COPIES = [
+    CHECKOUT,
+    {**WHOLE_COPY, "system": "git", "command": "git clone", "access": "git"},
+    {**WHOLE_COPY, "system": "mercurial", "command": "hg clone", "access": "http"},
+    {**WHOLE_COPY, "system": "fossil", "command": "fossil open", "access": "http"},
+]
+
+
+def why_not_loaded(environment, study, axes):
+    recipe = draft_recipe(environment.config.studies[study], axes, environment)
+    return axis_of("system").why_not(axes.get("system", ""), recipe, environment)
+
+
+def test_git_loads_no_repository_that_another_study_converts(tmp_path):
+    path = make_work(tmp_path / "mine")
+    clone = {**CLONE, "repo": "mine", "upkeep": "bitmap"}
+    both = study_environment(STUDY, studies=[STUDY, "own-repository"], repository=str(path))
+    assert both.repositories["mine"]["history"] == "first-parent"
+    why = why_not_loaded(both, STUDY, clone)
+    assert why.startswith("mine is converted to Subversion") and "no other study" in why
+    # The whole check of a cell has the same reason.
+    recipe = draft_recipe(both.config.studies[STUDY], clone, both)
+    assert why_not(clone, recipe, both) == why
+    alone = study_environment(STUDY, repository=str(path))
+    assert alone.repositories["mine"]["history"] == "as-is"
+    assert why_not_loaded(alone, STUDY, clone) == ""
+    # A study of Subversion is loaded from the converted history.
+    axes = {"command": "log", "access": "svn", "repo": "mine", "format": "f8", "packing": "nopack"}
+    axes |= {"config": "default", "cache": "cold"}
+    assert why_not_loaded(both, "own-repository", axes) == ""
+
+
+@pytest.mark.parametrize(
+    ("history", "refused"),
+    [
+        ("as-is", {"subversion", "mercurial", "fossil"}),
+        ("first-parent", {"git", "mercurial", "fossil"}),
+        (None, set()),
+    ],
+)
+def test_systems_load_the_sources_that_they_can(tmp_path, history, refused):
+    definition = {"source": "generated", "profile": "ruby", "scale": 0.001}
+    if history:
+        path = str(make_work(tmp_path / "mine"))
+        definition = {"source": "git", "path": path, "history": history}
+    environment = study_environment("systems", repositories={"mine": definition})
+    reasons = {
+        axes["system"]: why_not_loaded(environment, "systems", axes) for axes in FIRST_COPIES
+    }
+    assert {system for system, why in reasons.items() if why} == refused
+    for system in refused & {"mercurial", "fossil"}:
+        assert re.fullmatch(".* cannot load mine, only a generated history; .*", reasons[system])
+    if history == "as-is":
+        assert "use `history: whole`" in reasons["subversion"]
+
+
+@pytest.mark.parametrize("history", ["as-is", "first-parent"])
+def test_tree_of_a_git_repository_needs_no_load(tmp_path, history):
+    path = str(make_work(tmp_path / "mine"))
+    definition = {"source": "git", "path": path, "history": history}
+    environment = study_environment("tree-building-2007", repositories={"mine": definition})
+    axes = {"repo": "mine", "filesystem": "storage", "cache": "hot-os", "strategy": "cp"}
+    assert why_not_loaded(environment, "tree-building-2007", axes) == ""
 
 
 def test_findings_have_a_source_each():

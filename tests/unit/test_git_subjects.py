@@ -169,7 +169,7 @@ def test_inspect_partial_clone_that_has_all_objects_raises(repository, tmp_path)
     tree = tmp_path / "tree"
     # Without the server's permission, git warns, and clones everything.
     git(tmp_path, "clone", "-q", "--filter=blob:none", url, str(tree))
-    with pytest.raises(ValueError, match="ignored the filter"):
+    with pytest.raises(UserError, match="ignored the filter"):
         PARTIAL.inspect(tree, URLS)
     git(repository, "config", "uploadpack.allowFilter", "true")
     partial = tmp_path / "partial"

@@ -9,12 +9,20 @@ from unit.study_grid import DEFAULT, ROOT, study_environment, study_grid
 from vcsbench.__main__ import _find_cell
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.plan.grid import DUPLICATE, CellSpec, is_duplicate, is_fixed_cost, values_on_axes
+from vcsbench.plan.grid import (
+    DUPLICATE,
+    CellSpec,
+    is_duplicate,
+    is_fixed_cost,
+    make_grid,
+    values_on_axes,
+)
 from vcsbench.plan.order import run_order
 from vcsbench.plan.recipe import draft_recipe
 from vcsbench.run.project import Project
 
 STUDY = "fsfs-san-2014"
+WORKING_COPIES = "working-copy-2012"
 BLOCKS = {STUDY: ["command", "repo", "cache"]}
 CLASS = ["command", "cache", "access"]
 LOG = {"command": "log", "format": ["f6", "f7"], "config": "slow", "cache": ["cold", "hot-os"]}
@@ -42,6 +50,41 @@ def test_make_grid_overlapping_parts_and_exclude():
     assert len(cells(grid={STUDY: {"include": [part], "exclude": exclude}})) == 7
     with pytest.raises(UserError, match="no cell"):
         cells(grid={STUDY: {"include": [LOG], "exclude": [{"command": "log"}]}})
+
+
+UPDATE = {"command": "update-null", "repo": "small", "filesystem": "ext4", "reflink": "on"}
+
+
+def test_make_grid_part_without_a_value_of_restrict_to_is_refused():
+    why = r"include\[0\]`: update-null is measured with reflink off only \(`restrict_to`\)\. Name"
+    with pytest.raises(UserError, match=why):
+        study_grid(WORKING_COPIES, UPDATE)
+    # Another command of the part has cells.
+    _, grid = study_grid(WORKING_COPIES, {**UPDATE, "command": ["checkout", "update-null"]})
+    assert {cell.axes["command"] for cell in grid} == {"checkout"}
+    # What `exclude` removed is no fault of the part.
+    grid = {WORKING_COPIES: {"include": [UPDATE], "exclude": [UPDATE]}}
+    with pytest.raises(UserError, match=r"no cell is left\. Take .* `exclude`\."):
+        study_grid(WORKING_COPIES, grid=grid)
+
+
+@pytest.mark.parametrize(
+    ("access", "expected"),
+    [
+        ("svn", {(network, level) for network in ("loopback", "far") for level in ("off", "on")}),
+        ("http", {("loopback", ""), ("far", "")}),
+        ("file", {("", "")}),
+    ],
+)
+def test_make_grid_default_access_decides_on_axes_of_the_network(access, expected):
+    part = {"command": "checkout", "repo": "small", "filesystem": "ext4", "reflink": "off"}
+    environment = study_environment(WORKING_COPIES, {**part, "pristines": "stored"})
+    study = environment.config.studies[WORKING_COPIES]
+    # The study has the access as a default.
+    axes = {**study.axes, "network": ["loopback", "far"], "wire_compression": ["off", "on"]}
+    changed = {"axes": axes, "defaults": {**study.defaults, "access": access}}
+    grid = make_grid(environment, study.model_copy(update=changed), lambda axes: "")
+    assert {(cell.axes["network"], cell.axes["wire_compression"]) for cell in grid} == expected
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Boots of a guest, with a script in place of its kernel, and the folders that it gets."""
 
+import os
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -77,6 +78,12 @@ def test_measured_round_gives_the_guest_work_folders_and_no_whole_storage(tmp_pa
     # A link to a storage stays, because the guest finds the work folder by it.
     name = WorkDir(tmp_path, root).path.name
     assert given == [f"{tmp_path}/storage/{name}", f"{tmp_path}/scratch/{name}", "/opt/svn"]
+
+
+@pytest.mark.parametrize(("uid", "reason"), [(1000, "takes root"), (0, "NFS tools are not here")])
+def test_why_unavailable_without_root_or_tools_names_these(tmp_path, monkeypatch, uid, reason):
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    assert reason in guest.why_unavailable(tmp_path)
 
 
 def test_hidden_folders_of_a_work_folder_in_tmp_leave_tmp_to_the_guest():

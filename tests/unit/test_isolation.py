@@ -97,6 +97,38 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
         assert recipes.choose_network({**recipe, **other}, environment) == ""
 
 
+IN_GUEST = {"make": "", "guest": "ext4", "root": "/mnt/nfs", "scratch": "flat"}
+
+
+@pytest.mark.parametrize(
+    ("storage", "keys", "is_skipped"),
+    [
+        ("disk", {"output": ""}, False),
+        ("flat", {"output": ""}, True),
+        ("disk", {"output": "target", "output_location": "scratch"}, True),
+        ("disk", {"output": "target", "output_location": "storage"}, False),
+        ("disk", {"output": "working_copy", "filesystem": {"make": "", "root": "flat"}}, True),
+        ("disk", {"output": "working_copy", "filesystem": {"make": "ext4", "root": "disk"}}, False),
+        ("disk", {"output": "working_copy", "filesystem": IN_GUEST}, True),
+    ],
+)
+def test_private_cell_with_files_where_no_modes_are_kept_is_skipped(
+    tmp_path, monkeypatch, storage, keys, is_skipped
+):
+    (tmp_path / "closed").mkdir(mode=0o700)
+    settings = SimpleNamespace(scratch="flat", output_location="auto")
+    monkeypatch.setattr(recipes, "can_be_closed", lambda folder: folder.name != "flat")
+    draft = {"repository": {"name": "one"}, "storage": {"path": storage}, **keys}
+    private = {"source": "directory", "path": str(tmp_path / "closed")}
+    for definition, expected in ((private, is_skipped), ({"source": "generated"}, False)):
+        environment = SimpleNamespace(
+            repositories={"one": definition},
+            config=SimpleNamespace(settings=settings),
+            root=tmp_path,
+        )
+        assert bool(recipes.why_not_closed(draft, environment)) == expected
+
+
 BROKEN = """
 import subprocess
 from pathlib import Path

@@ -101,6 +101,7 @@ def judged(cache, thresholds=None, **seen):
         ("hot-server", {}, []),
         ("hot-server", {"client_read_bytes": 64 << 10}, []),  # metadata
         ("hot-server", {"client_read_bytes": 68 << 10}, NOT_WARM),
+        ("hot-server", {"client_read_bytes": 68 << 10, "has_own_cache": True}, []),  # ZFS
         # Tables of the file system below its output.
         ("hot-server", {"client_read_bytes": MIB, "client_write_bytes": MIB}, []),
         ("hot-server", {"client_read_bytes": 2 * MIB, "client_write_bytes": MIB}, NOT_WARM),
@@ -196,7 +197,8 @@ UPDATE = {"client_read_bytes": 3_805_184, "network_read_bytes": 3_805_184}
         ({"network_input": True, "resident_after": 1.0}, []),
         ({"network_input": True, "resident_after": 0.5}, NOT_WARM),
         ({"network_input": True, "resident_after": None}, NOT_WARM),
-        # Without counters of its network, local devices decide.
+        # Without counters of its network, local devices decide, if input or output is on one.
+        (CIFS, ["server-disk-unknown"]),
         ({**CIFS, "device_read_bytes": 0}, ["server-disk-unknown"]),
         ({**CIFS, "device_read_bytes": 3 * MIB}, ["server-disk-unknown", "cache-not-warm"]),
     ],
@@ -216,6 +218,10 @@ def test_flags_documented_equal_code():
     assert documented == {word: flags.FLAGS[word].is_invalid for word in documented}
     invalid = {word for word, flag in flags.FLAGS.items() if flag.is_invalid}
     assert invalid <= documented.keys()
+    # Rows with another effect, too.
+    cells = re.findall(r"^\| (`[^|]+`) \|", text, re.MULTILINE)
+    words = [word for cell in cells for word in re.findall(r"[a-z0-9-]+", cell)]
+    assert sorted(words) == sorted(flags.FLAGS)
     assert invalid >= {
         *("cache-not-cold", "no-disk-reads", "too-few-disk-reads", "foreign-reads"),
         *("cache-not-warm", "restarted", "server-reused", "server-not-warm", "server-reforked"),

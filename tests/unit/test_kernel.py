@@ -11,6 +11,7 @@ import pytest
 
 from project import needs_root, run_python
 from vcsbench import kernel, machine
+from vcsbench.measure import round_context
 
 MIB = 1 << 20
 V1 = Path("/sys/fs/cgroup")
@@ -116,6 +117,24 @@ def test_quota_of_version_2_is_the_least_of_the_ancestors(version_2):
     put_files(version_2, {"a/cpu.stat": "usage_usec 9\nthrottled_usec 70\n"})
     put_files(version_2, {"a/b/cpu.stat": "usage_usec 9\nthrottled_usec 5\n"})
     assert (kernel.quota_cores(), kernel.throttled_us()) == (0.5, 75)
+
+
+def test_conditions_have_the_limits_and_the_weights_that_are_no_default(version_2):
+    put_files(version_2, {"a/cpu.weight": "30\n", "a/io.weight": "default 100\n8:0 200\n"})
+    put_files(version_2, {"a/b/cpu.weight": "100\n", "a/b/io.weight": "default 50\n"})
+    put_files(version_2, {"a/memory.max": str(64 * MIB), "a/b/io.max": "8:0 rbps=1048576\n"})
+    conditions = round_context._read_conditions()
+    assert conditions["weights"] == ["cpu.weight 30", "io.weight 50", "io.weight 8:0 200"]
+    assert conditions["io_limits"] == ["io.max 8:0 rbps=1048576"]
+    assert conditions["memory_limit_bytes"] == 64 * MIB
+    assert conditions["governor"] == machine.host()["governor"]
+
+
+def test_conditions_have_the_weight_of_an_ancestor_in_version_1():
+    code = "from vcsbench.measure import round_context\n"
+    code += "print(*round_context._read_conditions()['weights'])"
+    words = run_in_group("cpu", {"cpu.shares": "512"}, {}, code)
+    assert "cpu.shares 512" in " ".join(words)
 
 
 WITH_SIGNAL = """

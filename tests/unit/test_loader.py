@@ -1,5 +1,6 @@
 """Loading: advised commands and `load` cells as typed, signals, and the largest folder of a tree."""
 
+import json
 import os
 import runpy
 import signal
@@ -17,13 +18,14 @@ from project import CONFIG, ROOT, needs, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
+from vcsbench.prepare import loader
 from vcsbench.prepare.loader import choose_staging, load_source
 from vcsbench.prepare.repositories import has_dump
 from vcsbench.prepare.subversion_loader import make_dump, summarize_tree
 from vcsbench.sources.base import SizeEstimate
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.storages.filesystems import free_bytes
-from vcsbench.storages.workdir import WorkDir
+from vcsbench.storages.workdir import STAGING, WorkDir
 
 pytestmark = needs("svn", "svnadmin", "svnlook")
 
@@ -69,13 +71,51 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
         places = memory, tmp_path, tmp_path / "other"
         scratch, first, second = (WorkDir(path, "/checkout") for path in places)
 
-        def choose(size, repositories):
-            return choose_staging(SizeEstimate(0, size), scratch, repositories)
+        def choose(size, repositories, others=(), cores=2):
+            estimate = SizeEstimate(0, size)
+            return choose_staging(estimate, scratch, repositories, None, others, cores)
 
         assert choose(small // 2, {first: 1}) is scratch
         assert choose(small * 6 // 5, {first: 1}) is first
         with pytest.raises(UserError, match="copies need about"):  # the two storages share a device
             choose(large // 5, {first: 3, second: 3})
+
+        # Loads at the same time share /dev/shm. On one core, there are none.
+        size = small * 3 // 5
+        other = {"repo": "it", "format": "f7", "made": "now", "bytes": size, "storages": {}}
+        assert choose(size, {first: 1}, [other]) is first
+        assert choose(size, {first: 1}, [other], cores=1) is scratch
+        # All loads share the storage.
+        size = large // 5
+        other |= {"bytes": size, "storages": {str(tmp_path): 3 * size, "/no/storage": size}}
+        with pytest.raises(UserError, match="copies need about"):
+            choose(size, {first: 3}, [other], cores=1)
+
+
+def test_other_load_that_has_ended_or_has_written_takes_less_space(tmp_path):
+    other = {"repo": "it", "format": "f7", "made": "now", "bytes": 3 << 20, "storages": {}}
+    record = tmp_path / "results/loaded/it/f7.json"
+    record.parent.mkdir(parents=True)
+    for made, others in (("before", [other]), ("now", [])):
+        record.write_text(json.dumps({"made": made}))
+        assert loader.unfinished_loads([other], tmp_path) == others
+    place = WorkDir(tmp_path, tmp_path)
+    (place.make(STAGING, "it.f7") / "written").write_bytes(os.urandom(1 << 20))
+    os.sync()
+    at_once = loader._bytes_at_the_same_time([other], place, None)
+    assert at_once == pytest.approx(2 << 20, rel=0.1)
+
+
+def test_choose_staging_reserves_the_space_of_spacers(tmp_path, capsys):
+    scratch, storage = (WorkDir(tmp_path / name, "/checkout") for name in ("scratch", "storage"))
+    for place in (scratch, storage):
+        place.storage.mkdir()
+    size = SizeEstimate(10, 1000)
+    assert choose_staging(size, scratch, {storage: 3}, {storage: 2048}) is scratch
+    assert ", spacers of 2.00 KiB; " in capsys.readouterr().err
+    # More than any disk has.
+    with pytest.raises(UserError, match=r"copies need about [0-9.]+ TiB"):
+        choose_staging(size, scratch, {storage: 3}, {storage: 1 << 60})
 
 
 @pytest.mark.parametrize("moment", ["never", "before", "during"])
@@ -93,6 +133,7 @@ def test_load_of_a_changed_source_is_refused(tmp_path, monkeypatch, capsys, mome
     request = {"home": str(tmp_path), "repositories": {str(tmp_path): 2}}
     params = {"request": request, "definition": definition, "identity": identity}
     params |= {"rebuild_token": "now", "scratch": str(tmp_path), "root": str(tmp_path)}
+    params |= {"others": [], "cores": 2}
     job = SimpleNamespace(params=SimpleNamespace(**params), output=[f"{tmp_path}/record"])
     job.wildcards = SimpleNamespace(repo="it", format="f8")
     job.log = [f"{tmp_path}/log"]

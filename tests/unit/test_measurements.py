@@ -13,7 +13,7 @@ from vcsbench.evidence.column_names import MEASUREMENT_COLUMNS
 from vcsbench.evidence.flags import Flag, is_invalid
 from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
 from vcsbench.measure.runs import Run, read_export
-from vcsbench.plan.result_state import OUTDATED
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.report.quality_section import list_set_aside
 
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"
@@ -240,6 +240,19 @@ def test_checked_run_without_counts_has_io_unknown_and_stays(tmp_path):
     assert flags_of(study) == ["io-unknown"] and not is_invalid("io-unknown")
 
 
+def test_quiet_run_that_read_too_little_has_other_output(tmp_path):
+    axes = {**ONE_CELL, "access": ["file"]}
+    study = make_study(tmp_path, axes=axes, rounds=1)
+    checked = {"work_kind": "printed_counts", "captured_io": {"rchar": 900_000}}
+
+    def set_facts(context):
+        context |= checked
+        context["runs"][0]["evidence"]["client_rchar"] = 9000
+
+    edit(study.context(study.cells[0], 1), set_facts)
+    assert flags_of(study) == ["other-output"]
+
+
 def test_failures_have_last_line_of_log_or_reason(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=3, failed={(CELL, 2)})
     result = study.collected(rounds=4)
@@ -247,7 +260,8 @@ def test_failures_have_last_line_of_log_or_reason(tmp_path):
     logged, missing = result.failures.to_dict("records")
     reason = "svnserve did not answer within 10 s."
     assert logged == {"cell": CELL, "round": 2, "reason": reason}
-    assert missing["round"] == 4 and "not measured" in missing["reason"]
+    # No log: the run ended before its turn.
+    assert missing == {"cell": CELL, "round": 4, "reason": UNMEASURED}
     # A run that measures nothing leaves out results of another recipe.
     grid, folder = read_grid(study.grid), str(study.results)
     none = collect(study.name, *grid, {CELL: 3}, [], THRESHOLDS, folder=folder)

@@ -1,6 +1,7 @@
 """The checks of studies, commands and grids before anything is measured."""
 
 import contextlib
+import json
 import re
 import shutil
 import sys
@@ -39,6 +40,7 @@ from vcsbench.run.cleaning import clean_checkout
 from vcsbench.run.project import Project, open_project
 from vcsbench.run.study_params import RESERVED_NAMES, study_names
 from vcsbench.run.workflow import WRITTEN
+from vcsbench.statistics.baselines import Description
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.strategies import STRATEGIES
@@ -312,6 +314,25 @@ def test_clean_keeps_the_readme_of_the_results(tmp_path):
     assert "nothing" in clean_checkout(raw, tmp_path, [DEFAULT])[0]
 
 
+def test_clean_names_folders_that_remain_and_removes_the_others(tmp_path):
+    names = ("disk", "ssd")
+    raw = {**read_yaml(DEFAULT), "storages": {name: str(tmp_path / name) for name in names}}
+    raw["scratch"] = "x"
+    foreign, place = (WorkDir(tmp_path / name, tmp_path) for name in names)
+    # The first folder is not vcsbench's. The checkout of the last one is on a disk that is not mounted.
+    hidden = WorkDir(tmp_path / "ssd", "/no such folder/checkout")
+    foreign.path.mkdir(parents=True)
+    (foreign.path / "precious").touch()
+    place.storage.mkdir()
+    for work_folder in (place, hidden):
+        work_folder.make("repositories")
+    lines = clean_checkout(raw, tmp_path, [DEFAULT])
+    assert lines[0].startswith(f"{foreign.path}: vcsbench did not make this")
+    assert lines[1] == f"removed {place.path}"
+    assert lines[2].startswith(f"{hidden.path} remains") and lines[2].endswith(str(hidden.path))
+    assert len(lines) == 3 and (foreign.path / "precious").exists() and hidden.path.exists()
+
+
 @needs_root
 def test_clean_with_a_mount_in_the_results_keeps_its_files(tmp_path):
     raw = {**read_yaml(DEFAULT), "storages": {"disk": str(tmp_path)}, "scratch": "x"}
@@ -393,6 +414,34 @@ def test_project_file_of_reports_that_cannot_be_read_is_refused(tmp_path, monkey
     read_definitions.cache_clear()
     with pytest.raises(UserError, match=f"^[^ ]*{path}: [^\n]*$"):
         _ = project.expectations
+
+
+def test_project_baseline_without_an_axis_of_the_study_is_refused_before_a_run(
+    tmp_path, monkeypatch
+):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    name = "fsfs-san-2014"
+    keys = {"studies": [name], "baselines": ["old"]}
+    folder = tmp_path / "baselines" / "old"
+    folder.mkdir(parents=True)
+    description = {key: {} for key in Description.__required_keys__}
+    (folder / f"{name}.json").write_text(json.dumps(description))
+    path = folder / f"{name}.csv"
+    columns = ["cell", *load_study(CONFIG / "studies" / f"{name}.yaml").axes, "flags", "elapsed_s"]
+
+    def read():
+        return Project(merge(read_yaml(DEFAULT), keys), tmp_path, [DEFAULT]).expectations
+
+    path.write_text(f"{','.join(columns)}\n")
+    assert read().baselines(name) == ["old"]
+    columns.remove("packing")
+    path.write_text(f"{','.join(columns)}\n")
+    with pytest.raises(UserError, match=f"^{path}: [^\n]*`packing`[^\n]*$"):
+        read()
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(UserError, match=f"^{path}: [^\n]*$"):
+        read()
 
 
 SNAKEFILE = """

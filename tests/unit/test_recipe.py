@@ -159,7 +159,7 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     parts = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
     parts["repository"] |= {"identity": "identity", "description": "a history"}
     made = recipe.complete_recipe(cell, parts, here)
-    assert made["digest"] == "ed1979ee1d47adb0"
+    assert made["digest"] == "fc27eae8cf935988"
     # Another library, such as libc, and another disk at the same place are other measurements.
     others = {"linked_of": {"client": "x"}, "_identity": ["ext4", "id", "other disk"]}
     for name, other in others.items():
@@ -169,6 +169,31 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     # The nodes of a cluster have other disks than the login node.
     elsewhere = dataclasses.replace(here, is_elsewhere=True)
     assert "disks" not in recipe.complete_recipe(cell, parts, elsewhere)
+
+
+@pytest.mark.parametrize(("cache", "ways"), [("cold", 2), ("hot-os", 1)])
+def test_digest_depends_on_the_way_to_clear_caches_where_they_are_cleared(monkeypatch, cache, ways):
+    part = {"command": "log", "access": "svn", "format": "f7", "config": "slow", "cache": cache}
+    here, (cell, *_) = study_grid("fsfs-san-2014", part)
+    draft = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
+    made = []
+    for way in ("evict", "drop-caches"):
+        monkeypatch.setattr(here.machine, "clearing", lambda _, way=way: way)
+        made.append(recipe.complete_recipe(cell, draft, here))
+    assert len({parts["digest"] for parts in made}) == ways
+    expected = ["evict", "drop-caches"] if ways == 2 else ["", ""]
+    assert [parts["clearing"] for parts in made] == expected
+
+
+def test_digest_does_not_depend_on_the_time_limit_of_a_run():
+    part = {"command": "log", "access": "svn", "format": "f7", "config": "slow", "cache": "cold"}
+    made = []
+    for limit_s in (600, 6000):
+        here, (cell, *_) = study_grid("fsfs-san-2014", part, time_limit_s=limit_s)
+        draft = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
+        made.append(recipe.complete_recipe(cell, draft, here))
+    assert [parts["time_limit_s"] for parts in made] == [600, 6000]
+    assert made[0]["digest"] == made[1]["digest"]
 
 
 def test_recipe_has_disks_of_storage_and_output(tmp_path, monkeypatch):

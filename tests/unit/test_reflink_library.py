@@ -1,10 +1,12 @@
 """The reflink library on a real btrfs, xfs and ext4: the client installs equal files as clones."""
 
 import json
+import shlex
+import sys
 
 import pytest
 
-from project import ROOT, needs, run_python
+from project import ROOT, WITHOUT_CAPABILITIES, needs, run_python
 from vcsbench.axes.client_axes import REFLINK_LIBRARY
 from vcsbench.storages.cell_filesystem import why_cannot_make
 
@@ -69,6 +71,30 @@ def test_update_with_clones_merges_local_changes(folder):
     assert stats.startswith("cloned=2 ")  # large and edited
     assert (first, last, status.split()) == ("theirs", "mine", ["M", "cloned/merged"])
     assert pristine == "3000"
+
+
+CLONE = """
+import os
+from pathlib import Path
+from vcsbench.subjects.working_copy import clone_working_files, measure_disk_space
+clone_working_files(Path.cwd())
+os.sync()
+print(measure_disk_space(Path.cwd())["shared_bytes"])
+"""
+
+
+def test_clones_of_files_that_need_a_lock_keep_modes_and_times(folder):
+    # Without capabilities, root cannot write read-only files, like an ordinary user.
+    clone = shlex.join([*WITHOUT_CAPABILITIES, sys.executable, "-c", CLONE])
+    state = "stat -c '%a %y' locked"
+    script = (
+        "svnadmin create repo; svn checkout -q file://$PWD/repo work; cd work; seq 3000 > locked\n"
+        "svn add -q locked; svn propset -q svn:needs-lock x locked; svn commit -qm 1\n"
+        f"{state}; {clone}; {state}; svn status\n"
+    )
+    before, shared, after = inside("btrfs", folder, script)
+    assert before == after and before.startswith("4")
+    assert int(shared) > 0
 
 
 def test_checkout_without_reflinks_makes_copies(folder):

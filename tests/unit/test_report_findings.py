@@ -135,6 +135,7 @@ def test_every_code_has_a_text():
         *(ReasonCode.NEEDS_ROUNDS, ReasonCode.FEW_ROUNDS, ReasonCode.ON_BOUND),
         *(ReasonCode.FIXED_COST, ReasonCode.OLD_VERSION, ReasonCode.NOT_IN_GRID),
         *(ReasonCode.SKIPPED, ReasonCode.INCOMPLETE, ReasonCode.NO_RESULT),
+        ReasonCode.NO_SHARED_ROUND,
     }
     assert texts.ACTION_TEXTS.keys() == {*verdicts.EXPLAINING_CODES, *mendable}
     assert texts.CALL_TEXTS.keys() == set(Call) and texts.RESULTS.keys() == set(Result)
@@ -219,6 +220,11 @@ def test_comparison_that_was_published_as_slower_is_in_the_table_of_reversals(re
     nothing = [row | {"value": -100.0, "ratio": 0.0} for row in published]
     without = replace(results, published={"f6-vs-f7": nothing})
     assert make_reversed_table(without, table_sections(without)) is None
+
+
+def test_meanings_of_verdicts_hold_for_metrics_that_are_no_times():
+    meanings = " ".join(MEANINGS.values())
+    assert "faster" not in meanings and "slower" not in meanings
 
 
 def test_style_has_a_mark_for_each_verdict():

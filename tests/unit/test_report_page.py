@@ -19,15 +19,15 @@ from unit.report_files import (
     make_files,
     results_of,
 )
-from unit.synthetic import AXES
-from vcsbench.advice.cards import Advice
+from unit.synthetic import AXES, SAME_WORK, WORK
+from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
 from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.advice.wishes import ANY
 from vcsbench.codes import Call, Result, Verdict
 from vcsbench.plan.grid import is_duplicate
-from vcsbench.plan.result_state import OUTDATED
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.records import complete_context
 from vcsbench.report.account import Account, BlockAccount, OutlookMoment
 from vcsbench.report.answers import make_card_views
@@ -37,9 +37,18 @@ from vcsbench.report.change_costs import describe_costs, make_estimate, measured
 from vcsbench.report.finding_tables import describe_opposites
 from vcsbench.report.legend import list_words
 from vcsbench.report.page import build_page, describe_page
-from vcsbench.report.page_texts import describe_cold
-from vcsbench.report.quality_section import judge_noise
+from vcsbench.report.page_texts import describe_cold, describe_uncertain
+from vcsbench.report.pick_answers import NOT_MEASURED
+from vcsbench.report.quality_section import (
+    FEW_DUPLICATE_ROUNDS,
+    NO_DUPLICATES,
+    NOTHING_TIMED,
+    describe_quality,
+    judge_noise,
+    make_quality_tables,
+)
 from vcsbench.report.results import Provenance, Results
+from vcsbench.statistics.texts import PENDING_TEXTS
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "access": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -128,6 +137,11 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     pair = Pair("nopack", "pack", 2.0, 1.9, 2.1, 5, Call.FASTER, Result.DIFFERENT, flags=flags)
     card = replace(card, cases=[*card.cases[:2], Case({}, (pair,))])
     (view,) = make_card_views(with_card(results, card))
+    # A card with one answer over all cells names outliers, too. It changes no other card.
+    both = [card, replace(card, question=replace(card.question, aggregate=True))]
+    plain, whole = make_card_views(replace(results, advice=replace(results.advice, cards=both)))
+    assert not any("outlier-20" in row.note for row in plain.rows)
+    assert any("outlier-20" in row.note for row in whole.rows)
     # The key of the plot has the meaning of each flag.
     notes = [row.note for row in view.rows if row.note]
     assert notes == ["flags: not interleaved, saturated"]
@@ -136,6 +150,15 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     lines = {view.card.question.axis: view.lines for view in page.answers.cards}
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["access"]) == ([], [failed], [])
+
+
+def test_card_with_noise_checks_only_names_the_sides_of_its_chart(results, page):
+    card = card_on(page, "packing").card
+    flags = ("same-binaries",)
+    pair = Pair("nopack", "pack", 1.0, 0.9, 1.1, 5, Call.EQUAL, Result.EQUAL, flags=flags)
+    assert pair.is_noise_check
+    (view,) = make_card_views(with_card(results, replace(card, cases=[Case({}, (pair,))])))
+    assert (view.left, view.right) == ("not packed", "packed")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +256,7 @@ def test_packing_and_upkeep_are_in_memory_where_the_repository_lies(results, loa
     assert ("in memory" in describe_costs(loaded, "upkeep")[0]) is is_later
 
 
-def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(results, page):
+def test_picks_have_the_axes_of_a_reader(results, page):
     assert [pick.axis for pick in page.answers.picks] == ["access", "format", "packing", "config"]
     assert ("nopack", "not packed") in page.answers.picks[2].values
     assert {pick.preset for pick in page.answers.picks} == {""}
@@ -241,12 +264,54 @@ def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(resul
     cards = [replace(c, question=replace(c.question, aggregate=True)) for c in results.advice.cards]
     whole = describe_page(replace(results, advice=replace(results.advice, cards=cards)))
     assert whole.answers.picks == []
-    own = describe_page(replace(results, own_repository="/srv/repo"))
-    assert [pick.preset for pick in own.answers.picks] == ["", "f6", "nopack", "slow"]
-    # The wishes are about the preset values, so only an own repository has them.
     assert page.answers.wishes == []
-    assert {wish.axis for wish in own.answers.wishes} <= {"format", "packing", "config"}
-    assert own.answers.wishes
+    # The formats of this study are not those of the user's own repository.
+    own = describe_page(replace(results, own_repository="/srv/repo"))
+    assert {pick.preset for pick in own.answers.picks} == {""} and own.answers.wishes == []
+
+
+@pytest.mark.parametrize("first", ["as-is", "f6"])
+def test_format_and_packing_of_an_own_repository_are_preset_if_they_are_known(results, first):
+    words = {"format": "formats", "packing": "packings"}
+    study = results.study.model_copy(update={"axes": {**results.study.axes, **words}})
+    advice = ADVICE.dump_json(results.advice).decode().replace('"f6"', f'"{first}"')
+    cells = [{**c, "format": first} if c["format"] == "f6" else c for c in results.grid]
+    own = replace(
+        results,
+        study=study,
+        order={**results.order, "format": [first, "f7"]},
+        grid=cells,
+        advice=ADVICE.validate_json(advice),
+        own_repository="/srv/repo",
+    )
+    answers = describe_page(own).answers
+    # A copy of the repository is measured as it is. A dump has no format: the first one is a loaded one.
+    is_known = first == "as-is"
+    expected = ["", "as-is", "nopack", ""] if is_known else [""] * 4
+    assert [pick.preset for pick in answers.picks] == expected
+    assert bool(answers.wishes) is is_known
+    assert {wish.axis for wish in answers.wishes} <= {"format", "packing"}
+
+
+def test_answers_of_cards_follow_the_picks_on_a_page_without_operations(results, page, tree):
+    # A card whose compared axis is the command has no row with a command.
+    card = card_on(page, "packing").card
+    cases = [replace(case, where={"access": case.where["access"]}) for case in card.cases]
+    changed = with_card(results, replace(card, cases=cases))
+    answers = describe_page(changed).answers
+    assert answers.picks and not answers.has_operations and len(answers.pick_answers) > 1
+    own_tree = parse(build_page(changed))
+    assert len(own_tree.all("template")) == len(answers.pick_answers)
+    assert places_of(own_tree) == {"card-packing-answer"}
+    assert {"first", "card-packing-answer"} <= places_of(tree)
+    # The script shows this paragraph for picks without an answer.
+    for each in (tree, own_tree):
+        assert each.by_id("no-answer").text.startswith("The grid has no cell")
+
+
+def places_of(tree):
+    places = (element.attributes.get("data-place") for element in tree)
+    return {place for place in places if place}
 
 
 def answer_on(page, picks):
@@ -266,6 +331,14 @@ def test_answers_for_picks_equal_the_rule_on_the_fitting_cases(page, picks):
     expected = view.card.answer_for(picks)
     assert (shown.kind, shown.short, shown.value) == (expected.kind, expected.short, expected.value)
     assert shown.sentence.startswith(expected.sentence)
+
+
+def test_question_without_a_comparison_of_the_picked_value_is_named(page):
+    # The question about http and svn compares no `file`.
+    remarks = dict(answer_on(page, {"access": "file"}).remarks)
+    assert "http/svn" in remarks[NOT_MEASURED].split("; ")
+    others = dict(answer_on(page, {"access": "http"}).remarks)
+    assert "http/svn" not in others.get(NOT_MEASURED, "")
 
 
 def test_answers_exist_for_the_combinations_of_the_grid_only(results, page):
@@ -424,6 +497,32 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     assert name == "Longer runs" and "ruby: {scale: 1.0}" in command
 
 
+@pytest.mark.parametrize(
+    ("tables", "axes", "number"),
+    [
+        (["f6-vs-f7", "nopack-vs-pack"], ["format", "packing"], 0),
+        (["f6-vs-f7", "nopack-vs-pack"], ["packing"], 5),
+        # The card answers by the elapsed time, or by another metric for a role.
+        (["bytes-read-by-packing"], ["packing"], 5),
+        (["bytes-read-by-format"], ["format"], 0),
+        (["f6-vs-f7"], [], 0),
+    ],
+)
+def test_uncertain_counts_the_comparisons_of_tables_without_a_card(results, tables, axes, number):
+    counts = {"different": 3, "undecided": 2}
+    cards = []
+    for card in results.advice.cards:
+        if card.question.axis in axes:
+            roles = {"call_mib": "a slow disk"} if card.question.axis == "format" else {}
+            cards.append(replace(card, question=replace(card.question, next_to=roles)))
+    advice = replace(results.advice, cards=cards)
+    account = Account(tables=dict.fromkeys(tables, counts))
+    sentences = describe_uncertain(replace(results, advice=advice, account=account), [])
+    total = 5 * len(tables)
+    sentence = f"{number} of the {total} are in tables only, not in cards."
+    assert [text for text in sentences if "in tables only" in text] == [sentence] * bool(number)
+
+
 @pytest.mark.parametrize("kind", ["virtual disk", "spinning disk"])
 @pytest.mark.parametrize("scale", [0.1, 1])
 def test_condition_names_storage_and_scale_that_differ_from_the_published(results, kind, scale):
@@ -472,6 +571,45 @@ def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
     assert {point.mark for point in section.measured_points} == {"?"}
     name, text, command = page.answers.next_steps[0]
     assert (name, command.split()[-1]) == ("More rounds", "rounds=5'") and "all 2" in text
+    # It has duplicates, so more rounds are the remedy.
+    assert FEW_DUPLICATE_ROUNDS in page.remarks and NO_DUPLICATES not in page.remarks
+    alone = [run for run in results.measurements if not is_duplicate(run["cell"])]
+    assert NO_DUPLICATES in describe_quality(replace(results, measurements=alone))
+
+
+def test_quality_without_a_timed_run_promises_nothing(results):
+    assert describe_quality(replace(results, measurements=[])) == [NOTHING_TIMED]
+
+
+def test_rounds_that_the_next_run_measures_are_no_failures(results, page):
+    (failed,) = results.failures
+    pending = [
+        {**failed, "round": number, "reason": reason}
+        for number, reason in ((3.0, OUTDATED), (4.0, UNMEASURED), (5.0, UNMEASURED))
+    ]
+    changed = describe_page(replace(results, failures=[failed, *pending]))
+    assert (changed.facts.failures, page.facts.failures) == (1, 1)
+    command = "`make report STUDY=fsfs-san-2014`"
+    assert f"2 cell-rounds not measured so far, {command} continues" in changed.missing
+    assert "1 cell-round failed" in changed.missing
+    tables = {table.title: [row[0] for row in table.rows] for table in changed.quality}
+    assert tables["Failed rounds"] == [failed["reason"]]
+    assert {*tables["Rounds still to measure"]} == {*PENDING_TEXTS.values()}
+    assert "Rounds still to measure" not in [table.title for table in page.quality]
+
+
+def test_table_of_the_work_counts_unknown_outputs_apart_from_other_ones(results):
+    other = json.dumps({**SAME_WORK, "revisions": 1})
+    works = {"log": [WORK, WORK, other, ""], "export": ["", ""], "dump": [WORK, other]}
+    run = results.valid_runs[0]
+    runs = [{**run, "command": name, "work": work} for name, of in works.items() for work in of]
+    tables = make_quality_tables(replace(results, measurements=runs))
+    (table,) = (table for table in tables if table.title == "Work of the commands")
+    assert {row[0]: row[-4:] for row in table.rows} == {
+        "log": ("6,000 revisions", "2", "1", "1"),
+        "export": ("unknown", "0", "0", "2"),
+        "dump": ("different outputs", "0", "2", "0"),
+    }
 
 
 def test_page_without_a_result_up_to_date_has_the_command_that_measures(results):

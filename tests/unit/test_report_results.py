@@ -5,10 +5,17 @@ import json
 import pytest
 
 from project import slow
-from unit.report_files import default_grid, make_files, results_of
+from unit.report_files import default_grid, default_study, make_files, results_of
 from unit.synthetic import AXES
 from vcsbench.errors import UserError
-from vcsbench.report.results import MEASUREMENT_COLUMNS, REQUIRED_COLUMNS, read_records
+from vcsbench.report.cell_details import collect_details
+from vcsbench.report.results import (
+    MEASUREMENT_COLUMNS,
+    REQUIRED_COLUMNS,
+    Provenance,
+    Results,
+    read_records,
+)
 from vcsbench.statistics import comparisons
 
 SMALL = {**AXES, "command": ["log"], "access": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -17,6 +24,24 @@ SMALL = {**AXES, "command": ["log"], "access": ["svn"], "cache": ["cold"], "pack
 @pytest.fixture
 def made(tmp_path):
     return make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
+
+
+@pytest.mark.parametrize(
+    ("config", "variables"),
+    [
+        ({}, "REPO=old TREE=x LOG=log "),
+        ({"repository": "/new", "tree": None, "server_log": "/l"}, "REPO=/new LOG=/l "),
+        ({"repository": None, "tree": "y"}, "TREE=y "),
+    ],
+)
+def test_command_has_the_repository_of_the_configuration_in_place_of_the_last_run(
+    config, variables
+):
+    command = "vcsbench run --repository=old --tree=x --server-log=log -k"
+    provenance = Provenance(command=command, config=config)
+    results = Results(default_study(), {}, provenance=provenance)
+    assert results.command.text() == f"make report {variables}STUDY=fsfs-san-2014 ARGS=-k"
+    assert collect_details(results, [])["of"]["log"] == results.command.server_log
 
 
 def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path):

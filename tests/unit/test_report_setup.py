@@ -202,7 +202,7 @@ def test_distances_below_the_expected_one_have_the_reason(revisions, scale, end)
 PROVENANCE = Provenance(
     vcsbench="0.1.0",
     commit="0123456789" * 4,
-    command="snakemake --cores all --config minutes=15",
+    command="snakemake --cores all --config seed=2 minutes=15",
     config_digest="feedface" * 8,
 )
 
@@ -221,7 +221,7 @@ def test_citation_is_in_the_footer_of_the_page(changed, state):
     tree = parse(build_page(results))
     shown = {d.all("dt")[0].text: d.all("dd")[0].text for d in tree.by_id("cite").all("div")}
     assert shown["Made by"] == f"vcsbench 0.1.0, commit {PROVENANCE.commit}, {state}"
-    assert shown["Command"] == f"make report STUDY={STUDY.name} ARGS='--config minutes=15'"
+    assert shown["Command"] == f"make report STUDY={STUDY.name} ARGS='--config seed=2'"
     assert shown["Configuration"] == PROVENANCE.config_digest
     assert shown["Cite as"].split() == make_bibtex(results, describe_setup(results)).split()
 

@@ -10,8 +10,10 @@ import pytest
 from project import ROOT
 from unit.report_files import make_files, results_of
 from vcsbench import words
+from vcsbench.advice.labels import axis_label
 from vcsbench.evidence.flags import Flag
 from vcsbench.metrics import METRICS
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.report import grids, table_points
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.expected_rows import ExpectedRow, expected_rows
@@ -161,11 +163,48 @@ def test_expected_rows_pair_cells_with_skips_failures_and_flags():
 
 
 @pytest.mark.parametrize(
+    ("reasons", "is_outdated", "is_unmeasured"),
+    [
+        ([], False, False),
+        ([OUTDATED, OUTDATED], True, False),
+        ([UNMEASURED], False, True),
+        ([OUTDATED, UNMEASURED], False, True),
+        # A round failed, whatever the others are.
+        (["broken", UNMEASURED], False, False),
+        (["broken", OUTDATED], False, False),
+    ],
+)
+def test_expected_rows_tell_failed_rounds_from_those_still_to_measure(
+    reasons, is_outdated, is_unmeasured
+):
+    cell = {"cell": "f6/cold", "format": "f6", "cache": "cold", "skip": ""}
+    failures = [
+        {"cell": "f6/cold", "round": float(number), "reason": reason}
+        for number, reason in enumerate(reasons, 1)
+    ]
+    (found,) = expected_rows(
+        ELAPSED, ["format", "cache"], grid=[cell], failures=failures, measurements=[]
+    )
+    assert (found.is_outdated, found.is_unmeasured) == (is_outdated, is_unmeasured)
+
+
+def test_caption_keeps_the_letters_of_a_name():
+    layout = grids.Layout(("path_authz",), ("cache",), (), {})
+    found = [
+        grids.Point({"path_authz": value, "cache": "cold"}, PointKind.MEASURED)
+        for value in ("on", "off")
+    ]
+    assert layout.caption(found) == f"Rows: {axis_label('path_authz')}."
+    assert axis_label("path_authz") != axis_label("path_authz").lower()
+
+
+@pytest.mark.parametrize(
     ("reasons", "kind"),
     [
         ({"skip": "no root"}, PointKind.SKIPPED),
         ({"failures": ("round 1: broken",)}, PointKind.FAILED),
         ({"failures": ("round 1: outdated",), "is_outdated": True}, PointKind.OUTDATED),
+        ({"failures": ("round 1: none",), "is_unmeasured": True}, PointKind.UNMEASURED),
         ({"failures": ("round 1: broken",), "flags": ("cache-not-cold",)}, PointKind.WITHHELD),
         ({}, PointKind.WITHHELD),
     ],

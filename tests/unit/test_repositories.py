@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from project import needs, write_program
+from project import needs, open_folder, write_program
 from shards import small_shards
-from vcsbench import formats, sources
+from vcsbench import formats, kernel, sources
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
 from vcsbench.prepare import verify
@@ -24,11 +24,15 @@ from vcsbench.prepare.copies import (
     make_copies,
 )
 from vcsbench.prepare.loader import load_source
-from vcsbench.prepare.repositories import PreparedRepositories, missing_copies
+from vcsbench.prepare.repositories import (
+    PreparedRepositories,
+    estimate_spacer_bytes,
+    missing_copies,
+)
 from vcsbench.prepare.subversion_loader import make_packed
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages import folder_states
-from vcsbench.storages.filesystems import mounted_at
+from vcsbench.storages.filesystems import IN_MEMORY, mount_of, mounted_at
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import (
     REPOSITORIES,
@@ -135,6 +139,19 @@ def test_make_copies_includes_spacers_in_space(into):
     with pytest.raises(UserError, match=r"spacers of 4[0-9.]* TiB .*`fragmentation_kib`"):
         make(into, VARIANTS[2], fragmentation=1e12 / 1024)
     assert copied(into) == []
+
+
+def test_make_copies_in_memory_needs_available_memory(into, monkeypatch):
+    # As in a container whose programs use most of its memory.
+    monkeypatch.setattr(kernel, "memory", lambda: kernel.Memory(1 << 30, 300 << 20, 1 << 30))
+    with open_folder("/dev/shm") as memory:
+        if mount_of(memory).filesystem not in IN_MEMORY:
+            pytest.skip("/dev/shm is not in memory")
+        workdir = WorkDir(memory, into)
+        make(into, VARIANTS[2], workdir=workdir)
+        monkeypatch.setattr(kernel, "memory", lambda: kernel.Memory(1 << 30, 200 << 20, 1 << 30))
+        with pytest.raises(UserError, match="the copies need"):
+            make(into, VARIANTS[3], workdir=workdir)
 
 
 def test_copies_with_another_fragmentation_are_made_again(into):
@@ -413,6 +430,42 @@ def test_space_for_copies_on_two_storages_of_one_folder_is_added(tmp_path):
     prepared = PreparedRepositories(needed, folders, 3, tmp_path, dumps={}, fragmentation_kib=0)
     # Three copies for each storage, the packed repository, and the loaded one.
     assert prepared.load_request("ruby", "f6") == {"home": folder, "repositories": {folder: 8}}
+
+
+def test_space_for_a_changed_copy_is_that_of_the_copy_that_it_replaces(tmp_path):
+    needed, folders = {"disk": VARIANTS[:1]}, {"disk": str(tmp_path)}
+    prepared = PreparedRepositories(needed, folders, 3, tmp_path, dumps={}, fragmentation_kib=0)
+    copy_path(WorkDir(tmp_path, tmp_path).path, VARIANTS[0].name, 2).mkdir(parents=True)
+    # Two new copies, and the loaded repository.
+    assert prepared.load_request("ruby", "f6")["repositories"] == {str(tmp_path): 3}
+
+
+def test_load_request_counts_the_copies_between_which_spacers_lie(tmp_path):
+    # f6 not packed and packed on one storage, packed on the other.
+    needed = {"disk": VARIANTS[:2], "ssd": VARIANTS[1:2]}
+    folders = {"disk": str(tmp_path / "disk"), "ssd": str(tmp_path / "ssd")}
+    prepared = PreparedRepositories(needed, folders, 3, tmp_path, dumps={}, fragmentation_kib=64)
+    request = prepared.load_request("ruby", "f6")
+    assert request["fragmentation_kib"] == 64
+    assert request["copies"] == {
+        folders["disk"]: {"nopack": 3, "pack": 3},
+        folders["ssd"]: {"pack": 3},
+    }
+
+
+@pytest.mark.parametrize(
+    ("fmt", "state", "steps"),
+    [
+        ("f7", "nopack", 5526),
+        # Five full shards, and 527 revisions behind them.
+        ("f7", "pack", 532),
+        ("as-is", "partly", 5526),
+        ("git", "many-packs", 6),
+    ],
+)
+def test_spacers_are_as_many_as_the_steps_of_a_copy(fmt, state, steps):
+    assert estimate_spacer_bytes(fmt, state, 5526, 64) == steps * 64 * 1024
+    assert estimate_spacer_bytes(fmt, state, 5526, 0) == 0
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,16 @@ def test_remove_unreadable_damaged_file_goes_alone(tmp_path, content):
     assert whole.exists()
 
 
+@pytest.mark.parametrize("kind", ["tables", "published", "charts"])
+def test_remove_unreadable_damaged_file_in_an_output_folder_goes_with_it(tmp_path, kind):
+    output = tmp_path / "results" / kind / "study"
+    output.mkdir(parents=True)
+    (output / "whole.csv").write_text("x\n")
+    (output / "damaged.vl.json").write_bytes(b"\0" * 9)
+    assert remove_unreadable(tmp_path) == [output]
+    assert not output.exists()
+
+
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES, errno.EMFILE])
 def test_remove_unreadable_read_error_keeps_the_file(tmp_path, monkeypatch, number):
     paths = rounds_in(tmp_path / "results" / "cells" / "study" / "log")

@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from project import needs, wait_for
+from project import needs, open_folder, wait_for
 from vcsbench import process_facts
 from vcsbench.measure import instructions
+from vcsbench.measure.counters import read_device_use
 from vcsbench.measure.run_evidence import EvidenceCollector, describe_binary
 from vcsbench.measure.runs import Hyperfine, Invocation
 from vcsbench.measure.server import Svnserve
 from vcsbench.measure.server_group import ServerGroup
 from vcsbench.measure.syscalls import trace_command
+from vcsbench.subjects import Subject
 
 BLOCK = 4096
 PAGE_FAULTS = (1, 2)
@@ -76,6 +78,28 @@ def test_evidence_counts_bytes_and_calls_exactly_in_each_run(tmp_path):
     assert many_bytes - few_bytes == 500 * BLOCK
     assert many_calls - few_calls == 500
     assert few_bytes - 100 * BLOCK < 64 * 1024 and few_calls - 100 < 100
+
+
+def subject_at(path):
+    subject = Subject({}, 1, path, path)
+    subject.folders = [path]
+    return subject
+
+
+@pytest.mark.parametrize("writes_to_disk", [True, False])
+def test_evidence_counts_the_disk_next_to_a_subject_in_memory(folder, writes_to_disk):
+    if read_device_use(folder).read_bytes is None:
+        pytest.skip("the device of /var/tmp cannot be seen here")
+    with open_folder("/dev/shm") as memory:
+        # A load from RAM to a disk, or an export from a disk to RAM. The output does not exist yet.
+        read, above = (memory, folder) if writes_to_disk else (folder, memory)
+        collector = EvidenceCollector(subject_at(read), subject_at(above / "new"), None, "")
+        collector.begin(os.getpid(), is_timed=True)
+        evidence = collector.end(os.getpid())
+    assert evidence["device_read_bytes"] is not None and evidence["device_reads"] is not None
+    # An export to RAM writes to no disk.
+    assert (evidence["device_write_bytes"] is not None) is writes_to_disk
+    assert writes_to_disk or evidence["device_flushes"] is None
 
 
 # For each line, it computes for so many seconds, in a child if there is a second word.

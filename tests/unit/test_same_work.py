@@ -11,7 +11,8 @@ from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.codes import WhyNoBest
 from vcsbench.evidence import same_work
 from vcsbench.records import complete_context, complete_run
-from vcsbench.statistics.findings import evaluate_findings
+from vcsbench.statistics.finding_checks import EvaluationContext
+from vcsbench.statistics.findings import evaluate_expectations, evaluate_findings
 from vcsbench.statistics.tables import make_table
 
 AXES = {
@@ -119,6 +120,20 @@ def test_finding_leaves_out_other_work(tmp_path, check, work, verdict, why):
     assert math.isnan(row["measured"]) == (verdict == "not measured")
 
 
+@pytest.mark.parametrize(
+    ("check", "work"),
+    [({**FINDING, "where": COLD}, cold_f7_is_short), (LEVEL, one_round_is_short)],
+)
+def test_expectation_on_other_work_is_undecided_and_does_not_pass(tmp_path, check, work):
+    """Its cells were measured, so that it is not allowed to lack a result."""
+    allowed = {**check, "allow_not_measured": True}
+    frame = work_frame(tmp_path, work)
+    rows = evaluate_expectations([allowed], list(AXES), frame, EvaluationContext())
+    (row,) = rows.to_dict("records")
+    assert (row["verdict"], row["passes"]) == ("undecided", "no")
+    assert "other-work" in row["reasons"] and math.isnan(row["measured"])
+
+
 def test_finding_on_small_pairs_tells_of_other_work(tmp_path):
     """Start-up explains the hot pair, and the cold pair is left out."""
     frame = work_frame(tmp_path, cold_f7_is_short).assign(fixed_share=0.6)
@@ -208,6 +223,9 @@ PRINTED, TREE = {"bytes": MIB}, {"bytes": 100 * MIB}
         ("tree", 2000, {"server_wchar": 2000}, TREE, True),
         ("tree", 0, NO_CHECK, NO_WORK, True),
         ("printed_counts", 2000, {"server_wchar": 2000}, {"bytes_in_files": 100 * MIB}, True),
+        # It asks for the refs, and clones the files.
+        ("git_clone", 2000, {"server_wchar": 2000}, {"objects": 5000}, True),
+        ("git_clone", 45_000, {"server_wchar": 45_000}, {"objects": 5000}, False),
         # A well compressed tree.
         ("tree", MIB, {"server_wchar": MIB}, TREE, False),
         # A count is missing.
@@ -226,7 +244,64 @@ def test_has_idle_server_by_bytes_sent(kind, sent, checked, work, is_idle):
     assert not same_work.has_idle_server(local, context)
 
 
-def test_has_idle_server_update_needs_its_changes_only():
-    context = complete_context({"work_kind": "tree", "working_copy": {"path": "/wc"}})
-    run = complete_run({"evidence": {"server_kind": "svnserve", "server_wchar": 900}, "work": TREE})
+@pytest.mark.parametrize(
+    ("kind", "folder", "work"),
+    [
+        ("tree", {"working_copy": {"path": "/wc"}}, TREE),
+        # A pull and a fetch of git.
+        ("built_tree", {"written": "/targets/1"}, TREE),
+        ("git_clone", {"written": "/targets/1"}, {"objects": 5000}),
+    ],
+)
+def test_has_idle_server_update_needs_its_changes_only(kind, folder, work):
+    context = complete_context({"work_kind": kind, **folder})
+    run = complete_run({"evidence": {"server_kind": "svnserve", "server_wchar": 900}, "work": work})
     assert not same_work.has_idle_server(run, context)
+    run["evidence"]["server_wchar"] = 0
+    assert same_work.has_idle_server(run, context)
+
+
+@pytest.mark.parametrize(
+    ("read", "checked", "is_idle"),
+    [
+        (900, 900, False),
+        (300, 900, True),
+        # The client reads the files itself in all runs.
+        (0, 0, True),
+        (0, None, True),
+        (900, None, False),
+        (None, 900, False),
+    ],
+)
+def test_has_idle_server_whose_sent_bytes_are_not_counted_by_bytes_read(read, checked, is_idle):
+    context = complete_context({"captured_io": {"server_rchar": checked}})
+    run = complete_run({"evidence": {"server_kind": "hg-serve", "server_rchar": read}})
+    assert same_work.has_idle_server(run, context) is is_idle
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "checked", "timed", "is_few"),
+    [
+        ("verified", {}, 900_000, 895_000, False),
+        # A program that ends at once when its option is -q.
+        ("verified", {}, 900_000, 9000, True),
+        ("printed_counts", {}, 900_000, 449_999, True),
+        ("printed_counts", {}, 900_000, 450_000, False),
+        # The kernel did not count one of them, or no run was checked.
+        ("verified", {}, None, 9000, False),
+        ("verified", {}, 900_000, None, False),
+        # With its messages, a log is longer than without them.
+        ("printed_counts", {"server_kind": "svnserve"}, 900_000, 9000, False),
+        # The output of these is checked, or the files that they write.
+        ("log", {}, 900_000, 9000, False),
+        ("tree", {}, 900_000, 9000, False),
+        ("", {}, 900_000, 9000, False),
+    ],
+)
+def test_has_too_few_reads_of_commands_that_print_nothing(kind, facts, checked, timed, is_few):
+    context = complete_context({"work_kind": kind, "captured_io": {"rchar": checked}})
+    run = complete_run({"evidence": {"client_rchar": timed, **facts}})
+    assert same_work.has_too_few_reads(run, context) is is_few
+    assert not same_work.has_too_few_reads(run, complete_context({"work_kind": kind}))
+    remote = {"host": "far", "url": "http://far"}
+    assert not same_work.has_too_few_reads(run, {**context, "remote": remote})

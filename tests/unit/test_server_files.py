@@ -14,6 +14,7 @@ from vcsbench.advice.server_actions import HTTPD_LOCATION, HTTPD_SERVER
 from vcsbench.axes.server_axes import server_settings
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
+from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.programs import Programs, server_file, server_files, server_files_digest
 from vcsbench.run.project import Project
 from vcsbench.systems import SUBVERSION
@@ -98,6 +99,16 @@ def test_plan_with_an_unusable_server_file_is_refused(tmp_path, fast, file):
         broken.write_text("--threads\n--log-file '/var/log/x\n")
     with pytest.raises(UserError, match=f"^{broken}: .*(No closing|regular file)"):
         Project(read_yaml(DEFAULT), tmp_path, [])
+
+
+def test_copy_of_server_files_is_empty_for_a_system_that_reads_none(tmp_path, fast):
+    """A server configuration has no effect on git, Mercurial and Fossil."""
+    cell = object.__new__(PreparedCell)
+    cell.root, cell.folder = tmp_path, tmp_path / "run"
+    cell.folder.mkdir()
+    cell.recipe = {"server_folder": "config/servers/fast", "access": {"files": []}}
+    cell.recipe["server_files_digest"] = ""
+    assert not [*cell._copy_server_files().iterdir()]
 
 
 def test_plan_with_notes_and_backups_next_to_server_files_is_made(tmp_path, fast):

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from project import free_port, is_listening, needs, wait_for
+from project import CONFIG, free_port, is_listening, needs, wait_for
 from vcsbench.config.study import Command, Study
+from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
+from vcsbench.plan.recipe import COMMAND_KEYS
 from vcsbench.programs import Programs
 from vcsbench.sources.server_log import ServerLog, check_measured, read_server_log
 
@@ -43,6 +45,8 @@ def counts(tmp_path, *lines):
         (f"{SVNSERVE}log update get-file-revs /log r0:5", "blame"),
         (f'10.0.0.1 - jane {HTTPD}"REPORT /r/!svn/me HTTP/1.1" 200 9 "update / r5"', "update"),
         (f'10.0.0.1 - - {HTTPD}"MERGE /r HTTP/1.1" 200 41 commit r7', "commit"),
+        (f"jane log (/trunk) r9:1 {HTTPD}", "log"),
+        (f'10.0.0.1 "update / r5" {HTTPD}"REPORT /r/!svn/me HTTP/1.1" 200 9', "update"),
     ],
 )
 def test_line_counts_its_command(tmp_path, line, name):
@@ -129,6 +133,20 @@ def test_shares_are_weights_of_measured_commands():
     check_measured(log, [other, measured])
     with pytest.raises(UserError, match=r"^svn\.log: .*blame, .* and log.*logged_as"):
         check_measured(log, [other])
+
+
+@pytest.mark.parametrize("name", ["own-repository", "fsfs-san-2014", "fsfs-ssd-2014"])
+def test_shares_of_shipped_study_are_those_of_log_and_export(name):
+    shipped = load_study(CONFIG / "studies" / f"{name}.yaml")
+    log = ServerLog("svn.log", {"log": 30, "checkout-or-export": 10, "update": 60}, {})
+    check_measured(log, [shipped])
+    shares = {share["name"]: share["weight"] for share in log.shares(shipped)}
+    assert shares == {"log": 75, "export": 25}
+
+
+def test_recipe_has_no_name_of_a_log():
+    # With another name, the weights change, and nothing is measured again.
+    assert "logged_as" not in COMMAND_KEYS
 
 
 # Logs of real servers. The numbers of commands are a known mix.

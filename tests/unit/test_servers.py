@@ -104,6 +104,24 @@ def test_server_start_on_taken_port_raises(server):
             server.start()
 
 
+@pytest.mark.parametrize("server", KINDS[:2], indirect=True)
+def test_server_that_listens_and_does_not_answer_has_not_started(server, monkeypatch):
+    await_listeners = server._await_listeners
+
+    def pause_listeners():
+        listeners = await_listeners()
+        for pid in process_facts.family(server.pid):
+            os.kill(pid, signal.SIGSTOP)
+        return listeners
+
+    monkeypatch.setattr(server, "_await_listeners", pause_listeners)
+    monkeypatch.setattr("vcsbench.measure.server.START_LIMIT_S", 2.0)
+    with pytest.raises(UserError) as caught:
+        server.start()
+    assert str(caught.value).startswith(f"{server.source}: {server.kind} did not start with it: ")
+    assert server.pid == 0
+
+
 def test_server_port_is_reserved_until_close(server):
     port = server.port
     for act in (server.start, server.stop, server.start, server.stop):

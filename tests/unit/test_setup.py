@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fake_machine import UV, Machine
+from fake_machine import SUBVERSION, UV, Machine
 from fakes import Fakes
 from project import HANGING_S, ROOT, mounted
 
@@ -128,6 +128,26 @@ def test_setup_without_root_uses_conda(machine, tool):
     assert which.stdout.strip() == f"{machine.checkout}/.conda/bin/svn"
     machine.set_up_well()
     assert machine.calls() == []
+    # The programs in .conda do not count when it is made again.
+    with (machine.checkout / "envs/python.lock").open("a") as lock:
+        lock.write("# changed\n")
+    machine.set_up_well()
+    assert machine.calls() == (OF_PIXI if tool == "pixi" else of_conda)
+    assert not (machine.checkout / ".venv").exists()
+
+
+def test_setup_for_a_cluster_without_root_adds_its_plugins_to_conda(machine):
+    machine.user(1000)
+    machine.lacks_subversion()
+    machine.has("conda", CONDA)
+    plugins = [f"{name}=={version}" for name, version in GROUPS["cluster"].items()]
+    # Once given, the option stays.
+    for options in (["--cluster"], []):
+        machine.set_up_well(*options)
+        expected = ["uv", "pip", "install", "--quiet", "--python", ".conda/bin/python", *plugins]
+        assert machine.calls()[-1].split() == expected
+        machine.set_up_well(*options)
+        assert machine.calls() == []
 
 
 def test_setup_with_old_hyperfine_builds_it(machine):
@@ -138,6 +158,62 @@ def test_setup_with_old_hyperfine_builds_it(machine):
     machine.set_up_well()
     built = machine.calls()[0]
     assert built.startswith("cargo install --quiet --locked --root .tools --version 1.")
+    # It is also on the PATH of somebody who activates .venv.
+    program = machine.checkout / ".tools/bin/hyperfine"
+    assert (machine.checkout / ".venv/bin/hyperfine").resolve() == program.resolve()
+
+
+def test_setup_that_cannot_build_hyperfine_names_cargo_and_not_apt(machine):
+    machine.hyperfine("1.12.0")
+    machine.has("cargo", "exit 1")
+    done = machine.set_up()
+    assert done.returncode == 1 and "too old" in done.stderr
+    assert "cargo on PATH" in done.stderr and "apt-get install" not in done.stderr
+
+
+def test_setup_with_packages_that_no_source_has_names_the_sources(machine):
+    machine.has("apt-get")
+    machine.lacks_subversion()
+    for name in SUBVERSION:
+        (machine.private / name).unlink()
+    done = machine.set_up()
+    assert done.returncode == 1 and "the package sources of this machine" in done.stderr
+    assert "a package source" in done.stderr and "apt-get install" not in done.stderr
+
+
+def test_list_of_missing_packages_has_those_that_fetch_and_build_tools(machine):
+    machine.fakes.remove("uv", "hyperfine")
+    machine.fakes.add("python3", "exit 1", silent=True)
+    machine.fakes.add("apt-cache", 'echo "  Candidate: 1.12.0-3"', silent=True)
+    lists = machine.checkout / "envs/list-missing.sh"
+    sentence, *_ = machine.fakes.run(lists).stdout.splitlines()
+    assert {"hyperfine", "python3-venv", "cargo"} <= {*sentence.split()}
+    rows = [line.split("\t") for line in machine.fakes.run(lists, "--table").stdout.splitlines()]
+    assert [row[:2] for row in rows] == [["must", "hyperfine"]]
+
+
+def test_setup_after_an_upgrade_of_python_is_repeated(machine):
+    machine.set_up_well()
+    machine.calls()
+    python = machine.checkout / ".venv/bin/python"
+    python.write_text('#!/bin/bash\n[[ $* != *"import yaml"* ]]\n')
+    machine.set_up_well()
+    assert uv_commands(machine) == ["pip"]
+
+
+def test_setup_in_a_checkout_that_was_below_another_folder_makes_a_new_environment(
+    machine, tmp_path
+):
+    path = machine.checkout
+    # The new path is the end of the old one.
+    old_path = Path(f"{tmp_path}/mnt{path}")
+    old_path.parent.mkdir(parents=True)
+    machine.checkout = path.rename(old_path)
+    machine.set_up_well()
+    machine.calls()
+    machine.checkout = old_path.rename(path)
+    machine.set_up_well()
+    assert uv_commands(machine) == ["venv", "pip"]
 
 
 def test_setup_with_setpriv_without_pdeathsig_names_util_linux(machine):
@@ -172,17 +248,35 @@ def test_setup_without_uv_installs_it_from_its_lock_file(machine):
 mkdir -p "$3/bin"
 cat >"$3/bin/python" <<'END'
 #!/bin/bash
-echo "private python $* (PIP_USER=$PIP_USER)" >>{machine.record}
+elsewhere="${{PIP_TARGET-}}${{PIP_PREFIX-}}${{PIP_ROOT-}}${{PIP_DRY_RUN-}}"
+echo "private python $* (PIP_USER=$PIP_USER$elsewhere)" >>{machine.record}
 [[ $1 == -m ]] && cp {machine.private}/uv "${{0%/*}}"
 END
 chmod +x "$3/bin/python" """,
     )
-    machine.set_up_well(PIP_USER="1")
+    elsewhere = dict.fromkeys(("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"), "/elsewhere")
+    machine.set_up_well(PIP_USER="1", PIP_DRY_RUN="1", **elsewhere)
     calls = machine.calls()
     assert "python3 -m venv .tools/uv" in calls
     (pip,) = [call for call in calls if call.startswith("private python -m pip install")]
     assert "--require-hashes" in pip and pip.endswith("envs/installer.lock (PIP_USER=0)")
     assert any(call.startswith("uv pip sync") for call in calls)
+
+
+def test_setup_with_a_pip_that_installs_elsewhere_names_its_settings(machine):
+    # As with `target` in pip.conf, pip succeeds, and uv is not in its environment.
+    machine.fakes.remove("uv")
+    make_python = 'mkdir -p "$3/bin"; printf "#!/bin/bash\\n" >"$3/bin/python"'
+    machine.has("python3", f'[[ $1 == -c ]] && exit\n{make_python}; chmod +x "$3/bin/python"')
+    done = machine.set_up()
+    assert done.returncode == 1
+    assert "uv does not run" in done.stderr and "`python3 -m pip config list`" in done.stderr
+
+
+def test_setup_hides_a_setting_of_uv_that_excludes_environments(machine):
+    script = f'[[ $1 == --version ]] && exit\n{UV}echo "system ${{UV_SYSTEM_PYTHON-unset}}"\nexit 1'
+    machine.fakes.add("uv", script)
+    assert "system unset" in machine.set_up(UV_SYSTEM_PYTHON="1").stderr
 
 
 OUT_OF_REACH = "echo the channel is out of reach >&2; exit 1"

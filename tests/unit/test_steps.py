@@ -1,6 +1,7 @@
 """The changes that are worth it for a reader's picks, and their order."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -122,6 +123,20 @@ def test_workload_decides_by_the_weighted_mean(weights, worth):
     assert [change.worth for change in (*plan.steps, *plan.others)] == [worth]
 
 
+def test_operation_of_a_workload_shares_its_weight_over_the_states_of_the_caches():
+    """The log was measured cold and warm, and still counts 60, as in a card."""
+    workload = [
+        WeightedOperation("log", 60, {"command": "log"}),
+        WeightedOperation("export", 40, {"command": "export"}),
+    ]
+    warm_log = {**LOG, "cache": "hot-server"}
+    logs = [(LOG, WORSE, 1 / 1.3), (warm_log, WORSE, 1 / 1.3)]
+    made = packing(*logs, (EXPORT, BETTER, 1.5))
+    (step,) = plan_steps([made], PRESENT, MARGIN, workload).steps
+    assert math.isclose(step.gain, 40 * math.log(1.5) - 60 * math.log(1.3))
+    assert replace(made, workload=workload).answer_for({}).value == "pack"
+
+
 @pytest.mark.parametrize(
     ("further", "worth"),
     [([], Worth.DO), ([(EXPORT, WORSE, 1 / 1.3)], Worth.DEPENDS)],
@@ -163,6 +178,10 @@ def test_combinations_are_those_that_a_cell_fits():
         (Choice({"packing": "pack"}, 1.0, call=EQUAL), ChangeEffect.FASTER),
         (Choice({"packing": "pack"}, 1.0, ratio=1.2), ChangeEffect.UNDECIDED),
         (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=EQUAL), ChangeEffect.EQUAL),
+        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=WORSE), ChangeEffect.EQUAL),
+        # Nothing shows that two times are equal if one of them is undecided.
+        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=NOISY), ChangeEffect.UNDECIDED),
+        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=SMALL), ChangeEffect.UNDECIDED),
     ],
 )
 def test_steps_together_have_the_measured_gain(then, effect):

@@ -14,12 +14,13 @@ import pytest
 import project
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.measure import counters
 from vcsbench.measure.counters import read_device_use
-from vcsbench.storages import filesystems
+from vcsbench.storages import disks, filesystems
+from vcsbench.storages.cell_filesystem import CellFilesystem
 from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
 from vcsbench.storages.file_trees import copy_tree
 from vcsbench.storages.filesystems import mount_of, why_never_cold, why_unmounted
+from vcsbench.storages.workdir import TARGETS
 from vcsbench.subjects.working_copy import measure_disk_space
 
 
@@ -47,6 +48,25 @@ def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path, name):
         project.mounted(tmp_path / name) as point,
     ):
         assert mount_of(point / "below")[:3] == ("tmpfs", str(point), "tmpfs"), "the last mount"
+
+
+@pytest.mark.parametrize("is_available", [True, False])
+def test_mount_of_an_automount_point_is_that_of_its_first_use(tmp_path, monkeypatch, is_available):
+    waiting = filesystems.Mount("systemd-1", str(tmp_path), "autofs")
+    mounted = filesystems.Mount("server:/x", str(tmp_path), "nfs4")
+    tables = [[waiting], [waiting, mounted] if is_available else [waiting]]
+    used = []
+    monkeypatch.setattr(filesystems, "mounts", lambda: tables[min(len(used), 1)])
+    stat = os.stat
+
+    def use(path, **options):
+        used.append(path)
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", use)
+    assert mount_of(tmp_path) == (mounted if is_available else waiting)
+    # Without the end, the kernel reports the automount point itself.
+    assert f"{tmp_path}/." in used
 
 
 @project.needs_root
@@ -89,6 +109,24 @@ def test_error_of_a_full_disk_names_its_place(tmp_path, monkeypatch, copies, nam
 
 
 MIB, FICLONERANGE = 1 << 20, 0x4020940D
+
+
+@project.needs_root
+def test_image_on_a_storage_that_fills_up_names_its_folder_and_leaves_nothing(
+    tmp_path, monkeypatch
+):
+    # Another program takes the space after it was checked.
+    monkeypatch.setattr(filesystems, "free_bytes", lambda folder: 1 << 60)
+    with project.mounted(tmp_path / "full", "size=1m") as full:
+        filesystem = CellFilesystem({"root": str(full), "make": "ext4"}, tmp_path)
+        filesystem.size = 4 * MIB
+        folder = filesystem.workdir.make(TARGETS, filesystem.folder.name)
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as caught:
+            filesystem._attach()
+        assert caught.value.filename == str(folder)
+        assert not [*folder.iterdir()]
+        filesystem.close()
+        assert not folder.exists()
 
 
 @pytest.fixture
@@ -148,12 +186,27 @@ def test_device_use_flushes_are_those_of_disks_below_a_stack(tmp_path, monkeypat
         (tmp_path / name / "slaves").mkdir(parents=True)
         (tmp_path / name / "stat").write_text(f"3 0 2 0 9 0 4 0 0 0 0 0 0 0 0 {flushes} 0")
     (tmp_path / "sda/sda1/partition").write_text("1")
+    for disk in ("sda", "sdb"):
+        (tmp_path / disk / "mq").mkdir()
+        (tmp_path / disk / "queue").mkdir()
+        (tmp_path / disk / "queue/write_cache").write_text("write back\n")
     for above, below in (("dm-0", "dm-1"), ("dm-0", "sdb"), ("dm-1", "sda/sda1")):
         (tmp_path / above / "slaves" / below.replace("/", "!")).symlink_to(tmp_path / below)
-    monkeypatch.setattr(counters, "block_folders", lambda path: {str(tmp_path / path)})
+    monkeypatch.setattr(disks, "block_folders", lambda path: {str(tmp_path / path)})
     # Bytes read and written, reads, and flushes.
-    assert counters.read_device_use(Path("dm-0")) == (1024, 2048, 3, 12)
-    assert counters.read_device_use(Path("sda/sda1")).flushes == 5
+    assert read_device_use(Path("dm-0")) == (1024, 2048, 3, 12)
+    assert read_device_use(Path("sda/sda1")).flushes == 5
+    # The kernel sends no flushes to a disk without a volatile cache, and counts none without its queues.
+    (tmp_path / "sda/queue/write_cache").write_text("write through\n")
+    assert read_device_use(Path("dm-0")).flushes == 7
+    assert read_device_use(Path("sda/sda1")) == (1024, 2048, 3, None)
+    (tmp_path / "sdb/mq").rmdir()
+    assert read_device_use(Path("dm-0")).flushes is None
+    # A path in memory has no device. Writes are those of the written path.
+    assert read_device_use(Path("none"), Path("sdb")).read_bytes == 1024
+    written = read_device_use(Path("sdb"), Path("none"), written=[Path("none")])
+    assert written == (1024, None, 3, None)
+    assert read_device_use(Path("none")) == (None, None, None, None)
 
 
 @project.needs_root

@@ -209,6 +209,35 @@ def test_svn_source_damaged_repository_is_refused(tmp_path):
         svn_source(path).write(io.BytesIO())
 
 
+def test_svn_tree_of_a_damaged_repository_has_the_reason_of_svnlook(tmp_path, template):
+    path = shutil.copytree(template, tmp_path / "damaged")
+    youngest = path / "db/revs/0/1"
+    youngest.chmod(0o644)
+    youngest.write_bytes(youngest.read_bytes()[:40])
+    for options in ({}, {"tree": "trunk"}):
+        assert refusal(path, **options).startswith(f"{path}: svnlook tree failed")
+
+
+def test_svn_estimate_without_shards_counts_all_files_of_a_small_repository(tmp_path):
+    stream = HUGE + b"".join(revision(number) for number in range(4, 31))
+    path = create(tmp_path / "it", stream, "1.1")
+    size = sum(file.stat().st_size for file in (path / "db/revs").iterdir())
+    estimate = svn_source(path).estimate()
+    assert (estimate.revisions, estimate.repository_bytes) == (30, size)
+
+
+def test_svn_repository_without_a_file_of_its_format_is_of_format_1(tmp_path):
+    path = create(tmp_path / "it", version="1.1")
+    (path / "db/format").unlink()
+    source = svn_source(path)
+    source.check()
+    assert source.identity() == identity(path)
+    assert source.read_layout()[:3] == (1, 0, False)
+    assert write_and_load(source, tmp_path / "copy").revisions == 1
+    set_property(path, "svn:log", b"y")
+    assert identity(path) != source.identity()
+
+
 @pytest.mark.parametrize("name", ["db/current", "db/uuid", "db/fs-type", "db/format", "format"])
 def test_svn_file_with_odd_content_is_refused(tmp_path, template, name):
     path = shutil.copytree(template, tmp_path / "it")

@@ -16,11 +16,13 @@ from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import FLAGS
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.report.account import Account, OutlookMoment
 from vcsbench.report.make_command import MakeCommand, parse_command
 from vcsbench.report.results import Provenance, Results
 from vcsbench.report.summary import describe_verdicts
 from vcsbench.report.terminal import HEADER, TERMINAL_COLUMNS, format_summaries, read_summaries
+from vcsbench.statistics.texts import UNMEASURED_TEXT
 
 COUNTS = {"different": 40, "equal": 30, "too small": 2, "undecided": 10}
 
@@ -178,6 +180,23 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
     assert "Failed      1 cell: timeout" in text and "\x1b" not in text
 
 
+def test_lines_tell_failed_cells_from_those_that_the_next_run_measures():
+    reasons = {
+        "a": ["timeout", UNMEASURED],
+        "b": [OUTDATED, UNMEASURED],
+        "c": [UNMEASURED],
+        "d": [OUTDATED],
+    }
+    failures = [{"cell": cell, "reason": why} for cell, whys in reasons.items() for why in whys]
+    printed = joined(summary(packing(), failures=failures))
+    assert " Failed 1 cell: timeout Outdated 1 cell: outdated: " in printed
+    assert f" Unfinished 2 cells: {UNMEASURED_TEXT} " in printed
+    assert " measures the outdated cells again: make report STUDY=fsfs " in printed
+    printed = joined(summary(packing(), failures=failures[-2:-1]))
+    assert "Failed" not in printed
+    assert " Next continues with the cells that are not finished: make report STUDY=fsfs" in printed
+
+
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
@@ -192,6 +211,10 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
         ("--config seed=2 measure=nothing -n", "make report ARGS='-n --config seed=2'"),
         ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
         ("-C measure=nothing -n --config=measure=nothing", "make report ARGS=-n"),
+        # They would override MINUTES= and STUDY= of the repeated run, which has no rounds of its own.
+        ("--config minutes=60 seed=2", "make report ARGS='--config seed=2'"),
+        ("--config studies=[builds] minutes=5", "make report"),
+        ("--config rounds=5", "make report ARGS='--config rounds=5'"),
         # A run that measured cells again measures the next ones if it is continued.
         ("--forcerun cell -k", "make report ARGS=-k"),
         ("-R a b --forceall -n", "make report ARGS=-n"),

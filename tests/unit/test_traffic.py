@@ -20,10 +20,15 @@ from vcsbench.config.study_reader import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.evidence.flags import Flag
-from vcsbench.evidence.same_work import has_idle_server, has_other_output
+from vcsbench.evidence.same_work import (
+    count_flushes,
+    count_needed_flushes,
+    has_idle_server,
+    has_other_output,
+)
 from vcsbench.measure import traffic
 from vcsbench.metrics import METRICS
-from vcsbench.records import complete_run
+from vcsbench.records import complete_context, complete_run
 from vcsbench.statistics.capacity import find_capacities
 from vcsbench.statistics.comparisons import ComparisonRow
 
@@ -346,6 +351,37 @@ def test_output_of_traffic_is_checked_by_its_mean():
     for sent, is_idle in ((10_000, False), (9_999, True)):
         run["evidence"] = {"server_kind": "svnserve", "server_wchar": sent}
         assert has_idle_server(run, context) == is_idle
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [("svnserve", "server_wchar"), ("hg-serve", "server_rchar")]
+)
+def test_open_loop_with_fewer_requests_than_clients_has_no_idle_server(kind, count):
+    # The checked run has a request of each of the eight clients.
+    context = {"work_kind": "stdout", "captured_io": {count: 8 * 50_000}, "working_copy": {}}
+    run = record(reads([1.0] * 2), readers=8, arrival="0.2")
+    run["work"] = {"bytes": 50_000}
+    run["evidence"] = {"server_kind": kind, count: 2 * 50_000}
+    assert not has_idle_server(run, context)
+
+
+@pytest.mark.parametrize(
+    ("commits", "storage", "needed", "counted"),
+    [
+        (reads([1.0] * 5, failed={"1": 2}), {}, 20, 7),
+        (SENT, {}, 0, 7),
+        (reads([1.0]), {"filesystem": "tmpfs"}, 0, 7),
+        (reads([1.0]), {"write_cache": "write through"}, 4, None),
+    ],
+)
+def test_commits_of_traffic_need_flushes_of_the_storage(commits, storage, needed, counted):
+    disk = {"filesystem": "ext4", "write_cache": "write back"}
+    content = {"work_kind": "stdout", "argv": ["python"], "storage": {**disk, **storage}}
+    context = complete_context(content)
+    run = record(reads([1.0] * 10), commits)
+    run["evidence"] = {"device_flushes": 7}
+    assert count_needed_flushes(run, context) == needed
+    assert count_flushes(run, context) == counted
 
 
 # Capacity

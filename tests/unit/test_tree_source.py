@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import random
 import stat
 from pathlib import Path
 
@@ -105,6 +106,15 @@ def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path):
         # Without set-uid bits: a copy belongs to another user.
         bits = 0o777 | stat.S_IFMT(original.st_mode)
         assert copy.st_mode == original.st_mode & bits
+
+
+def test_directory_estimate_of_files_that_cannot_be_compressed_has_all_bytes(tmp_path):
+    root = tmp_path / "kit"
+    root.mkdir()
+    texts = {b"x" * 100_000: 50_000, random.Random(1).randbytes(100_000): 100_000}
+    for text, repository_bytes in texts.items():
+        (root / "file").write_bytes(text)
+        assert directory(root).estimate().repository_bytes == repository_bytes
 
 
 def test_directory_larger_than_the_free_space_is_refused(tmp_path):

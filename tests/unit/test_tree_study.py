@@ -1,15 +1,18 @@
 """The study of tree building: strategies, their stores, lost features, and the best of several runs."""
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from project import CONFIG, needs
+from project import CONFIG, mounted, needs, needs_root
 from unit.study_grid import published_table, study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
@@ -17,12 +20,13 @@ from vcsbench.config.study_reader import load_study
 from vcsbench.environment import program_environment
 from vcsbench.errors import UserError
 from vcsbench.evidence import same_work
-from vcsbench.measure.prepared_cell import PYTHON, fill_template
+from vcsbench.measure.prepared_cell import PYTHON, PreparedCell, fill_template
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.sources import open_source
 from vcsbench.subjects import strategies
-from vcsbench.subjects.tree import Tree, checkout_head, count_lost_features
+from vcsbench.subjects.templates import make_template
+from vcsbench.subjects.tree import BuiltTree, Tree, checkout_head, count_lost_features
 from vcsbench.subjects.tree_stores import STORES
 
 STUDY = load_study(CONFIG / "studies" / "tree-building-2007.yaml")
@@ -162,6 +166,69 @@ def test_tree_file_system_has_room_for_its_templates_once(tree, tmp_path):
     assert subject.filesystem.size == subject.prepare()
     assert subject.filesystem.size == subject.filesystem.size_for(2 * record["bytes"])
     subject.discard()
+
+
+def open_cell(*subjects):
+    """Check subjects as a cell-round does, and discard them."""
+    with ExitStack() as stack:
+        PreparedCell.open(SimpleNamespace(recipe={}, subjects=subjects), stack)
+
+
+@needs_root
+def test_tree_that_fills_its_file_system_leaves_nothing_there(tree, tmp_path):
+    with mounted(tmp_path / "full", "size=64k") as full:
+        recipe = recipe_of(tree, "", tmp_path / "storage")
+        recipe["filesystem"]["root"] = str(full)
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            open_cell(Tree(recipe, 1, tmp_path, Path.cwd()))
+        assert not [*full.glob("vcsbench-*/targets/*")]
+
+
+def test_built_tree_without_a_tree_is_refused_and_discarded(tree, tmp_path):
+    recipe = recipe_of(tree, "", tmp_path / "storage")
+    with pytest.raises(UserError, match="input: tree"):
+        open_cell(BuiltTree(recipe, 1, tmp_path, Path.cwd()))
+
+
+@needs("git")
+def test_reset_after_an_idle_run_opens_the_idle_store_only(tree, tmp_path):
+    """In a cold cell, the caches are cleared by then."""
+    recipe = recipe_of(tree, "git", tmp_path / "storage") | {"work_kind": "built_tree"}
+    source = Tree(recipe, 1, tmp_path, Path.cwd())
+    source.check()
+    built = BuiltTree(recipe, 1, tmp_path, Path.cwd())
+    built.input = source
+    built.check()
+    work = tmp_path / "work"
+    for store in (source.path, source.idle):
+        argv = ["git", f"--git-dir={store}", "worktree", "add", "-q", "--detach", work]
+        subprocess.run(argv, check=True)
+        shutil.rmtree(work)
+    built.path.mkdir()
+
+    def kept(store):
+        return [path.name for path in store.glob("worktrees/*")]
+
+    built.restore_after_idle_run()
+    assert (kept(source.path), kept(source.idle)) == (["work"], [])
+    assert not built.path.exists() and built.path.parent.exists()
+    built.restore()
+    assert kept(source.path) == []
+    built.discard()
+    source.discard()
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
+def test_template_that_fails_leaves_nothing(tmp_path, error):
+    def make(path, temporary):
+        path.mkdir()
+        (path / "half").write_text("half")
+        (temporary / "other half").write_text("half")
+        raise error
+
+    with pytest.raises(type(error)):
+        make_template(tmp_path / "tree", make)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):

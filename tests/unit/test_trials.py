@@ -7,12 +7,22 @@ import time
 import pytest
 
 from fakes import Fakes
-from project import ROOT, mounted, needs_root, open_folder, run_python
+from project import (
+    ROOT,
+    WITHOUT_CAPABILITIES,
+    mounted,
+    needs,
+    needs_root,
+    open_folder,
+    run_python,
+)
 from unit.test_forecast import STUDY, open_project
+from unit.test_git_study import CLONE
 from vcsbench import kernel, machine_lock
 from vcsbench.errors import UserError
 from vcsbench.forecast import trials
 from vcsbench.measure import counters
+from vcsbench.storages.session_folders import WRITTEN
 
 CELL = {"command": "log", "packing": "nopack", "config": "slow", "cache": "hot-os"}
 
@@ -81,6 +91,39 @@ def test_program_that_fails_is_named(root, tmp_path, monkeypatch, trial, program
     assert [word for word in words if word not in sentence] == []
 
 
+@needs("git")
+def test_program_is_tried_for_cells_that_need_it(root, tmp_path, monkeypatch):
+    part = {**CLONE, "access": "file"}
+    grid = {"git-server": {"include": [part]}}
+    of_git = open_project(root, studies=["git-server"], grid=grid).plan
+    of_subversion = plan_of(tmp_path)
+    assert of_git.cells and named(of_git, trials.try_programs) == []
+    fakes = Fakes(tmp_path / "fakes")
+    fakes.add("git", UNLINKED)
+    monkeypatch.setenv("PATH", f"{fakes.bin}:{os.environ['PATH']}")
+    (sentence,) = named(of_git, trials.try_programs)
+    assert sentence.startswith("git cannot be run: libsvn: cannot open shared object. ")
+    assert named(of_subversion, trials.try_programs) == []
+
+
+@pytest.mark.parametrize(
+    ("cache", "script", "number"),
+    [("cold", "[[ $1 != -qe ]]", 1), ("cold", "", 0), ("hot-os", "exit 1", 0)],
+)
+def test_vmtouch_that_drops_no_file_is_named_if_it_clears_caches(
+    root, tmp_path, monkeypatch, cache, script, number
+):
+    monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
+    fakes = Fakes(tmp_path / "fakes")
+    fakes.add("vmtouch", script)
+    monkeypatch.setenv("PATH", f"{fakes.bin}:{os.environ['PATH']}")
+    part = {**CELL, "access": "file", "cache": cache}
+    plan = open_project(root, grid={STUDY: {"include": [part]}}).plan
+    sentences = named(plan, trials.try_eviction)
+    assert len(sentences) == number
+    assert all(sentence.startswith("vmtouch cannot drop a file") for sentence in sentences)
+
+
 def test_lock_that_cannot_be_opened_is_named(root, tmp_path, monkeypatch):
     (tmp_path / "lock").mkdir()
     monkeypatch.setattr(machine_lock, "LOCK_PATH", str(tmp_path / "lock"))
@@ -116,7 +159,47 @@ def test_storage_that_the_servers_cannot_enter_is_named(root):
     assert str(root) in sentence and "nobody" in sentence
 
 
-@pytest.mark.parametrize("name", ["config/published/new.csv", "baselines/b/x.csv", "results/x.csv"])
+@needs_root
+def test_folder_of_the_checkout_that_is_read_only_is_named_before_a_session_only(root):
+    plan = plan_of(root)
+    assert named(plan, trials.try_checkout) == []
+    with mounted(root / "results", "ro") as results:
+        (lack,) = trials.find_lacks(plan, trials.BEFORE_SESSION)
+        # A dry run writes nothing there.
+        assert trials.find_lacks(plan, trials.REQUIRED) == []
+    assert lack.sentence().startswith(f"{results}: cannot be written. ")
+    assert "read-only" in lack.sentence()
+
+
+CHECKOUT_TRIAL = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from vcsbench.forecast import trials
+for lack in trials.try_checkout(SimpleNamespace(root=Path(sys.argv[1]))):
+    print(lack.sentence())
+"""
+
+
+def test_folder_in_the_results_that_belongs_to_another_user_is_named(tmp_path):
+    (tmp_path / "results" / "loaded").mkdir(parents=True, mode=0)
+    done = run_python(CHECKOUT_TRIAL, tmp_path, start=WITHOUT_CAPABILITIES)
+    assert done.returncode == 0, done.stderr
+    (sentence,) = done.stdout.splitlines()
+    assert sentence.startswith(f"{tmp_path}/results/loaded: cannot be written. Run as its owner")
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_file_in_place_of_a_folder_of_the_checkout_is_named_once(root, name):
+    plan = plan_of(root)
+    (root / name).touch()
+    (sentence,) = named(plan, trials.try_checkout)
+    assert sentence.startswith(f"{root}/{name}: this is no folder")
+
+
+@pytest.mark.parametrize(
+    "name", ["config/published/new.csv", "baselines/b/x.csv", "results/x.csv", "reports/x.html"]
+)
 def test_file_of_the_future_is_named_with_a_remedy_that_works(root, name):
     plan = plan_of(root)
     if name.startswith("config/"):

@@ -19,6 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.files import write_json
 from vcsbench.prepare import loader, subversion_loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
+from vcsbench.storages import filesystems
 from vcsbench.storages import workdir as storages
 from vcsbench.storages.cell_filesystem import CellFilesystem
 from vcsbench.storages.file_trees import remove_path
@@ -28,6 +29,7 @@ from vcsbench.storages.workdir import (
     STAGING,
     WorkDir,
     abandoned_workdirs,
+    can_be_closed,
     owner_of,
     remove_abandoned,
 )
@@ -368,9 +370,73 @@ def test_workdir_open_to_others_is_closed(storage):
     place = WorkDir(storage, storage / "checkout")
     place.make("repositories")
     place.path.chmod(0o755)
-    refused(place.check_protected, "all users")
+    refused(place.check_protected, "other users")
     place.make()
     assert stat.S_IMODE(place.path.stat().st_mode) == (0o750 if os.geteuid() == 0 else 0o700)
+
+
+@project.needs_root
+@pytest.mark.parametrize(
+    ("is_of_servers", "mode", "is_open"),
+    [
+        *((True, 0o750, False), (True, 0o2750, False), (True, 0o770, True)),
+        *((False, 0o750, True), (False, 0o700, False), (False, 0o701, True)),
+    ],
+)
+def test_workdir_is_open_by_rights_of_a_group_other_than_the_servers(
+    storage, is_of_servers, mode, is_open
+):
+    place = WorkDir(storage, storage / "checkout")
+    path = place.make()
+    if not is_of_servers:
+        os.chown(path, 0, 12345)
+    path.chmod(mode)
+    if is_open:
+        refused(place.check_protected, "other users")
+    else:
+        place.check_protected()
+
+
+@contextmanager
+def mounted_vfat(image, point, options):
+    """Mount a file system that keeps neither owners nor modes. Skip the test where that is impossible."""
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    subprocess.run(["mkfs.vfat", image], check=True, capture_output=True)
+    point.mkdir()
+    argv = ["mount", "-t", "vfat", "-o", f"loop,{options}", image, point]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no vfat can be mounted here: {done.stderr}")
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", point], check=True)
+
+
+@project.needs_root
+@project.needs("mkfs.vfat")
+@pytest.mark.parametrize(
+    ("options", "is_closed"),
+    [("umask=0", False), ("umask=027,gid=12345", False), ("umask=077", True)],
+)
+def test_storage_without_modes_can_be_closed_only_by_its_mount(tmp_path, options, is_closed):
+    with mounted_vfat(tmp_path / "image", tmp_path / "disk", options) as disk:
+        assert can_be_closed(disk) == is_closed
+        assert not [*disk.iterdir()]
+
+
+@project.needs_root
+@project.needs("mkfs.vfat")
+def test_make_where_new_files_belong_to_another_user_names_that(tmp_path):
+    with mounted_vfat(tmp_path / "image", tmp_path / "disk", "uid=12345") as disk:
+        refused(WorkDir(disk, tmp_path).make, f"^{disk}: .* new files to user 12345")
+        assert not [*disk.iterdir()]
+
+
+def test_can_be_closed_leaves_nothing_and_ignores_a_missing_folder(storage):
+    assert can_be_closed(storage) and can_be_closed(storage / "missing")
+    assert not [*storage.iterdir()]
 
 
 # ACL_USER_OBJ, ACL_USER, ACL_GROUP_OBJ, ACL_MASK and ACL_OTHER, each with rights and a user id.
@@ -392,7 +458,7 @@ def test_workdir_on_a_storage_with_an_access_list_is_closed(above, is_new):
             pytest.skip(f"{above} has no access-control lists")
         if not is_new:
             os.setxattr(place.path, "system.posix_acl_access", content)
-            refused(place.check_protected, "all users")
+            refused(place.check_protected, "other users")
         secret = place.make("repositories") / "secret"
         secret.touch()
         assert can_read(project.AS_USER, secret.parent, secret) == []
@@ -416,6 +482,23 @@ def test_workdir_with_invalid_marker_is_refused(storage, kind):
     assert owner_of(place.path) == ""
     refused_in_every_way(place)
     assert abandoned_workdirs(storage) == []
+
+
+@pytest.mark.parametrize(
+    ("below", "mount", "is_hidden"),
+    [
+        *(("gone", "", False), ("gone/checkout", "", True)),
+        *(("gone", "{}", True), ("gone", "/other", False)),
+    ],
+)
+def test_workdir_of_a_missing_checkout_may_be_hidden(storage, monkeypatch, below, mount, is_hidden):
+    # `mount` is a mount point in fstab, and nothing is mounted there.
+    fstab = storage / "fstab"
+    fstab.write_text(f"/dev/none {mount.format(storage)} none bind\n" if mount else "")
+    monkeypatch.setattr(filesystems, "FSTAB", fstab)
+    WorkDir(storage, storage / below).make()
+    (workdir,) = abandoned_workdirs(storage)
+    assert workdir.may_have_hidden_checkout() == is_hidden
 
 
 @project.needs_root

@@ -14,11 +14,12 @@ from types import SimpleNamespace
 import pytest
 
 from dump_streams import BASE, deleted, file, folder, revision
-from project import ROOT, needs
+from project import ROOT, needs, open_folder
 from unit.study_grid import published_numbers, published_table, study_environment, study_grid
 from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axes import axis_of, client_axes, storage_axes
 from vcsbench.errors import UserError
+from vcsbench.machine import Machine
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import draft_recipe, why_not
@@ -27,6 +28,7 @@ from vcsbench.storages.file_trees import RESERVED_PATHS
 from vcsbench.subjects.working_copy import (
     DATABASE,
     WorkingCopyTemplates,
+    clone_working_files,
     count_cloned_files,
     list_working_files,
     set_root,
@@ -79,6 +81,20 @@ def test_why_not_has_reason_of_impossible_values(monkeypatch):
     assert "in a guest" in delayed or "right to mount" in delayed
 
 
+@pytest.mark.parametrize(
+    ("newest", "why"), [("f8", ""), ("f7", "the svnadmin here makes formats up to f7")]
+)
+def test_format_of_a_default_needs_a_svnadmin_that_makes_it(monkeypatch, newest, why):
+    monkeypatch.setattr(Machine, "newest_format", newest)
+    here, _ = made()
+    draft = draft_recipe(here.config.studies[STUDY], CHECKOUT, here)
+    assert draft["repository"]["format"] == "f8"
+    assert axis_of("format").why_not("", draft, here) == why
+    # The repository of another server is not made here.
+    remote = {**draft, "remote": {"host": "svn.example.org", "url": "svn://svn.example.org/x"}}
+    assert axis_of("format").why_not("", remote, here) == ""
+
+
 @pytest.mark.parametrize(("name", "is_skipped"), [("a b", True), ("a:b", True), ("plain", False)])
 def test_why_no_reflink_with_a_blank_or_colon_in_the_path(tmp_path, name, is_skipped):
     root = tmp_path / name
@@ -118,6 +134,17 @@ def test_filesystem_folder_that_is_not_mounted_is_skipped(tmp_path, monkeypatch)
     here, _ = made(axes, filesystems={"btrfs": str(tmp_path)})
     draft = draft_recipe(here.config.studies[STUDY], axes, here)
     assert "nothing is mounted there" in why_not(axes, draft, here)
+
+
+def test_filesystem_folder_where_no_file_can_be_made_is_skipped_with_its_key():
+    axes = {**CHECKOUT, "filesystem": "elsewhere"}
+    here, _ = made(axes, filesystems={"elsewhere": "/proc"})
+    draft = draft_recipe(here.config.studies[STUDY], axes, here)
+    why = axis_of("filesystem").why_not("elsewhere", draft, here)
+    assert why.startswith("/proc cannot be written (") and why.endswith("in `filesystems`")
+    # A storage that cannot be written is a lack of the whole run (test_trials.py).
+    on_storage = {**draft, "storage": {"name": "disk", "path": "/proc", "shelf": "disk"}}
+    assert axis_of("filesystem").why_not("elsewhere", on_storage, here) == ""
 
 
 @needs("svn", "svnadmin")
@@ -170,6 +197,20 @@ def test_cloned_files_counts_timed_runs(log, error, tmp_path):
     with pytest.raises(UserError, match=error) if error else nullcontext():
         assert count_cloned_files(tmp_path, {"reflink": "x", "runs": 2}) == [7, 7]
     assert count_cloned_files(tmp_path, {"runs": 2}) is None
+
+
+@needs("svn", "svnadmin")
+def test_clone_on_a_file_system_without_clones_names_the_file():
+    with open_folder("/dev/shm") as shared:
+        work = shared / "work"
+        subprocess.run(["svnadmin", "create", shared / "mine"], check=True)
+        subprocess.run(["svn", "checkout", "-q", f"file://{shared}/mine", work], check=True)
+        (work / "file").write_text("x")
+        subprocess.run(["svn", "add", "-q", work / "file"], check=True)
+        subprocess.run(["svn", "commit", "-q", "-m", "x", work], check=True)
+        expected = f"^{work}/file: this file system refuses to clone .*`reflink: on`"
+        with pytest.raises(UserError, match=expected):
+            clone_working_files(work)
 
 
 @pytest.fixture

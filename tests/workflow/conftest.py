@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from project import ROOT, make_project, open_folder
+from project import ROOT, RUN_LIMIT_S, make_project, open_folder
 
 # Each project compiles vcsbench once, and not in each of its processes.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -36,8 +36,10 @@ def trixie_git():
 
 def unpack(system):
     with open_folder("/var/tmp") as folder:
-        argv = [ROOT / "envs" / "unpack_debian_build.sh", "trixie", folder / system, system]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+        # By bash, because some programs unpack an archive without its execute bits.
+        script = ROOT / "envs" / "unpack_debian_build.sh"
+        argv = ["bash", script, "trixie", folder / system, system]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_LIMIT_S)
         if done.returncode:
             reason = done.stderr.strip().splitlines()[-1]
             pytest.skip(f"no packages of another Debian release: {reason}")

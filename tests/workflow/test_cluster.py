@@ -1,6 +1,7 @@
 """Runs through a real Slurm with two nodes on this machine."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -172,6 +173,21 @@ def test_cluster_job_cancelled_continues_in_the_next(cluster, project):
     finish(run, project)
     assert len(project.exports()) == 8
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+
+
+def test_cluster_cell_failed_has_a_report_without_measuring(cluster, project):
+    servers = project.path / "config" / "servers"
+    shutil.copytree(servers / "slow", servers / "broken")
+    (servers / "broken" / "svnserve.args").write_text("--threads --no-such-option\n")
+    keys = {"rounds": 1, "cluster": {"nodes": 1, "class": "bench", "cores": CORES}}
+    part = {**PART, "command": "log", "config": ["slow", "broken"]}
+    project.configure(part, repositories=ruby(0.002), **keys)
+    finish(start(project), project, code=1)
+    before = project.exports()
+    assert len(before) == 2 and not (project.path / "reports" / f"{STUDY}.html").exists()
+    finish(start(project, *BY_SLURM, "--config", "measure=nothing"), project)
+    assert project.exports() == before
+    assert "no-such-option" in project.page(STUDY)
 
 
 def test_cluster_submission_refused_prints_error_of_slurm(cluster, project):

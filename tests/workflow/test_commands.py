@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import yaml
 
-from project import HOT, ROOT, STUDY, needs, path_of_tool, run_merged
+from project import HOT, ROOT, RUN_LIMIT_S, STUDY, needs, path_of_tool, run_merged
 
 pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
 
@@ -50,7 +50,7 @@ def test_show_measure_and_clean_use_prepared_copies_only(project):
     assert "--threads" in shown and re.search(r"^warm-up +2 runs$", shown, re.M)
     # As in `vcsbench show ... | head`, which ends first.
     line = f"./vcsbench show {CELL} --configfile {project.config} | true"
-    closed = run_merged(["bash", "-c", line], project.path, 60, PATH=path_of_tool())
+    closed = run_merged(["bash", "-c", line], project.path, RUN_LIMIT_S, PATH=path_of_tool())
     assert closed.stdout == ""
 
     measured = project.tool("measure", f"{STUDY}/{CELL}")

@@ -93,6 +93,8 @@ def assert_runs_share_one_server(project, runs):
         context = project.context(PROTOTYPE, f"export/svn/tsvn/trunk/-/{wire}/-")
         promises = [tuple(run["promises"].values()) for run in context["runs"]]
         assert promises == [("cold", "new"), ("hot", "kept"), ("hot", "kept")]
+        hooks = context["hooks"]
+        assert "clear-caches" in hooks["first"] and "clear-caches" not in hooks["prepare"]
         argv = context["server"]["argv"]
         assert argv[-2:] == ["--compression", level] and "--threads" in argv
     assert len({run["work"] for run in runs}) == 1

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from project import AS_USER, NOBODY, STUDY, measurements_of, needs, opened, write_program
+from project import (
+    AS_USER,
+    NOBODY,
+    RUN_LIMIT_S,
+    STUDY,
+    measurements_of,
+    needs,
+    opened,
+    write_program,
+)
 from vcsbench import isolation
 from vcsbench.programs import Programs
 
@@ -145,7 +154,9 @@ def test_run_of_a_plain_user_serves_a_private_repository_in_a_network_of_its_own
     command = project.command(measurements_of(STUDY))
     own = ["-u", "XDG_CACHE_HOME", "USER=plain", f"--chdir={project.path}", f"HOME={project.path}"]
     argv = [*opened(AS_USER), "env", *own, *command]
-    done = subprocess.run(argv, cwd=project.path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        argv, cwd=project.path, capture_output=True, text=True, timeout=RUN_LIMIT_S
+    )
     assert done.returncode == 0, done.stderr
     networks = [context["network"] for context in project.contexts().values()]
     assert sorted(networks) == ["", "user", "user"]

@@ -8,6 +8,7 @@ import pytest
 
 from project import (
     NOBODY,
+    RUN_LIMIT_S,
     STUDY,
     fill,
     measurements_of,
@@ -90,7 +91,7 @@ def test_results_on_full_disk_keep_whole_results_only(project, disk, leave):
 def report(project, *before):
     """Return the output of `make report`, which fails."""
     command = [*before, project.path / "vcsbench", "run", "--cores", "2"]
-    done = run_merged(command, project.path, 60, PATH=path_of_tool())
+    done = run_merged(command, project.path, RUN_LIMIT_S, PATH=path_of_tool())
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     return done.stdout
 

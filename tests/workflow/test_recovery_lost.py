@@ -31,6 +31,7 @@ KINDS = {
     "tables": (f"results/tables/{STUDY}", 0),
     "findings": (f"results/findings/{STUDY}.csv", 0),
     "advice": (f"results/advice/{STUDY}.json", 0),
+    "charts": (f"results/charts/{STUDY}", 0),
     "report": (f"reports/{STUDY}.html", 0),
     "index": ("reports/index.html", 0),
 }
@@ -106,7 +107,7 @@ DAMAGES = {
     "empty": lambda _: b"",
     "zeros": lambda content: bytes(len(content)),
 }
-UNREADABLE = ("export", "context", "measurements", "tables", "findings", "advice", "grid")
+UNREADABLE = ("export", "context", "measurements", "tables", "findings", "advice", "grid", "charts")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,8 @@ def test_run_after_damage_names_files_and_makes_these_again(after_run, kinds, ho
     exports, files = after_run.exports(), derived(after_run)
     for kind in kinds:
         path = after_run.path / KINDS[kind][0]
-        path = min(path.glob("*.csv")) if path.is_dir() else path
+        # A folder has tables (.csv) or charts (.vl.json).
+        path = min(path.glob("[!.]*.[cj]s*")) if path.is_dir() else path
         before, content = path.stat(), path.read_bytes()
         path.write_bytes(DAMAGES[how](content))
         # As a faulty disk does it.
@@ -130,6 +132,7 @@ def test_run_after_damage_names_files_and_makes_these_again(after_run, kinds, ho
     assert_made_again(after_run, kinds, exports, files)
     # Nothing is unreadable any more.
     assert "removed unreadable" not in after_run.tool("run", "--cores", "2")
+    assert [kind for kind in kinds if not (after_run.path / KINDS[kind][0]).exists()] == []
 
 
 @pytest.mark.parametrize("word", ["-n", "--lint"])

@@ -27,10 +27,8 @@ rule measurements:
         code=code_of("collect_measurements"),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
         # As inputs, the results of nodes would start the rule `cell` here.
-        of_nodes=lambda wildcards, input: PLAN.exports_of_study(wildcards.study) if CLUSTER else [],
-        traces_of_nodes=lambda wildcards: (
-            [*PLAN.trace_files(wildcards.study).values()] if CLUSTER else []
-        ),
+        of_nodes=lambda wildcards, input: SAMPLING.exports_of_nodes(wildcards.study),
+        traces_of_nodes=lambda wildcards: SAMPLING.traces_of_nodes(wildcards.study),
         digests=lambda wildcards, input: {
             cell.path: PLAN.digest(wildcards.study, cell.path)
             for cell in PLAN.measured(wildcards.study)

@@ -6,6 +6,7 @@ from typing import Any
 from vcsbench import progress, sources
 from vcsbench.files import write_json
 from vcsbench.prepare import loader
+from vcsbench.prepare.repositories import count_spacer_bytes
 from vcsbench.records import LoadRequest
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming
@@ -27,10 +28,23 @@ def load() -> None:
     request: LoadRequest = params.request
     scratch = WorkDir(params.scratch, params.root)
     home = WorkDir(request["home"], params.root)
-    copy_counts = {}
+    estimate = source.estimate()
+    copy_counts: dict[WorkDir, int] = {}
+    spacer_bytes: dict[WorkDir, int] = {}
+    spacer_bytes_by_folder = count_spacer_bytes(request, fmt, estimate.revisions)
     for folder, count in request["repositories"].items():
-        copy_counts[WorkDir(folder, params.root)] = count
-    workdir = loader.choose_staging(source.estimate(), scratch, copy_counts)
+        storage = WorkDir(folder, params.root)
+        copy_counts[storage] = count
+        if folder in spacer_bytes_by_folder:
+            spacer_bytes[storage] = spacer_bytes_by_folder[folder]
+    workdir = loader.choose_staging(
+        estimate,
+        scratch,
+        copy_counts,
+        spacer_bytes,
+        loader.unfinished_loads(params.others, params.root),
+        params.cores,
+    )
     is_private = sources.is_private(params.definition)
     # Before the first file of the repository is written.
     if is_private:

@@ -4,9 +4,10 @@ The results are its tables, the verdicts on findings and on the user's expectati
 baselines, the account of the time, and the recommendations.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -26,6 +27,7 @@ from vcsbench.files import read_json, write_json, write_text
 from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
+from vcsbench.statistics.baseline_comparison import MeasurementSet
 from vcsbench.statistics.budget import budget_report, list_comparisons
 from vcsbench.statistics.comparisons import NUMBER_COLUMNS
 from vcsbench.statistics.finding_checks import Conditions
@@ -38,26 +40,48 @@ RESULTS = Path("results")
 Grid = list[dict[str, str]]
 
 
-def write_tables(frame: pd.DataFrame, settings: StudySettings) -> None:
-    """Write the tables of a study's definition as CSV files, and one against each baseline of the params.
+class PairedBaseline(NamedTuple):
+    """A saved baseline, the current results, and the frame of pair_cells() of both."""
 
-    `frame` has the measurements, a row per run. The table against the baseline `old` is `old-vs-now.csv`.
-    Next to it, `old-vs-now.json` has a list of sentences for its reader, such as what changed since.
+    before: MeasurementSet
+    now: MeasurementSet
+    pairs: pd.DataFrame
+
+
+def pair_with_baselines(settings: StudySettings) -> dict[str, PairedBaseline]:
+    """Return the current cells with the same cells of each baseline of the params, by its name.
+
+    Tables and expectations compare with them.
     """
-    study = snakemake.wildcards.study
+    study, names = snakemake.wildcards.study, snakemake.params.baselines
+    # load_current() reads the settings of all cells from many files. So they are read only if there is a
+    # baseline.
+    if not names:
+        return {}
+    now = baseline_comparison.load_current(study, RESULTS)
+    paired = {}
+    for name in names:
+        before = baseline_comparison.load_baseline(name, study, settings.axes)
+        pairs = baseline_comparison.pair_cells(before, now, settings.axes, settings.block)
+        paired[name] = PairedBaseline(before, now, pairs)
+    return paired
+
+
+def write_tables(
+    frame: pd.DataFrame, settings: StudySettings, paired: Mapping[str, PairedBaseline]
+) -> None:
+    """Write the tables of a study's definition as CSV files, and one against each baseline.
+
+    `frame` has the measurements, a row per run, and `paired` each baseline by its name. The table against the
+    baseline `old` is `old-vs-now.csv`. Next to it, `old-vs-now.json` has a list of sentences for its reader,
+    such as what changed since.
+    """
     folder = Path(snakemake.output.tables)
     folder.mkdir(parents=True)
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     for name, table in tables.items():
         write_frame(table, folder / f"{name}.csv")
-    # A comparison with a baseline also needs the settings of all cells, which load_current() reads from many
-    # files. So they are read only if there is a baseline.
-    if not snakemake.params.baselines:
-        return
-    now = baseline_comparison.load_current(study, RESULTS)
-    for baseline in snakemake.params.baselines:
-        before = baseline_comparison.load_baseline(baseline, study, settings.axes)
-        pairs = baseline_comparison.pair_cells(before, now, settings.axes, settings.block)
+    for baseline, (before, now, pairs) in paired.items():
         table = baseline_comparison.make_baseline_table(
             baseline, pairs, settings.order, settings.limits
         )
@@ -85,25 +109,22 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
     write_frame(verdicts, snakemake.output.findings)
 
 
-def judge_expectations(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
+def judge_expectations(
+    frame: pd.DataFrame,
+    grid: Grid,
+    settings: StudySettings,
+    paired: Mapping[str, PairedBaseline],
+) -> None:
     """Write the verdicts on the user's expectations as a CSV file, a row per expectation.
 
-    An expectation may be about a saved baseline of the params: "not slower than before-upgrade".
+    An expectation may be about a saved baseline of `paired`: "not slower than before-upgrade".
     """
-    params, study = snakemake.params, snakemake.wildcards.study
-    axes = settings.axes
     # Expectations are on cells, and use none of the further columns that tables group by.
     context = findings.make_context(frame, grid, replace(settings, by=[]))
-    if params.baselines:
-        now = baseline_comparison.load_current(study, RESULTS)
-        pairs_by_baseline = {}
-        for name in params.baselines:
-            before = baseline_comparison.load_baseline(name, study, axes)
-            pairs_by_baseline[name] = baseline_comparison.pair_cells(
-                before, now, axes, settings.block
-            )
-        context = replace(context, baselines=pairs_by_baseline)
-    verdicts = findings.evaluate_expectations(params.expectations, axes, frame, context)
+    pairs_by_baseline = {name: baseline.pairs for name, baseline in paired.items()}
+    context = replace(context, baselines=pairs_by_baseline)
+    expectations = snakemake.params.expectations
+    verdicts = findings.evaluate_expectations(expectations, settings.axes, frame, context)
     write_frame(verdicts, snakemake.output.expectations)
 
 
@@ -182,9 +203,10 @@ with job_log(snakemake.log[0]):
     study_settings = StudySettings.from_param(snakemake.params.settings)
     measurements = read_measurements(snakemake.input.measurements)
     _, cells = read_grid(snakemake.input.grid)
-    write_tables(measurements, study_settings)
+    paired_baselines = pair_with_baselines(study_settings)
+    write_tables(measurements, study_settings, paired_baselines)
     judge_findings(measurements, cells, study_settings)
-    judge_expectations(measurements, cells, study_settings)
+    judge_expectations(measurements, cells, study_settings, paired_baselines)
     write_history(study_settings)
     write_account(measurements, study_settings)
     write_advice(measurements, cells, study_settings)

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from vcsbench import words
 from vcsbench.cell_rounds import CellRound
-from vcsbench.errors import OPTION_BY_KEY, UserError, describe_fault, printable
+from vcsbench.errors import (
+    OPTION_BY_KEY,
+    UserError,
+    accept_all_characters,
+    describe_fault,
+    printable,
+)
 from vcsbench.external import is_url, one_line
 from vcsbench.records import Recipe, State
 from vcsbench.run.job import LONG_GRACE_S, exit_on_signals
@@ -40,6 +46,13 @@ MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
 KINDS_WITHOUT_FILES = frozenset(
     ["", "repository", "git_repository", "fossil_repository", "dump", "target", "fresh_repository"]
 )
+# The options whose values are paths of the user. True: the option has several values.
+PATH_OPTIONS = {
+    "--repository": False,
+    "--server-log": False,
+    "--configfile": True,
+    "--configfiles": True,
+}
 Overrides = dict[str, Any]
 
 
@@ -52,15 +65,16 @@ def main(arguments: list[str]) -> int:
     exit_on_signals(lambda number: 128 + number, LONG_GRACE_S)
     # The script vcsbench blocks Ctrl-C (SIGINT), so that none is lost while Python starts.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    options, extra_arguments = _parser().parse_known_args(arguments)
+    accept_all_characters()
+    options, extra_arguments = _parser().parse_known_args(_split_flags(arguments))
     # `options.forwards` is True for an action that forwards unknown arguments to Snakemake.
     if extra_arguments and not options.forwards:
         unknown = shlex.join(extra_arguments)
         print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
         return EXIT_MISCONFIGURED
-    # Reports name this command, and not Snakemake's.
-    os.environ[TYPED] = shlex.join(["vcsbench", *arguments])
     try:
+        # Reports name this command, and not Snakemake's.
+        os.environ[TYPED] = shlex.join(["vcsbench", *_with_absolute_paths(arguments)])
         code = _act(options, extra_arguments)
         # Output that cannot be written, for example to a full disk, is an error like that of an action.
         _flush_output()
@@ -80,6 +94,53 @@ def main(arguments: list[str]) -> int:
         # the output goes to /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
+
+
+def _split_flags(arguments: Sequence[str]) -> list[str]:
+    """Return the words of a command line, each with one option: `-k -F` for `-kF`. Targets behind `--` stay.
+
+    The parser knows -F, but not all options of Snakemake that can be joined to it.
+    """
+    from vcsbench.report.make_command import JOINED_OPTIONS
+
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    split_words: list[str] = []
+    for word in arguments[:end]:
+        if JOINED_OPTIONS.fullmatch(word):
+            split_words += [f"-{letter}" for letter in word[1:]]
+        else:
+            split_words.append(word)
+    return [*split_words, *arguments[end:]]
+
+
+def _with_absolute_paths(arguments: Sequence[str]) -> list[str]:
+    """Return the words of a command line with absolute paths: in the checkout, it names the same files.
+
+    A command line that was typed in the checkout stays as it is, and so do targets behind `--`.
+    """
+    if Path.cwd() == ROOT:
+        return list(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    absolute_words: list[str] = []
+    # The option of PATH_OPTIONS whose value is the next word, "" for none.
+    option = ""
+    for word in arguments[:end]:
+        if word.startswith("-"):
+            name, mark, value = word.partition("=")
+            option = name if name in PATH_OPTIONS and not mark else ""
+            if mark and name in PATH_OPTIONS:
+                word = f"{name}={_absolute_path(value)}"
+        elif option:
+            word = _absolute_path(word)
+            if not PATH_OPTIONS[option]:
+                option = ""
+        absolute_words.append(word)
+    return [*absolute_words, *arguments[end:]]
+
+
+def _absolute_path(text: str) -> str:
+    """Return the absolute path of a user's path. A URL stays as it is, and so does an empty text."""
+    return text if not text or is_url(text) else os.path.abspath(text)
 
 
 def _flush_output() -> None:
@@ -249,17 +310,18 @@ def published_tables(options: argparse.Namespace, keys: Overrides) -> int:
 def plan(options: argparse.Namespace, keys: Overrides) -> int:
     """Print what a run does and how long it takes."""
     from vcsbench.forecast.plan_report import describe_plan
+    from vcsbench.forecast.trials import BEFORE_SESSION
 
     project = _open_project(options, keys)
     # These checks raise the UserErrors that a run would raise, perhaps after minutes. The first use of this
     # property reads and checks the files of expectations. Its value is not needed here.
     _ = project.expectations
     project.check_server_log()
-    project.check_machine()
+    project.check_machine(BEFORE_SESSION)
     for source in project.used_sources():
         # Damage of the source is found by the estimate of its size.
         source.estimate()
-    for line in describe_plan(project.plan, project.repositories):
+    for line in describe_plan(project.plan, project.repositories, project.sampling.spent_s()):
         print(words.wrapped(line), flush=True)
     for study in project.config.studies:
         # Sentences on the weights of commands that the log of the user's server gives.
@@ -354,10 +416,11 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
     with run_folder(ROOT) as folder, ExitStack() as stack:
         cell = PreparedCell(recipe, number, folder, ROOT)
         # Subjects are what the command reads and writes. check() finds or makes their files, whose paths
-        # fill_in() puts into the command. At the end of the block, discard() removes the files again.
+        # fill_in() puts into the command. At the end of the block, discard() removes the files again, also
+        # those that a failed check() has made.
         for subject in cell.subjects:
-            subject.check()
             stack.callback(subject.discard)
+            subject.check()
         # The command has the address of the server, whose socket is made in the network of the server.
         if cell.networks:
             cell.networks.open(stack)
@@ -642,7 +705,8 @@ def _add_options_of(action: str, forwards: bool, parser: argparse.ArgumentParser
         add("--forceall", "-F", action="store_true", help="make everything again")
         again = "make the results of these rules again"
         add("--forcerun", "-R", metavar="RULE", help=again, nargs="*", action="extend", default=[])
-        add("--minutes", metavar="M", help="how long the workflow run may take")
+    if action in ("run", "check", "plan"):
+        add("--minutes", metavar="M", help="how long all workflow runs together may take")
     if action == "run":
         only = "measure nothing: a report of the results that exist"
         add("--report-only", action="store_true", help=only)

@@ -130,6 +130,7 @@ class ReasonCode(StrEnum):
     NOT_IN_GRID = "not-in-grid"
     SKIPPED = "skipped"
     INCOMPLETE = "incomplete"
+    NO_SHARED_ROUND = "no-shared-round"
     NO_RESULT = "no-result"
     NO_BASELINE = "no-baseline"
     STUDY_NOT_MEASURED = "study-not-measured"

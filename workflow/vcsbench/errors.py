@@ -1,8 +1,10 @@
 """Errors with a message for the user."""
 
 import errno
+import io
 import os
 import re
+import sys
 import traceback
 
 # C0 and C1 control characters, and the characters that reverse the direction of text.
@@ -49,6 +51,16 @@ def printable(text: str | bytes) -> str:
     text = _SURROGATE.sub(lambda found: ascii(found[0])[1:-1], text)
     text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def accept_all_characters() -> None:
+    """Print "?" for each character that the encoding of the standard output lacks, in place of an error.
+
+    ISO 8859-15 lacks the narrow space in numbers. Python's standard error accepts all characters already.
+    """
+    # The caller may have closed the standard output. Then it is None.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 class UserError(Exception):

@@ -168,7 +168,11 @@ def read_shape(path: Path) -> Shape:
     Raise OSError, ValueError or UserError if a file cannot be read, or has no number where one must be.
     """
     database = path / "db"
-    text = read_bytes(database / "format", SMALL_FILE).decode("ascii")
+    try:
+        text = read_bytes(database / "format", SMALL_FILE).decode("ascii")
+    except FileNotFoundError:
+        # Early releases wrote no such file. Subversion takes that for format 1 (read_format() of FSFS).
+        text = "1"
     # The three lines of a typical file: `7`, `layout sharded 1000` and `addressing logical`.
     lines = text.splitlines()
     first = lines[0] if lines else ""

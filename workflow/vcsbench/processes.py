@@ -43,6 +43,9 @@ class Completed(NamedTuple):
 
 # The exit codes of a shell and of timeout(1) for a program that cannot be run, or that takes too long.
 CANNOT_RUN, TOO_LONG = 127, 124
+# The exit code of git after a wrong option. A shell has the same code for a program that SIGHUP ended, which
+# hardly happens.
+GIT_USAGE = 129
 
 
 def run_program(
@@ -370,10 +373,12 @@ def send(pids: Iterable[int], signal: int) -> None:
 def signal_of(code: int | None) -> str:
     """Return the name of the signal that ended a process; "" for another exit code.
 
-    `code` is of subprocess or of a shell (128 + signal); None is any signal.
+    `code` is of subprocess or of a shell (128 + signal); None is any signal. GIT_USAGE counts as no signal.
     """
     if code is None:
         return "a signal"
+    if code == GIT_USAGE:
+        return ""
     number = -code if code < 0 else code - 128
     try:
         return signals.Signals(number).name

@@ -62,11 +62,17 @@ NSS_WRAPPER = "libnss_wrapper.so"
 # The modules of an interpreter, and the start of a need that is a module: `python3:breezy`.
 MODULES_OF = "lib/python3*/*-packages"
 MODULE = "python3:"
+# The start of the name of one of httpd's modules, such as mod_dav_svn.
+HTTPD_MODULE = "mod_"
 SCRIPT_BYTES = 1 << 16
 TRACE_LIMIT_S = 60.0
 # A line of the loader: a library, and its address in memory.
 LOADED_LIBRARY = re.compile(r"(/.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 CONFIGURATION_BYTES = 1 << 20
+# The name of this Python in digests. A command may run another program that is named `python`.
+INTERPRETER = "interpreter"
+# What the command `hg debuginstall` prints about an installation: its versions and its modules.
+MERCURIAL_FACTS = "{hgver} {hgverextra} {pythonver} {hgmodules}"
 # The server configuration with the files that another one lacks.
 DEFAULT_SERVER = "default"
 
@@ -185,18 +191,23 @@ class Programs(_Places):
         """Return the digest of a program or module, or of all `libraries` of Subversion."""
         if name == "libraries":
             return self._digest_libraries()
-        return digest(self.path(name))
+        path = self.path(name)
+        if name == "hg" and path:
+            return _digest_mercurial(path)
+        return digest(path)
 
     def path(self, name: str) -> str:
         """Return the path of a program or module of this build, or of a need; "" if it is missing."""
+        if name == INTERPRETER:
+            return sys.executable
         if name == "httpd":
             return self.any_httpd
         if name.startswith("git-"):
             return find_git_program(name)
         if name == "mod_dav_svn":
             return self.mod_dav_svn
-        if name.startswith("mod_"):
-            return self.find_module(name.removeprefix("mod_"))
+        if name.startswith(HTTPD_MODULE):
+            return self.find_module(name.removeprefix(HTTPD_MODULE))
         if name == "sshd":
             return find_sshd()
         if name in SUBVERSION_PROGRAMS or name == "svnserve":
@@ -380,25 +391,45 @@ def _find_named_files(path: str) -> list[str]:
 
 
 @cache
+def _digest_mercurial(path: str) -> str:
+    """Return a digest of Mercurial's program, of its version and of its place."""
+    # The program is a short script, which is the same in all versions. Its modules are the rest of it.
+    command = [path, "debuginstall", "-T", MERCURIAL_FACTS]
+    # It may fail about a setting that has no effect here, such as a missing editor.
+    facts = processes.run_program(command, limit_s=TRACE_LIMIT_S, may_fail=True).output
+    return hashlib.sha256(f"{digest(path)} {facts}".encode()).hexdigest()[:16]
+
+
+@cache
 def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
     """Return a digest of all libraries that the loader would load for programs, such as libapr and libc.
 
     With it, another version of a library makes results out of date. Libraries in /usr/local/lib, on an
-    LD_LIBRARY_PATH and in /etc/ld.so.preload are among them. Return "" if no library is found.
+    LD_LIBRARY_PATH and in /etc/ld.so.preload are among them. The names of httpd's modules, such as mod_ssl,
+    stand next to `httpd`. Return "" if no library is found.
     """
+    modules = []
+    for name in names:
+        # A module that is a part of httpd, or missing, has no path ("").
+        if name.startswith(HTTPD_MODULE) and programs.path(name):
+            modules.append(programs.path(name))
     libraries: set[str] = set()
     for name in names:
         path = programs.path(name)
-        # A missing program has no path (""), and the module mod_dav_svn cannot be run.
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            libraries |= _list_loaded_libraries(programs, name, path)
+        # A missing program has no path (""), and a module cannot be run.
+        is_module = name.startswith(HTTPD_MODULE)
+        if not is_module and os.path.isfile(path) and os.access(path, os.X_OK):
+            libraries |= _list_loaded_libraries(programs, name, path, modules)
     return joined_digest(libraries)
 
 
-def _list_loaded_libraries(programs: Programs, name: str, path: str) -> set[str]:
+def _list_loaded_libraries(
+    programs: Programs, name: str, path: str, modules: Sequence[str]
+) -> set[str]:
     """Return the libraries that the loader would load for a program, by its name and path.
 
-    If the file is a wrapper (a script), the libraries of the program that it runs are in the result, too.
+    `modules` are the paths of the modules that httpd loads. If the file is a wrapper (a script), the
+    libraries of the program that it runs are in the result, too.
     """
     # With this variable, the loader lists the libraries, and does not start the program.
     variables = {**programs.environment(), "LD_TRACE_LOADED_OBJECTS": "1"}
@@ -406,9 +437,9 @@ def _list_loaded_libraries(programs: Programs, name: str, path: str) -> set[str]
     version_option = "--version"
     if name == "httpd":
         version_option = "-v"
-        # httpd loads the module mod_dav_svn only after its start, so the loader would not list the libraries
-        # of the module. It lists them if the module is preloaded.
-        variables["LD_PRELOAD"] = programs.mod_dav_svn
+        # httpd loads its modules only after its start, so the loader would not list the libraries of the
+        # modules. It lists them if the modules are preloaded.
+        variables["LD_PRELOAD"] = ":".join(modules)
     # A wrapper names the program that it runs by its path. _find_named_files() returns all absolute paths in
     # a script, and [] for another file.
     wrapped = [file for file in _find_named_files(path) if os.path.basename(file) == name]

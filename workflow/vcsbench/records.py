@@ -5,7 +5,7 @@ Measuring modules import this for type checkers only.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 
 class Promises(TypedDict, total=False):
@@ -243,6 +243,7 @@ class Evidence(TypedDict, total=False):
     network_input: bool
     network_read_bytes: int | None
     network_storage_read_bytes: int | None
+    has_own_cache: bool  # of input or output on ZFS; otherwise missing
     client_instructions: int | None
     server_instructions: int | None
     instructions_why_not: str
@@ -352,6 +353,9 @@ class RoundConditions(TypedDict):
     io_priority: int | None
     quota_cores: float | None
     io_limits: list[str]
+    memory_limit_bytes: int | None
+    weights: list[str]
+    governor: str
 
 
 class StorageFacts(TypedDict, total=False):
@@ -554,10 +558,27 @@ class DumpRecord(TypedDict, total=False):
 class LoadRequest(TypedDict):
     """The space that a load needs: the folder of the storage that keeps the loaded repository, and by folder
     of a storage the number of repositories of the same size that are made there later.
+
+    With spacers, also their mean size, and by folder the number of copies in each state.
     """
 
     home: str
     repositories: dict[str, int]
+    fragmentation_kib: NotRequired[float]
+    copies: NotRequired[dict[str, dict[str, int]]]
+
+
+class OtherLoad(TypedDict):
+    """Another load of a session: the key `made` of its record when it has ended, and the space that it needs.
+
+    `bytes` is the size of the loaded repository, `storages` the bytes that are made of it later, by folder.
+    """
+
+    repo: str
+    format: str
+    made: str
+    bytes: int
+    storages: dict[str, int]
 
 
 class LoadRecord(TypedDict, total=False):

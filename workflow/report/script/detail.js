@@ -11,8 +11,9 @@ function quoted(text) {
 
 // The variables of make for this study. make expands dollar signs in ARGS, and its shell splits the words.
 function withArgs(args) {
-  const { own, tree, study } = pageData.of;
-  const given = `${own && `REPO=${quoted(own)} `}${tree && `TREE=${quoted(tree)} `}STUDY=${quoted(study)}`;
+  const { own, tree, log, study } = pageData.of;
+  const given = Object.entries({ REPO: own, TREE: tree, LOG: log, STUDY: study })
+    .filter(([, value]) => value).map(([name, value]) => `${name}=${quoted(value)}`).join(" ");
   return `${given}${args && ` ARGS=${quoted(args.trim().replaceAll("$", "$$$$"))}`}`;
 }
 

@@ -43,7 +43,8 @@ function showAnswer(values) {
   const answerFor = (picks) => answers
     .find((template) => sorted(Object.fromEntries(new URLSearchParams(template.dataset.picks))) === sorted(picks));
   const answer = answerFor(values);
-  document.getElementById("no-answer").hidden = Boolean(answer);
+  // A page without picks has no answers.
+  document.getElementById("no-answer").hidden = Boolean(answer) || !answers.length;
   // Picks without an answer get that of no picks, which is over all cases.
   for (const part of (answer ?? answerFor({}))?.content.children ?? []) {
     const place = document.getElementById(part.dataset.place);

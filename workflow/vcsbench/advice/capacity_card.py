@@ -8,6 +8,7 @@ from vcsbench.advice.cards import Card, distinguishing_axes
 from vcsbench.advice.decision import Row
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.codes import AnswerKind
+from vcsbench.metrics import METRICS
 from vcsbench.statistics.capacity import Capacity, find_capacities
 from vcsbench.statistics.comparisons import comparison_rows
 from vcsbench.words import count_of
@@ -25,8 +26,8 @@ def make_capacity_card(
     `rows` compare numbers of clients (the axis `question.axis`) by the metric `question.doubles`, a latency.
     `axes` are the study's. `grid` has a row for each cell, with the reason `skip` if it was skipped, and
     `failures` a row with a `reason` for each failed round. Example of an answer: `requests over http: 8
-    clients (2.4x that of 1 client; 95 %: 4 to 8)`. Of the measured numbers, 8 is the smallest one with at
-    least twice the latency of 1 client. Without any compared number, the card has sentences why (`lines`).
+    clients (2.4x that of 1 client; 95 %: 4 to 8)`. From 8 on, all measured numbers have at least twice the
+    latency of 1 client. Without any compared number, the card has sentences why (`lines`).
     """
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
@@ -37,19 +38,21 @@ def make_capacity_card(
             lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
         answer = Answer(AnswerKind.NOT_MEASURED, short=str(AnswerKind.NOT_MEASURED))
         return Card(question, reference="", shown=shown, cases=[], answer=answer, lines=lines)
-    answers = [_answer(capacity, shown) for capacity in capacities]
+    latency = METRICS[question.doubles].quantity
+    answers = [_answer(capacity, shown, latency) for capacity in capacities]
     # The number of clients, mostly 1, with which all other numbers are compared.
     reference = str(capacities[0].fewest)
     return Card(question, reference, shown, cases=[], answer=answers[0], candidates=answers)
 
 
-def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
-    """Return the answer of a case: the number of clients at which the latency has doubled.
+def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
+    """Return the answer of a case: the number of clients from which on the latency has doubled.
 
-    The text has the latency there as a multiple of the latency of the fewest clients, such as `2.4x`. If no
-    measured number doubles the latency, it is the multiple of the largest number. `shown` are the axes that
-    distinguish the cases. An end of the 95 % interval that no measured number reached is `over 8`, with 8 as
-    the largest measured number. The text has no interval if a ratio has none, as after a single round.
+    The text has the latency there as a multiple of the latency of the fewest clients, such as `2.4x`. If the
+    largest measured number does not double the latency, it is the multiple of this number. `shown` are the
+    axes that distinguish the cases, and `latency` names the metric: `p95 latency`. An end of the 95 %
+    interval that no measured number reached is `over 8`, with 8 as the largest measured number. The text has
+    no interval if a ratio has none, as after a single round.
     """
     # Even the largest measured number of clients (`most`) may have less than twice the latency.
     number = capacity.number or capacity.most
@@ -75,10 +78,9 @@ def _answer(capacity: Capacity, shown: Sequence[str]) -> Answer:
         AnswerKind.COST,
         short=f"{head}: {factor} as long with {clients} as with {fewest}",
         sentence=(
-            f"This is the time of the slowest 5 % of the commands. It is at least twice as long from "
-            f"{reached} on{uncertainty}. A client sends one command after another without a pause, and "
-            f"shares the processors of this machine with the server. So this is no number of users, who "
-            f"wait between commands."
+            f"The {latency} is at least twice as long from {reached} on{uncertainty}. A client sends one "
+            f"command after another without a pause, and shares the processors of this machine with the "
+            f"server. So this is no number of users, who wait between commands."
         ),
         effect=f"{head}: {reached} ({factor} that of {fewest}{place}{interval})",
     )

@@ -28,6 +28,22 @@ from vcsbench.words import count_of
 fits = partial(matches_cell, fits_empty=True)
 
 
+def share_weights(
+    wheres: Sequence[AxisValues], workload: Sequence[WeightedOperation]
+) -> list[float]:
+    """Return the weight of each of `wheres` (values of axes, such as those of a case), in per cent.
+
+    Those that match an operation share its weight: if `log` has 60, and three match, each gets 20. One that
+    several operations match gets a share of each, and one that none matches gets 0.
+    """
+    weights = [0.0] * len(wheres)
+    for operation in workload:
+        matching = [index for index, where in enumerate(wheres) if fits(where, operation.where)]
+        for index in matching:
+            weights[index] += operation.weight / len(matching)
+    return weights
+
+
 @dataclass(frozen=True)
 class RoleAnswer:
     """The answer to a card's question by another metric, for those for whom that metric counts.
@@ -78,6 +94,8 @@ class Card:
     # The answers by other metrics than the elapsed time.
     roles: Sequence[RoleAnswer] = ()
     comparative: Comparative = OF_TIMES
+    # The user's workload, whose weights each answer shares over the cases that it counts.
+    workload: Sequence[WeightedOperation] = ()
 
     @property
     def start(self) -> str:
@@ -109,7 +127,8 @@ class Card:
         # The value that the reader has on the question's axis; "" if none is picked.
         current = picks.get(self.question.axis, "")
         cases = self._answering_cases(picks, current)
-        kind, value = self._recommend(cases, current)
+        deciding = self._deciding_cases(cases, current)
+        kind, value = self._recommend(cases, deciding)
         if kind == AnswerKind.NOT_MEASURED:
             # No case decides. A more exact kind replaces this one if there are comparisons of the value.
             if cases:
@@ -125,7 +144,7 @@ class Card:
             current=current,
             min_effect_pct=self.min_effect_pct,
             # The picks may leave no case of the workload, and undecided cases show nothing (_recommend).
-            has_workload=any(case.weight for case in cases if case.decides(current)),
+            has_workload=any(case.weight for case in deciding if case.is_decided),
             comparative=self.comparative,
         )
         if kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
@@ -142,13 +161,12 @@ class Card:
             for comparison in self.withheld
         )
 
-    def _recommend(self, cases: Sequence[Case], current: str) -> tuple[AnswerKind, str]:
-        """Return the kind of the answer and the value to choose.
+    def _deciding_cases(self, cases: Sequence[Case], current: str) -> list[Case]:
+        """Return those of the cases that count in a recommendation, with their weights in the workload.
 
         `current` is the reader's value, "" if it is unknown. A case decides a value if a comparison shows
         that the value differs from another one, or is equal to it. Only cases that decide the reader's value
-        count (all cases if it is ""), and for a cost those of them that also decide the reference. Without
-        any such case, the kind is NOT_MEASURED.
+        count (all cases if it is ""), and for a cost those of them that also decide the reference.
         """
         deciding = list(cases)
         # Other cases do not show how much slower the reader's value is.
@@ -157,6 +175,17 @@ class Card:
         # A cost is the time of a value against that of the reference.
         if self.question.is_cost:
             deciding = [case for case in deciding if case.decides(self.reference)]
+        # Only these cases share the weights. Otherwise an operation would lose the weight of its cases that
+        # the reader's picks leave out.
+        weights = share_weights([case.where for case in deciding], self.workload)
+        weighted = zip(deciding, weights, strict=True)
+        return [replace(case, weight=weight) for case, weight in weighted]
+
+    def _recommend(self, cases: Sequence[Case], deciding: Sequence[Case]) -> tuple[AnswerKind, str]:
+        """Return the kind of the answer and the value to choose; NOT_MEASURED without a deciding case.
+
+        `cases` are those of the answer, `deciding` those of them that count (_deciding_cases).
+        """
         limits = Limits(self.min_effect_pct)
         kind, value = decision.recommend(deciding, self.reference, limits)
         # DEPENDS means that another value is better in some cases. A reader can follow a rule for kinds of
@@ -276,20 +305,14 @@ def make_card(
 
     `reference` is the value that stays if nothing is changed. `axes` are the study's. Differences below
     `min_effect_pct` per cent are no reason to change. The operations of `workload` have weights, by which
-    `cases` count. `missing` are values without measurements. `withheld` are comparisons of measured cells
-    without a result, such as those of two machines. `roles` are the answers by other metrics, such as that by
-    the server's CPU time for a busy server. `comparative` has the words for a better and a worse value, such
-    as faster and slower.
+    `cases` count (share_weights). `missing` are values without measurements. `withheld` are comparisons of
+    measured cells without a result, such as those of two machines. `roles` are the answers by other metrics,
+    such as that by the server's CPU time for a busy server. `comparative` has the words for a better and a
+    worse value, such as faster and slower.
     """
-    weights = [0.0] * len(cases)
     notes = []
     for operation in workload:
-        # The cases that match an operation share its weight in per cent: if `log` has 60, and three cases
-        # match, each gets 20. A case that several operations match gets a share of each.
-        matching = [index for index, case in enumerate(cases) if fits(case.where, operation.where)]
-        for index in matching:
-            weights[index] += operation.weight / len(matching)
-        if not any(cases[index].is_decided for index in matching):
+        if not any(case.is_decided for case in cases if fits(case.where, operation.where)):
             name = f"{operation.name} ({operation.weight:g} %)"
             notes.append(f"Your workload's {name} has no result here.")
     if withheld:
@@ -303,13 +326,14 @@ def make_card(
         reference=reference,
         # Texts name the cases by their values of these axes.
         shown=distinguishing_axes(axes, [case.where for case in cases]),
-        cases=[replace(case, weight=weight) for case, weight in zip(cases, weights, strict=True)],
+        cases=cases,
         min_effect_pct=min_effect_pct,
         missing=missing,
         notes=notes,
         withheld=withheld,
         roles=roles,
         comparative=comparative,
+        workload=workload,
     )
     # The card computes its answer from its other fields. {} is a reader who has picked nothing.
     return replace(card, answer=card.answer_for({}))

@@ -11,7 +11,7 @@ worth noting. `Case.losses` has the losses that decided comparisons show, `Case.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
 from typing import Any
@@ -150,7 +150,8 @@ class Case:
     """The comparisons of cells that differ in the axis of the question only.
 
     `where` has the values of the other axes, `times` the geometric mean in seconds of each value. `weight` is
-    the case's part of the user's workload in per cent, 0 without a workload.
+    the case's part of the user's workload in per cent. It depends on the other cases that an answer counts,
+    so a card sets it for each answer (cards.share_weights). It is 0 in a stored card.
     """
 
     where: AxisValues
@@ -300,24 +301,25 @@ def find_cases(
     # For each case, by the values of the other axes as items: its comparisons, by both sides. Example:
     # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}.
     pairs_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Pair]] = defaultdict(dict)
-    withheld: list[Withheld] = []
+    withheld_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Withheld]] = defaultdict(dict)
     # comparison_rows() turns each record into an object with typed fields.
     for row in comparison_rows(records):
         # A question about http and svn ignores a row that compares one of these with `file`.
         if values and not {row.baseline, row.candidate}.issubset(values):
             continue
         where = {name: row.where.get(name, "") for name in axes if name != axis}
+        items = tuple(where.items())
+        # Several tables may have the same comparison, also with exchanged sides. It counts once, and the
+        # first table is as good as any. So the key has the sides in alphabetical order.
+        sides = (min(row.baseline, row.candidate), max(row.baseline, row.candidate))
         if row.has_ratio:
-            pairs = pairs_by_case[tuple(where.items())]
-            # Several tables may have the same comparison. It counts once, and the first table is as good as
-            # any.
-            pairs.setdefault((row.baseline, row.candidate), Pair.of_row(row))
+            pairs_by_case[items].setdefault(sides, Pair.of_row(row))
         else:
             # A row with neither a ratio nor a code is of cells without a common round.
             codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
             comparison = Withheld(where, row.baseline, row.candidate, codes, row.detail)
-            if comparison not in withheld:
-                withheld.append(comparison)
+            withheld_by_case[items].setdefault(sides, comparison)
+    withheld = [each for by_sides in withheld_by_case.values() for each in by_sides.values()]
     cases = []
     for items, pairs in pairs_by_case.items():
         # The seconds of a value differ between its pairs, which may have other common rounds. A reader needs
@@ -379,13 +381,18 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]
     # A workload states how much each case matters, so that gains can make up for losses. The best value then
-    # has the smallest mean loss over all cases, with assumed losses in those that do not decide it. If no
-    # decided case is part of the workload, the workload shows nothing about the values.
+    # has the smallest mean loss over all cases, with assumed losses in those that do not decide it. If
+    # several values have it, the reference stays.
     if any(case.weight for case in decided):
         means = {
             value: _mean_log_loss(value, cases, reference) for value in decided_values(decided)
         }
-        return AnswerKind.VALUE, min(means, key=lambda value: means[value])
+        smallest = min(means.values())
+        tied = [value for value, mean in means.items() if mean <= smallest + ROUNDING]
+        return AnswerKind.VALUE, reference if reference in tied else tied[0]
+    # If no decided case is part of the workload, the workload shows nothing about the values. So the weights
+    # of undecided cases must not decide a tie.
+    cases = [replace(case, weight=0.0) for case in cases]
     best = best_value(cases, reference, limits)
     # An assumed loss is no reason to choose another value in its case. So only shown losses count here.
     shown_losses = [case.losses[best] for case in decided if best in case.losses]

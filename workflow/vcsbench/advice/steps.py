@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from vcsbench.advice.cards import Card, Choice, Situation, fits
+from vcsbench.advice.cards import Card, Choice, Situation, fits, share_weights
 from vcsbench.advice.decision import Case, Pair, Row, WeightedOperation
 from vcsbench.advice.effects import ChangeEffect, is_benchmark
 from vcsbench.advice.labels import at_least_1
@@ -351,23 +351,23 @@ def _change_to(
 
     Its worth is a class, such as Worth.DO for gains without a loss. Changes of the same worth are sorted by
     the gain. That adds the logarithms of the factors, so that 2x faster and 2x slower cancel each other. A
-    workload weighs the operations. Without a workload, each operation has the weight 1.
+    workload weighs the outcomes, as it weighs the cases of a card. Without a workload, each operation has the
+    weight 1.
     """
     outcomes = find_outcomes(card, value, states)
-    outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
-    gain = 0.0
-    for outcome in outcomes:
-        weight = 1.0
-        if workload:
-            matching = [operation for operation in workload if fits(outcome.where, operation.where)]
-            weight = sum(operation.weight for operation in matching)
+    if workload:
+        weights = share_weights([outcome.where for outcome in outcomes], workload)
+    else:
         # An operation such as the cold log may have one outcome over http and one over svn. Each of the two
         # then has half of its weight.
-        share = weight / outcome_counts[outcome.operation_key]
+        outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
+        weights = [1 / outcome_counts[outcome.operation_key] for outcome in outcomes]
+    gain = 0.0
+    for outcome, weight in zip(outcomes, weights, strict=True):
         if outcome.effect is ChangeEffect.FASTER:
-            gain += share * math.log(outcome.factor)
+            gain += weight * math.log(outcome.factor)
         elif outcome.effect is ChangeEffect.SLOWER:
-            gain -= share * math.log(outcome.factor)
+            gain -= weight * math.log(outcome.factor)
     worth = _worth(outcomes, gain, margin=margin, has_workload=bool(workload))
     return ValueChange(card, value, outcomes, worth, gain)
 
@@ -485,10 +485,12 @@ def _effect_of_choice(now: Choice, then: Choice, margin: float) -> ChangeEffect:
     """Return the effect of a change from one choice of a situation to another.
 
     The two were not compared with each other, but each with the best choice. They are shown to differ if one
-    of them is slower than the best choice, and the other one is not undecided far from it.
+    of them is slower than the best choice, and the other one is not undecided far from it. They are shown to
+    be equal if their times are within the margin, and both comparisons with the best choice are decided.
     """
     if at_least_1(now.seconds / then.seconds) < margin:
-        return ChangeEffect.EQUAL
+        is_decided = all(choice.is_equal or choice.is_slower for choice in (now, then))
+        return ChangeEffect.EQUAL if is_decided else ChangeEffect.UNDECIDED
     is_shown = now.is_slower or then.is_slower
     if not is_shown or _is_open(now, margin) or _is_open(then, margin):
         return ChangeEffect.UNDECIDED

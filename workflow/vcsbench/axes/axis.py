@@ -13,6 +13,7 @@ from vcsbench.files import read_json
 from vcsbench.formats import Shape
 from vcsbench.machine import Machine
 from vcsbench.records import Head, Recipe
+from vcsbench.sources import COPY_KEYS
 from vcsbench.sources.base import Source
 from vcsbench.storages.file_trees import OddPaths
 
@@ -44,8 +45,12 @@ class Environment:
         return [name for name in self.sources if name != EMPTY]
 
     def definition(self, repo: str) -> dict[str, object]:
-        """Return the definition of a repository, without user and password in its URL: results contain it."""
-        return dict(self.repositories[repo])
+        """Return the definition of a repository without COPY_KEYS, on which its load does not depend.
+
+        Results contain it. A URL in it has no user and password.
+        """
+        definition = self.repositories[repo]
+        return {key: value for key, value in definition.items() if key not in COPY_KEYS}
 
     @property
     def only_repository(self) -> str:

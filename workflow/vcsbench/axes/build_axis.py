@@ -15,15 +15,18 @@ from vcsbench.axis_names import BUILD_AXIS
 from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.deployment.deployed_server import deployment_of
 from vcsbench.errors import UserError
+from vcsbench.formats import AS_IS, RELEASES, parse_format
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.programs import (
     GIT_SERVERS,
+    INTERPRETER,
     MODULE,
     NSS_WRAPPER,
     PROGRAM_FOLDERS,
     SERVER_PROGRAMS,
     SUBVERSION_PROGRAMS,
     UNPACKED_SSHD,
+    WORD,
     Programs,
     binaries,
     find_nss_wrapper,
@@ -36,8 +39,14 @@ from vcsbench.programs import (
 )
 from vcsbench.records import Recipe
 from vcsbench.server_user import closed_folder
+from vcsbench.systems import SUBVERSION, repository_system
+from vcsbench.words import version_numbers
 
 CONDA = ("micromamba", "mamba", "conda", "pixi")
+# The words of a command that stand for this Python, and for a program of vcsbench that it runs.
+PYTHON_WORDS = ("python", "program")
+# The programs that clients start, by the kind of the server. git has libcurl only in its program for http.
+CLIENT_HELPERS = {"sshd": "ssh", "git-sshd": "ssh", "git-httpd": "git-remote-http"}
 
 
 @cache
@@ -60,8 +69,8 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
 
     These are Subversion's programs in the build, and the other `needs` of the command: a program on the PATH,
     such as `git`, or a module of Python, such as `python3:breezy`. Example: `git is not installed (put it on
-    the PATH; ...)`. `build_name` is the cell's own value on the axis. It is not used, because the recipe may
-    have its build from a default.
+    the PATH; ...)`. A program that is too old for the format of the repository is a reason, too. `build_name`
+    is the cell's own value on the axis. It is not used, because the recipe may have its build from a default.
     """
     build = _find_build(recipe["build"]["name"], env)
     # The kind of the cell's server, such as "svnserve"; "" without a server.
@@ -76,7 +85,61 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
         if need.startswith(MODULE):
             return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
         return f"{need} is not installed (put it on the PATH; set-up installs Debian's packages)"
-    return ""
+    return _why_too_old(build, recipe, env)
+
+
+def needed_format(recipe: Recipe) -> str:
+    """Return the format of the Subversion repository that a cell opens, such as "f6-to-f8" or "as-is".
+
+    Return "" for a cell without one: its server is on another machine, its repository is of another system,
+    or it reads a dump or a tree that needs no loaded repository.
+    """
+    repository = recipe.get("repository", {})
+    is_subversion = repository_system(repository) is SUBVERSION
+    # The tree of a source with a head comes from the source itself (subjects.tree).
+    opened_inputs = ["repository", "committed_repository"]
+    if not repository.get("head"):
+        opened_inputs.append("tree")
+    is_opened = recipe.get("input") in opened_inputs or recipe.get("output") == "fresh_repository"
+    if "remote" in recipe or not is_subversion or not is_opened:
+        return ""
+    return repository.get("format", "")
+
+
+def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
+    """Return why a build is too old for the format of a cell's repository, in a clause; "" if it is not.
+
+    The program that opens the repository decides, and only if its version is known: the server, or without
+    one the client. Example: `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
+    """
+    value = needed_format(recipe)
+    fmt = parse_format(value).format if value else ""
+    if fmt == AS_IS:
+        fmt = env.own_shape.format if env.own_shape else ""
+    release = RELEASES.get(fmt, "")
+    since = version_numbers(release)
+    server = recipe["access"]["server"]
+    if server:
+        side = build.server
+        # httpd opens repositories by a module, which prints no version. In the prefix of a build, these
+        # programs have its version. Those on the PATH may be of another release than the system's module.
+        is_unknown = server == "httpd" and not side.prefix
+        names = [] if is_unknown else ["svnserve", "svnadmin", "svn"]
+    else:
+        side = build.client
+        words = programs_in(_commands_of(recipe))
+        # svn also exports the tree that a command such as cp reads.
+        names = [*(word for word in words if word in SUBVERSION_PROGRAMS), "svn"]
+    # Snakemake deploys other programs than those on the PATH of this process.
+    is_deployed = not side.prefix and env.machine.deployed
+    found = next(filter(side.find, names), "")
+    if since is None or is_deployed or not found:
+        return ""
+    version = program_version(side, found)
+    numbers = version_numbers(version)
+    if numbers is None or numbers >= since:
+        return ""
+    return f"{side.find(found)} is {version}, and {fmt} needs Subversion {release} or later"
 
 
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
@@ -131,6 +194,31 @@ def _commands_of(recipe: Recipe) -> str:
     """Return the templates of all commands of a cell's clients in one text: those of committers, too."""
     commit = recipe.get("traffic", {}).get("commit", "")
     return f"{recipe['argv']} {commit}".strip()
+
+
+def installed_programs(recipe: Recipe) -> set[str]:
+    """Return the programs that a cell runs and no prefix of a build has, such as {"svn", "httpd", "ssh"}.
+
+    They are those of its commands and of its server, its `needs`, and those that load its repository.
+    """
+    build = recipe["build"]
+    names = {*recipe.get("needs", [])}
+    for name in programs_in(_commands_of(recipe)):
+        # A build has programs of Subversion only.
+        if name not in SUBVERSION_PROGRAMS or not build["client"]["prefix"]:
+            names.add(name)
+    server = recipe["access"]["server"]
+    if server and not build["server"]["prefix"]:
+        names.update(SERVER_PROGRAMS[server])
+        # It lists the folders that access rules name.
+        if "access_rules" in recipe:
+            names.add("svnlook")
+    if server in CLIENT_HELPERS:
+        names.add(CLIENT_HELPERS[server])
+    system = repository_system(recipe.get("repository", {}))
+    if system is not SUBVERSION:
+        names.update(system.programs)
+    return names
 
 
 def _is_to_be_made(programs: Programs) -> bool:
@@ -285,12 +373,21 @@ def binaries_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     # The digests of all programs and of Subversion's libraries, as in the example. binaries() caches this
     # mapping, so a copy is changed below.
     digests = dict(binaries(build.client, client_programs, build.server, server))
-    if server == "httpd":
-        # The modules for passwords, encryption and access rules. A module that is a part of httpd has no
-        # file, and the digest "". If a later httpd has a file for it, the digest shows that change.
-        for module in deployment_of(recipe).modules:
-            digests[f"server mod_{module}"] = build.server.digest_of(f"mod_{module}")
+    # A module that is a part of httpd has no file, and the digest "". If a later httpd has a file for it, the
+    # digest shows that change.
+    for module in _deployed_modules(server, recipe):
+        digests[f"server {module}"] = build.server.digest_of(module)
     return digests
+
+
+def _deployed_modules(server: str, recipe: Recipe) -> tuple[str, ...]:
+    """Return the modules for passwords, encryption and access rules, such as ("mod_ssl",).
+
+    `server` is the kind of the cell's server. Only httpd has modules.
+    """
+    if server != "httpd":
+        return ()
+    return tuple(f"mod_{name}" for name in deployment_of(recipe).modules)
 
 
 def linked_of(recipe: Recipe, env: Environment) -> dict[str, str]:
@@ -303,16 +400,28 @@ def linked_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     linked = {"client": linked_digest(build.client, _digested_clients(build, recipe, env))}
     server = _digested_server(build, recipe, env)
     if server:
-        linked["server"] = linked_digest(build.server, SERVER_PROGRAMS[server])
+        # Modules have libraries as well, such as mod_ssl that of OpenSSL.
+        names = (*SERVER_PROGRAMS[server], *_deployed_modules(server, recipe))
+        linked["server"] = linked_digest(build.server, names)
     return linked
 
 
 def _digested_clients(build: Build, recipe: Recipe, env: Environment) -> tuple[str, ...]:
     """Return the programs of a cell's command that get digests, such as ("svn",), and its other `needs`."""
     programs = programs_in(_commands_of(recipe)) if _has_digests(build, build.client, env) else ()
-    # The client starts ssh.
-    tunnel = ("ssh",) if recipe["access"]["server"] in ("sshd", "git-sshd") else ()
-    return (*programs, *tunnel, *recipe.get("needs", []))
+    # The client starts a program for some accesses.
+    helper = CLIENT_HELPERS.get(recipe["access"]["server"])
+    helpers = (helper,) if helper else ()
+    # An environment that Snakemake deploys has a Python of its own, which is not the one of this process.
+    has_interpreter = _runs_python(recipe) and not env.machine.deployed
+    interpreter = (INTERPRETER,) if has_interpreter else ()
+    return (*programs, *interpreter, *helpers, *recipe.get("needs", []))
+
+
+def _runs_python(recipe: Recipe) -> bool:
+    """Return True if a cell times a program in Python: one of its command, or that starts its clients."""
+    words = WORD.findall(_commands_of(recipe))
+    return any(word in PYTHON_WORDS for word in words) or "clients" in recipe or "traffic" in recipe
 
 
 def _digested_server(build: Build, recipe: Recipe, env: Environment) -> str:

@@ -11,6 +11,7 @@ from vcsbench.systems.git_store import (
     UPKEEPS,
     Upkeep,
     parse_state,
+    why_git_too_old,
     why_no_state,
 )
 
@@ -30,7 +31,10 @@ def _select_upkeeps(named: list[str], values: list[str], env: Environment) -> li
 
 
 def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
-    """Return why git cannot keep the repository of a cell in its state, in a clause; "" if it can."""
+    """Return why git cannot be measured, or keep the repository of a cell in its state, in a clause.
+
+    Return "" if it can. The recipe may have its upkeep from a default, so `upkeep` is not used.
+    """
     repository = recipe.get("repository", {})
     # Repositories of other systems have no upkeep.
     if repository.get("system") != GIT.name:
@@ -38,6 +42,9 @@ def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
     version = git_version()
     if not version:
         return "git is not installed (Debian: git)"
+    too_old = why_git_too_old(version)
+    if too_old:
+        return too_old
     # The study has no upkeep for the command. variant_of() raises the error about that.
     if "upkeep" not in repository:
         return ""

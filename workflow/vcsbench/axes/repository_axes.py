@@ -4,6 +4,7 @@ from functools import partial
 
 from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment
+from vcsbench.axes.build_axis import needed_format
 from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS, REPOSITORY_AXIS
 from vcsbench.config.models import unknown_name
 from vcsbench.errors import UserError, printable
@@ -169,7 +170,10 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     - `f7` or `f6-today`: svnadmin must be new enough to make the format.
     - `as-is`: the repository must be the user's own, local, and of a format that svnadmin can read.
     - `f6-to-f8` or `as-is-to-f8`: svnadmin upgrades to its newest format only, and only an older repository.
+
+    A cell without a value of its own may have a format from a default.
     """
+    fmt = fmt or needed_format(recipe)
     if not fmt:
         return ""
     parsed = parse_format(fmt)

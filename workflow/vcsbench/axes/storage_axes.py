@@ -8,6 +8,7 @@ from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axis_names import FILESYSTEM_AXIS, STORAGE_AXIS
 from vcsbench.config.models import unknown_name
 from vcsbench.errors import UserError
+from vcsbench.files import why_no_file
 from vcsbench.records import Recipe, RecipeFilesystem
 from vcsbench.storages import guest
 from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
@@ -72,12 +73,13 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
     on_storage = _filesystem_on_storage(filesystem, storage, env)
     if on_storage is not None:
         return {"filesystem": on_storage}
-    file = env.config.source_of(["filesystems"])
     unknown = unknown_name([filesystem], [OF_STORAGE, *settings.filesystems])
     if unknown:
-        raise UserError(f"{file}: `filesystems` has no {unknown}")
+        raise UserError(f"{env.config.source_of(['filesystems'])}: `filesystems` has no {unknown}")
     # The configuration has a folder for the name, such as `xfs: /srv/files`, or the word `guest`.
     folder_or_word = settings.filesystems[filesystem]
+    # Another file may have other names.
+    file = env.config.source_of(["filesystems", filesystem])
     key = f"{file}: `filesystems.{filesystem}`"
     # `nfs: guest`: a virtual machine has the file system.
     if folder_or_word == IN_GUEST:
@@ -189,7 +191,14 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     missing_mount = why_unmounted(root)
     if missing_mount:
         return missing_mount
-    return "" if os.path.isdir(root) else f"{root} is no folder"
+    if not os.path.isdir(root):
+        return f"{root} is no folder"
+    # A folder of `storages` is tried before a run (trials.try_folders), with the name of its key.
+    is_storage = root == str(resolve(recipe["storage"]["path"], env.root))
+    refused = "" if is_storage else _why_no_file(root)
+    if refused:
+        return f"{root} cannot be written ({refused}); use another folder in `filesystems`"
+    return ""
 
 
 def _limits(
@@ -211,6 +220,8 @@ def _limits(
 
 # The kind and mount point of a folder. Each call reads all mounts of the machine.
 _mounted = cache(mounted_at)
+# The kernel's reason why no file can be made in a folder. Each call makes a file, and removes it.
+_why_no_file = cache(why_no_file)
 
 
 AXES = (

@@ -1,8 +1,53 @@
-"""Define the axis of the version control system."""
+"""Define the axis of the version control system, and why a system cannot load a source."""
 
-from vcsbench.axes.axis import Axis
+from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axis_names import SYSTEM_AXIS
-from vcsbench.systems import SYSTEMS
+from vcsbench.records import Recipe
+from vcsbench.sources.base import HistoryForm
+from vcsbench.sources.git_source import GitSource
+from vcsbench.systems import FOSSIL, GIT, MERCURIAL, SUBVERSION, SYSTEMS, repository_system
+
+# The forms of a history that each system can load. A source gives at least one form (Source.forms).
+LOADABLE_FORMS = {
+    SUBVERSION.name: {HistoryForm.DUMP},
+    GIT.name: {HistoryForm.FAST_IMPORT, HistoryForm.GIT_FILES},
+    MERCURIAL.name: {HistoryForm.FAST_IMPORT},
+    FOSSIL.name: {HistoryForm.FAST_IMPORT},
+}
+
+
+def _why_not_loaded(system: str, recipe: Recipe, env: Environment) -> str:
+    """Return why the system of a cell cannot load its repository, in a clause; "" if it can, or need not.
+
+    `system` is the cell's own value on the axis. It is not used: most studies have one system, and no such
+    axis.
+    """
+    repository = recipe.get("repository", {})
+    source = env.sources.get(repository.get("name", ""))
+    is_elsewhere = "remote" in recipe
+    # The tree of such a source is exported from the source itself (subjects.tree).
+    is_exported = recipe.get("input") == "tree" and bool(repository.get("head"))
+    if source is None or not recipe.get("input") or is_elsewhere or is_exported:
+        return ""
+    loader = repository_system(repository)
+    if source.forms & LOADABLE_FORMS[loader.name]:
+        return ""
+    name = repository["name"]
+    if loader is SUBVERSION:
+        return (
+            f"{name} stays a git repository (`history: as-is`), which Subversion cannot load; use `history: "
+            f"whole` or `first-parent`"
+        )
+    if loader is GIT and source.kind == GitSource.kind:
+        return (
+            f"{name} is converted to Subversion, and git loads it only as it is; set `history: as-is`, or "
+            f"name with REPO= no other study than git-server"
+        )
+    loadable = "a generated history"
+    if loader is GIT:
+        loadable += " or a git repository as it is"
+    return f"{loader.title} cannot load {name}, only {loadable}; measure such a repository"
+
 
 AXIS = Axis(
     SYSTEM_AXIS,
@@ -13,4 +58,5 @@ AXIS = Axis(
         "" if value in SYSTEMS else f"is no system. Use one of {', '.join(SYSTEMS)}"
     ),
     recipe_keys=lambda value, env: {"repository": {"system": value}} if value else {},
+    why_not=_why_not_loaded,
 )

@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypedDict
 
@@ -105,8 +106,13 @@ class Config:
         """Return the rounds of each cell in a run with a time limit. Fewer allow no conclusion."""
         return int(self.thresholds["min_rounds"])
 
+    @cached_property
+    def _file_contents(self) -> list[tuple[Path, object]]:
+        """Each file with its content. Errors of many values name their files."""
+        return [(file, read_yaml(file)) for file in self.files]
+
     def source_of(self, keys: Keys) -> str:
-        return source_of_value(self.files, keys)
+        return _find_source(self._file_contents, keys, self.content)
 
     def error(self, keys: Keys, text: str) -> UserError:
         return UserError(f"{self.source_of(keys)}: `{dotted(keys)}`: {text}")
@@ -152,7 +158,7 @@ def load_config(
     `rounds`, cells then have the smallest number of rounds that allows a conclusion.
     """
     # For a wrong value, validate() calls the function with the path of its keys, such as ["minutes"].
-    settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys))
+    settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys, raw))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
     if UNUSABLE.search(tempfile.gettempdir()):
         raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {WHY_UNUSABLE}. Use another folder.")
@@ -211,31 +217,68 @@ def _is_git_repository(text: str) -> bool:
     return all(os.path.exists(f"{folder}/{name}") for name in ("HEAD", "objects", "refs"))
 
 
-def source_of_value(files: Sequence[Path], keys: Keys) -> str:
-    """Return the source of a value of the configuration, for an error: "config/config.yaml", or an option.
+def source_of_value(
+    files: Sequence[Path], keys: Keys, merged: Mapping[str, object] | None = None
+) -> str:
+    """Return the source of a value of the configuration, for an error (_find_source). Read all files."""
+    contents = [(file, read_yaml(file)) for file in files]
+    return _find_source(contents, keys, merged)
 
-    `keys` is the path of the value, such as ["minutes", "builds"]. The source is the last file that has the
-    value, because a later file overrides an earlier one. If no file has it, the source is the option that
-    sets the first key: "--minutes (make: MINUTES=)", or "--config". Without keys, it is the first file.
+
+def _find_source(
+    contents: Sequence[tuple[Path, object]], keys: Keys, merged: Mapping[str, object] | None
+) -> str:
+    """Return the source of a value of the configuration: "config/config.yaml", or an option.
+
+    `keys` is the path of the value, such as ["minutes", "builds"], and `contents` has each file with its
+    content. The source is the last file that has the value, because a later file overrides an earlier one. A
+    file with another value than the `merged` configuration is not the source, because an option has replaced
+    its value. Without a file, the source is the option that sets the first key: "--minutes (make: MINUTES=)",
+    or "--config". Without keys, it is the first file.
     """
     if not keys:
-        return str(files[0])
+        return str(contents[0][0])
     option = OPTION_BY_KEY.get(str(keys[0]), "")
-    for file in reversed(files):
-        value = read_yaml(file)
+    for file, content in reversed(contents):
         try:
-            # Follow the path of keys down to the value.
-            for key in keys:
-                value = value_at(value, key)
+            value = _value_below(content, keys)
         except LookupError:
             # The file does not have this path of keys.
             continue
         # A file with `repository: null` leaves the value to the option --repository, and is not its source.
         # A key without an option has its null from the file.
         is_left_to_option = value is None and option != ""
-        if not is_left_to_option:
+        if not is_left_to_option and not _is_replaced(value, keys, merged):
             return str(file)
     return option or "--config"
+
+
+def _value_below(content: object, keys: Keys) -> object:
+    """Return the value at a path of keys. Raise LookupError if it is missing."""
+    for key in keys:
+        content = value_at(content, key)
+    return content
+
+
+def _is_replaced(value: object, keys: Keys, merged: Mapping[str, object] | None) -> bool:
+    """Return True if the merged configuration has another value than a file at a path of keys.
+
+    None as the configuration replaces nothing. Neither does a configuration without the value.
+    """
+    if merged is None:
+        return False
+    try:
+        merged_value = _value_below(merged, keys)
+    except LookupError:
+        return False
+    # The entries of such a mapping can come from several files and options.
+    are_mappings = isinstance(value, Mapping) and isinstance(merged_value, Mapping)
+    if are_mappings and len(keys) == 1 and keys[0] not in WHOLE_KEYS:
+        return False
+    # NaN, which no key accepts, is not equal to itself.
+    if isinstance(value, float) and math.isnan(value):
+        return False
+    return value != merged_value
 
 
 def _check_configuration(config: Config) -> None:

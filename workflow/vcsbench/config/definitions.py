@@ -84,8 +84,8 @@ class BoundsDefinition(TypedDict, total=False):
     at_most: Bound
     """The upper bound."""
     direction: Literal["faster", "slower", "equal", "not faster"]
-    """Instead of bounds, for a statement without a number: the candidate's direction. `equal` is a difference
-    below `min_effect_pct`. Needs `compare`."""
+    """Instead of bounds, for a statement without a number: the candidate's direction. A difference that is
+    certainly below `min_effect_pct` is `equal`, and neither `faster` nor `slower`. Needs `compare`."""
 
 
 def _with_bound(expect: BoundsDefinition) -> BoundsDefinition:

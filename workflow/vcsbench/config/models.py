@@ -209,8 +209,8 @@ class RepositorySettings(Model):
 class Side(Model):
     prefix: Text | None = None
     """The folder that it was installed in, absolute or relative to the checkout. Programs are in bin or sbin,
-    libraries in lib, mod_dav_svn.so in libexec, modules or lib/apache2/modules. Without an httpd of its own,
-    this machine's httpd loads the module."""
+    libraries in lib, mod_dav_svn.so in libexec, modules, lib/apache2/modules or similar
+    (docs/build-sources.md). Without an httpd of its own, this machine's httpd loads the module."""
     conda: Text | None = None
     """A conda environment file, instead of a prefix. vcsbench makes the environment below results/builds with
     micromamba, mamba, conda or pixi. conda has no mod_dav_svn."""
@@ -380,9 +380,9 @@ class Settings(Model):
     """The one of `storages` that studies without an axis `storage` use for repositories."""
     filesystems: dict[Name, Text] = key({})
     """The values of the axis `filesystem`, by name: a folder on a mounted file system; or `make` (names
-    btrfs, ext4, xfs, tmpfs; needs root): each cell-round gets a new file system, in an image on `storage`
-    (docs/working-copies.md). `nfs: guest` is NFS in a User Mode Linux guest, `guest-local: guest` the file
-    system below that server."""
+    btrfs, ext4, xfs, tmpfs; needs root): each cell-round gets a new file system, in an image on `storage`, or
+    in memory for tmpfs (docs/working-copies.md). `nfs: guest` is NFS in a User Mode Linux guest,
+    `guest-local: guest` the file system below that server."""
     server: RemoteServer | None = None
     """A server that you run on another machine, for working-copy-2012 (docs/working-copies.md has an
     example). Load the same histories there. Cells that name a format, packing, cache state, build or
@@ -396,10 +396,10 @@ class Settings(Model):
     fragmentation_kib: float = key(0, was="spacer_kib", ge=0, le=1 << 20)
     """Mean size in KiB of the spacer files between the interleaved revisions (published: 128; 0: none)."""
     minutes: Minutes | dict[str, Minutes] | None = None
-    """The time limit of a session, from the preparation to the report. All studies share it evenly; or give
-    it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell gets
-    `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go to the comparisons that are
-    nearest to a decision (docs/running.md). On a cluster, `minutes` has no effect: set `rounds`."""
+    """The time limit of all sessions on these results together, from set-up to the report. All studies share
+    it evenly; or give it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell
+    gets `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go to the comparisons that
+    are nearest to a decision (docs/running.md). On a cluster, `minutes` has no effect: set `rounds`."""
     rounds: int | None = key(None, ge=1, le=10_000)
     """How often the whole grid is measured, however long it takes. `minutes` has no effect then. A larger
     value measures the new rounds only."""

@@ -168,7 +168,8 @@ class Command(Model):
     1. At a smaller scale the number is multiplied by it. Default: no working copy. For a clone of git it is
     the number of commits, at most half of the history."""
     scale_revisions: bool | None = None
-    """false: `revisions` and `revisions_behind` are counted as they are, at any scale."""
+    """false: `revisions`, `revisions_behind` and the files of `change: thousand-files` are counted as they
+    are, at any scale."""
     change: ChangeName | None = None
     """What a command commits. one-file: a line in one file. thousand-files: the same in 1,000 files, counted
     at scale 1, some of them new if the tree has too few. large-binary: a new file of 50 MB."""
@@ -203,13 +204,14 @@ class Command(Model):
     work: WorkName
     """How the work of the command is compared; only cells that did the same work are compared. log: the
     revisions and changed paths that svn log prints, and its text. printed_counts: the numbers that svnbench
-    prints. tree: the files that the command wrote. dump: the stream that svnadmin dump prints, without its
-    UUID. repository: the dump stream of the repository that the command filled. commit: the number, the paths
-    and the content of the revision that it committed. stdout: any other output, equal for all formats and
-    accesses. built_tree: the files and links that the command wrote. git_clone: the objects, refs and files
-    of a clone. git_partial_clone: the same, of a clone with a filter. unchecked: its
-    files differ by design; its times are compared all the same, but advice leaves it out. opaque: unknown, so
-    no ratio is shown."""
+    prints. tree: the files that the command wrote. trees: the files that each of several clients wrote, which
+    must be equal. dump: the stream that svnadmin dump prints, without its UUID. repository: the dump stream
+    of the repository that the command filled. verified: the number and the last of the revisions that
+    svnadmin verify prints. commit: the number, the paths and the content of the revision that it committed.
+    stdout: any other output, equal for all formats and accesses. built_tree: the files and links that the
+    command wrote. git_clone: the objects, refs and files of a clone. git_partial_clone: the same, of a clone
+    with a filter. unchecked: its files differ by design; its times are compared all the same, but advice
+    leaves it out. opaque: unknown, so no ratio is shown."""
     inapplicable_axes: list[AxisOfStudy] | None = key(None, was="without")
     """The axes that do not apply to the command."""
     restrict_to: dict[AxisOfStudy, Values] | None = key(None, was="only")

@@ -30,8 +30,9 @@ class HookScript(NamedTuple):
 HOOKS: dict[str, HookScript | None] = {
     "none": None,
     "shell": HookScript("sh", "", ': > "$1/{moment}.ran"\n'),
+    # A run may commit several times, so the mark may exist already.
     "python": HookScript(
-        "python3", " -I", 'import sys\n\nopen(sys.argv[1] + "/{moment}.ran", "x").close()\n'
+        "python3", " -I", 'import sys\n\nopen(sys.argv[1] + "/{moment}.ran", "w").close()\n'
     ),
 }
 

@@ -26,7 +26,7 @@ from vcsbench.evidence.flags import Flag
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import SAME_FIXED_COST
-from vcsbench.plan.result_state import OUTDATED, read_context
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED, read_context
 from vcsbench.records import CellTrace, Context, RunRecord, complete_run
 
 if TYPE_CHECKING:
@@ -143,10 +143,11 @@ class _Failure(Exception):
 
 
 def _why_missing(cell_round: CellRound) -> str:
-    """Return the reason why a cell-round has no result: OUTDATED, or the last line of its log.
+    """Return the reason why a cell-round has no result: OUTDATED, UNMEASURED, or the last line of its log.
 
     It is OUTDATED if there is an export nevertheless. A workflow run that measures nothing leaves out this
-    export, because another recipe measured it.
+    export, because another recipe measured it. It is UNMEASURED without a line in the log: the workflow run
+    ended before its turn, or its process was killed.
     """
     if os.path.exists(cell_round.export):
         return OUTDATED
@@ -155,7 +156,7 @@ def _why_missing(cell_round: CellRound) -> str:
     except OSError:
         text = ""
     last_line = text.split("\n")[-1].strip()
-    return last_line or "it was not measured: the workflow ended before its turn"
+    return last_line or UNMEASURED
 
 
 def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[RunColumns]:
@@ -268,7 +269,8 @@ def _flags_of_run(
     busy_cores = cpu_s / timed.elapsed_s
     if busy_cores > limits["max_cpu_share"] * context["host"]["cores"]:
         run_flags.append(Flag.SATURATED)
-    if same_work.has_other_output(record, context):
+    has_few_reads = same_work.has_too_few_reads(record, context)
+    if has_few_reads or same_work.has_other_output(record, context):
         run_flags.append(Flag.OTHER_OUTPUT)
     if same_work.lacks_counts(context):
         run_flags.append(Flag.IO_UNKNOWN)
@@ -280,9 +282,10 @@ def _flags_of_run(
 def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
     """Return the flags of a run by the disks that it read and wrote.
 
-    A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk. A load
-    or a commit gets `too-few-flushes` if it flushed the disk less often than its revisions need. It gets
-    `flushes-unknown` if the kernel does not count the flushes, or sends none to this disk.
+    A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk. A load,
+    a commit, or traffic with commits gets `too-few-flushes` if it flushed the disk less often than its
+    revisions need. It gets `flushes-unknown` if the kernel does not count the flushes, or sends none to this
+    disk.
     """
     storage_flags: list[Flag] = []
     # The label of a cell promises a state of the operating system's caches before a run: "cold" or "hot".

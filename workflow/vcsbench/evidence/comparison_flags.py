@@ -114,9 +114,9 @@ def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
 def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
     """Return True for each run that was measured under other conditions than most rounds of its cell.
 
-    Conditions are processors, priorities and limits. Three rounds with the conditions a, a and b give True
-    for the runs of the third. Two rounds with a and b give True for all runs: neither is the usual one. Runs
-    without a record of conditions ("") give False.
+    Conditions are processors, their governor, priorities, weights and limits. Three rounds with the
+    conditions a, a and b give True for the runs of the third. Two rounds with a and b give True for all runs:
+    neither is the usual one. Runs without a record of conditions ("") give False.
     """
     is_different = pd.Series(False, index=frame.index)
     if CONDITIONS not in frame:

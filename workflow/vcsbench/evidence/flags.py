@@ -76,14 +76,14 @@ class Flag(enum.StrEnum):
         "hyperfine reported another time than its hooks before and after the run.",
         "Compare elapsed_s and window_s. Use another hyperfine, or find what paused it.", INVALID_RUN)
     CONDITIONS_DIFFER = ("conditions-differ",
-        "Processors, priorities or limits differ from those of the cell's other rounds.",
+        "Processors, their governor, priorities, weights or limits differ from the cell's other rounds.",
         "Measure all rounds in the same way: the contexts have `conditions`."
         " `--forcerun cell` measures again.")
     UNCERTIFIED = ("uncertified",
         "The run has no evidence, or incomplete evidence.",
         "Measure the cell again.", INVALID_RUN)
     OTHER_OUTPUT = ("other-output",
-        "The timed run wrote another number of bytes than the checked run of its round.",
+        "The timed run wrote another number of bytes than the checked run of its round, or read far fewer.",
         "Find out why it ended early or printed something different, and measure again.", INVALID_RUN)
     REQUESTS_FAILED = ("requests-failed",
         "Some requests of the traffic failed.",
@@ -125,7 +125,7 @@ class Flag(enum.StrEnum):
         "Client or server had another program or library in memory than in most rounds of the cell.",
         "Compare `mapped` in the contexts of its rounds, and measure the cell again.", INVALID_RUN)
     TOO_FEW_FLUSHES = ("too-few-flushes",
-        "The load or commit flushed the disk less often than its revisions need.",
+        "The load or the commits flushed the disk less often than their revisions need.",
         "Remove a preloaded library such as eatmydata, and mount the storage with barriers.", INVALID_RUN)
     FLUSHES_UNKNOWN = ("flushes-unknown",
         "The kernel counts no flushes of this disk, so the command may have skipped its own.",

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import Flag
-from vcsbench.measure.work import UNCHECKED
+from vcsbench.measure.work import UNCHECKED, WORK_KINDS
 from vcsbench.records import Context, RunRecord, StorageFacts
+from vcsbench.storages.disks import WRITE_BACK
 from vcsbench.storages.filesystems import IN_MEMORY
 
 OTHER = Flag.OTHER_WORK
@@ -36,13 +37,15 @@ UNCOUNTED_SENDERS = ("hg-serve",)
 # A server sends less than the client writes, because it compresses: text of files by at most 1:1,000, and
 # messages of a log not at all, unless the command prints changes of files.
 SENT_SHARE, PRINTED_SENT_SHARE, FILES_SENT_SHARE = 0.5, 0.02, 0.0005
+# The smallest object that git sends has 9 bytes: a header, and 8 compressed ones. Half of that is demanded.
+SENT_BYTES_PER_OBJECT = 4
+# A timed run reads what the checked run read. Only the start of the program may differ.
+READ_SHARE = 0.5
 # The kinds of work of commands that write revisions, many or one. With the option, a load flushes none.
 LOADED, COMMITTED, NO_FLUSH = "repository", "commit", "--no-flush-to-disk"
 # A revision takes 14 flushes on ext4, XFS and btrfs, and 7 on ext4 without a journal.
-# Other programs may flush the disk, too.
+# Other programs may flush the disk, too. Several committers may share some flushes.
 FLUSHES_PER_REVISION = 4
-# The cache of a disk, as in /sys/block/*/queue/write_cache.
-WRITE_BACK = "write back"
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -221,20 +224,45 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     return abs(printed_bytes - checked_bytes) > tolerance
 
 
+def has_too_few_reads(run: RunRecord, context: Context) -> bool:
+    """Return True if a timed run with a quiet option read less than READ_SHARE of what the checked run read.
+
+    Such a run prints nothing, so its output shows nothing of its work. The checked run has no quiet option.
+    Return False for other commands and for traffic, with a server, or if a count is unknown.
+    """
+    kind = WORK_KINDS.get(context["work_kind"])
+    if kind is None or not kind.quiet_options or "traffic" in run:
+        return False
+    # Without its quiet option, null-log may also ask a server for the messages. In the files of a repository,
+    # these are next to the dates, which both runs read. has_idle_server() is for commands with a server.
+    if run["evidence"].get("server_kind") or context["remote"]:
+        return False
+    timed_bytes = run["evidence"].get("client_rchar")
+    checked_bytes = context["captured_io"].get("rchar")
+    if timed_bytes is None or checked_bytes is None:
+        return False
+    return timed_bytes < READ_SHARE * checked_bytes
+
+
 def has_idle_server(run: RunRecord, context: Context) -> bool:
     """Return True if the server of a run sent or read too few bytes for the work of its client.
 
-    The client has then read the repository's files itself. Return False without a server, or if a count is
+    The client has then read the repository's files itself. Return False without a server, or if it is
     unknown.
     """
     evidence = run["evidence"]
     # The kernel counts what these servers read, but not what they send.
     if evidence.get("server_kind") in UNCOUNTED_SENDERS:
-        read_bytes = evidence.get("server_rchar")
-        checked_bytes = context["captured_io"].get("server_rchar")
-        if read_bytes is None or checked_bytes is None:
+        # Traffic may have fewer requests than the checked run (_needed_sent_bytes).
+        if "traffic" in run:
             return False
-        return read_bytes < SENT_SHARE * checked_bytes
+        read_bytes = evidence.get("server_rchar")
+        if read_bytes is None:
+            return False
+        # If the client reads the files itself in all runs, both counts are 0. A server that serves has read
+        # something. The count of the checked run may be unknown.
+        checked_bytes = context["captured_io"].get("server_rchar") or 0
+        return read_bytes < max(1.0, SENT_SHARE * checked_bytes)
     sent_bytes = evidence.get("server_wchar")
     if not evidence.get("server_kind") or sent_bytes is None:
         return False
@@ -244,17 +272,22 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
 def _needed_sent_bytes(run: RunRecord, context: Context) -> float:
     """Return how many bytes a server has to send at least for the work of its client.
 
-    It is the larger of two numbers: half of the bytes that the server sent in the checked run (SENT_SHARE),
-    and a small share of the bytes that the client printed or wrote, such as 20 kB for a log of 1 MB.
+    It is the larger of two numbers. One is half of the bytes that the server sent in the checked run
+    (SENT_SHARE). The other is a small share of the bytes that the client printed or wrote, such as 20 kB for
+    a log of 1 MB; for a clone of git, it is 4 bytes for each object. For traffic, it is the second number,
+    because the first one is not known.
     """
     # A request gets an answer, however small.
     lower_bounds = [1.0]
     checked_bytes = context["captured_io"].get("server_wchar")
-    if checked_bytes is not None:
+    # The checked run of traffic has one request of each client. An open loop may send fewer: with 8 clients,
+    # all requests may come from 2 of them.
+    if checked_bytes is not None and "traffic" not in run:
         lower_bounds.append(SENT_SHARE * checked_bytes)
-    # The work of an update is the whole tree of the working copy, but the server sends only the changes. So
-    # the second number is for commands without a working copy.
-    if not context.get("working_copy"):
+    # The work of an update, a pull or a fetch is that of the whole folder, but the server sends only the
+    # changes. So the second number is for commands without a working copy or a clone (`written`) that exists
+    # before the run.
+    if not context.get("working_copy") and not context.get("written"):
         work = run["work"]
         received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
         # The work is that of one request. Traffic has many of them.
@@ -264,30 +297,43 @@ def _needed_sent_bytes(run: RunRecord, context: Context) -> float:
         # as log, is compressed less.
         share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
         lower_bounds.append(share * received_bytes)
+        # A clone of git has no bytes in its work, but the number of its objects.
+        lower_bounds.append(SENT_BYTES_PER_OBJECT * int(work.get("objects", 0)))
     return max(lower_bounds)
 
 
 def count_needed_flushes(run: RunRecord, context: Context) -> int:
-    """Return how many flushes of the disk a load or a commit needs at least.
+    """Return how many flushes of the disk a load, a commit, or all commits of traffic need at least.
 
     It is 0 for other commands, and in memory.
     """
-    if context["work_kind"] not in (LOADED, COMMITTED) or NO_FLUSH in context["argv"]:
+    revisions = _count_new_revisions(run, context)
+    if not revisions or NO_FLUSH in context["argv"]:
         return 0
-    if _revisions_storage(context).get("filesystem", "") in IN_MEMORY:
+    if _revisions_storage(run, context).get("filesystem", "") in IN_MEMORY:
         return 0
-    youngest = int(run["work"].get("youngest") or 0)
-    revisions = 1 if context["work_kind"] == COMMITTED else youngest
     return FLUSHES_PER_REVISION * revisions
 
 
-def _revisions_storage(context: Context) -> StorageFacts:
-    """Return the storage on which a command writes revisions.
+def _count_new_revisions(run: RunRecord, context: Context) -> int:
+    """Return how many revisions a run has added to a repository."""
+    # The work of traffic is that of its readers. Each commit that succeeded has its end in `ended_s`.
+    if "traffic" in run:
+        return len(run["traffic"]["commit"]["ended_s"])
+    if context["work_kind"] == COMMITTED:
+        return 1
+    if context["work_kind"] == LOADED:
+        return int(run["work"].get("youngest") or 0)
+    return 0
+
+
+def _revisions_storage(run: RunRecord, context: Context) -> StorageFacts:
+    """Return the storage on which a run writes revisions.
 
     A load writes its repository to the output's storage. A commit writes to a copy of its input, and its
     working copy may be on another storage.
     """
-    if context["work_kind"] == COMMITTED:
+    if "traffic" in run or context["work_kind"] == COMMITTED:
         return context["storage"]
     return context["target_storage"]
 
@@ -298,7 +344,7 @@ def count_flushes(run: RunRecord, context: Context) -> int | None:
     Return None if the kernel does not count them, or if it sends no flushes to this disk. It sends them only
     to a disk with a cache that loses its content without power ("write back").
     """
-    if _revisions_storage(context).get("write_cache") != WRITE_BACK:
+    if _revisions_storage(run, context).get("write_cache") != WRITE_BACK:
         return None
     return run["evidence"].get("device_flushes")
 

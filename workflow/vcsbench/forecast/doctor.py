@@ -1,5 +1,6 @@
 """The report of `vcsbench doctor`: possible measurements, and missing things with remedies."""
 
+import itertools
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from enum import Enum
 from pathlib import Path
 
 from vcsbench import kernel, words
+from vcsbench.axes.cache_states import CacheState
+from vcsbench.errors import UserError
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.forecast import plan_report, side_effects, trials
 from vcsbench.machine import host
@@ -66,7 +69,7 @@ def examine_machine(
     The checks are grouped by their result: available, missing and limited things, and warnings. The side
     effects of a run follow. Only missing things make the result False.
     """
-    checks = run_checks(plan)
+    checks = [*run_checks(plan), *_check_space(plan, repositories)]
     for result in CheckResult:
         group = [check for check in checks if check.result is result]
         if not group:
@@ -89,8 +92,8 @@ def examine_machine(
 def run_checks(plan: Plan) -> list[Check]:
     """Return the facts about this machine that matter for the cells of a plan, in the order of the report."""
     checks = [*_check_cells(plan), *_check_packages(plan), *_check_versions()]
-    checks += [_check_cache_clearing(plan), *_check_storages(plan)]
-    for lack in trials.find_lacks(plan, trials.REQUIRED):
+    checks += [*_check_cache_clearing(plan), *_check_storages(plan)]
+    for lack in trials.find_lacks(plan, trials.BEFORE_SESSION):
         checks.append(Check(CheckResult.MISSING, lack.what, lack.remedy))
     for lack in trials.find_lacks(plan, trials.EVIDENCE):
         checks.append(Check(CheckResult.LIMITED, lack.what, lack.remedy))
@@ -136,36 +139,71 @@ def _check_versions() -> Iterator[Check]:
         )
 
 
-def _check_cache_clearing(plan: Plan) -> Check:
-    """Return a check with the way in which caches are cleared here for cold runs, or why they cannot be."""
+def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
+    """Yield a check with the way in which caches are cleared here for cold runs, or why they cannot be.
+
+    A reason is left out if no cell of the grids, skipped or not, needs cold caches or clears them.
+    """
+    cells = itertools.chain.from_iterable(plan.grids.values())
+    states = [CacheState(plan.draft(cell)["state"]) for cell in cells]
+    clears_caches = any(state.clears_caches for state in states)
     settings = plan.config.settings
     # The user's choice of a way: auto, drop-caches or evict.
     setting = settings.clear_caches
     machine = plan.env.machine
     # The folder of the default storage of cells. `storage` is the name of this storage, such as "disk".
     folder = resolve(settings.storages[settings.storage], plan.root)
-    if mount_of(folder).filesystem in IN_MEMORY:
-        # Files in memory are never cold, whatever the setting is.
-        text = filesystems.why_never_cold(machine, str(folder), setting)
-        return Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
     # `drop-caches` (as root), `evict` (with vmtouch), or "" if neither is possible.
     method = machine.clearing(setting)
-    if method == "drop-caches":
+    if mount_of(folder).filesystem in IN_MEMORY:
+        # Files in memory are never cold, whatever the setting is.
+        if any(state.is_cold for state in states):
+            text = filesystems.why_never_cold(machine, str(folder), setting)
+            yield Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
+    elif method == "drop-caches":
         # This way empties the caches of all programs, so a server becomes slow for its users. The other way,
         # `evict`, spares them. The text EVICT names its setting.
-        return Check(
+        yield Check(
             CheckResult.AVAILABLE,
             "cold caches, by emptying the kernel's",
             remedy=f"on a server, {side_effects.EVICT}",
         )
-    if method:
-        return Check(
+    elif method:
+        yield Check(
             CheckResult.LIMITED,
             "cold caches file by file (vmtouch): inodes and folders stay cached",
             remedy="run as root, on a machine without production servers",
         )
-    text = filesystems.why_not_cleared(machine, setting)
-    return Check(CheckResult.MISSING, text, "run as root, or apt-get install vmtouch")
+    elif clears_caches:
+        text = filesystems.why_not_cleared(machine, setting)
+        yield Check(CheckResult.MISSING, text, "run as root, or apt-get install vmtouch")
+
+
+def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Check]:
+    """Yield a check for each storage with too little space for the repositories, copies and spacers of a run.
+
+    `scratch` has none: a load that is too large for it goes to a storage.
+    """
+    for storage in repositories.storages:
+        folder = resolve(plan.config.settings.storages[storage], plan.root)
+        # The required trials have a reason and a remedy for a folder that cannot be used.
+        why_unusable, _ = filesystems.why_unusable(folder)
+        if why_unusable:
+            continue
+        try:
+            needed = side_effects.storage_bytes(plan, repositories, storage)
+        except UserError:
+            # The copies of the storage were on a file system that is not mounted now. The report of the side
+            # effects raises the error, behind all checks.
+            return
+        free = filesystems.free_bytes(folder)
+        if needed > free:
+            yield Check(
+                CheckResult.MISSING,
+                f"repositories and their copies need about {words.size(needed)}, and {folder} has "
+                f"{words.size(free)} free",
+                remedy="lower `copies` or the scale, or name another folder in `storages`",
+            )
 
 
 def _check_storages(plan: Plan) -> Iterator[Check]:

@@ -10,14 +10,25 @@ from vcsbench.machine import host
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, values_on_axes
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import read_context
+from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
+from vcsbench.sources import Source
+from vcsbench.sources.base import HistoryForm
+from vcsbench.sources.git_source import GitSource
 
 # Typical rates of a machine with two cores, which count until this machine has results of its own.
-# Seconds per revision: to load and verify it in one format, and to copy it once.
-LOAD_S = 0.0026
+# Seconds per revision, and per byte of the repository: to load and verify it in one format, and to convert it
+# from git first. The larger of the two counts.
+LOAD_S, LOAD_BYTE_S = 0.0026, 1.8e-7
+CONVERT_S, CONVERT_BYTE_S = 0.0045, 3.8e-7
+# Seconds per revision to copy it once.
 COPY_S = 0.0003
-# Seconds to measure a cell-round, a cell of fixed cost, and to count the system calls of a cell.
+# Seconds to measure a cell-round of a repository with TYPICAL_BYTES, which is that of the default
+# configuration. A larger one takes longer, up to a factor.
 CELL_ROUND_S = 2.0
+TYPICAL_BYTES = 79e6
+LARGEST_FACTOR = 50.0
+# Seconds to measure a cell of fixed cost, and to count the system calls of a cell.
 FIXED_COST_S = 1.0
 TRACE_S = 4.0
 # A cell-round takes this much longer than hyperfine: Python, Snakemake, start and end of the server.
@@ -67,7 +78,8 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
         if repo != EMPTY:
             revisions[repo] = plan.env.revisions(repo)
     # A repository counts once for each format that it is loaded in.
-    revisions_to_load = sum(revisions[repo] for repo, _ in missing_loads(repositories))
+    loads = missing_loads(repositories)
+    loading_s = sum(estimate_load_s(plan.env.sources[repo]) for repo, _ in loads)
     revisions_to_copy = 0
     for storage in repositories.storages:
         # A variant is a repository in a format and state. Each of its missing copies is made.
@@ -78,7 +90,7 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     tables = sum(len(study.tables) for study in studies)
     measuring_s, has_unknown_cells = _forecast_measuring(plan)
     stages = {
-        "loading": revisions_to_load * LOAD_S,
+        "loading": loading_s,
         "copying": revisions_to_copy * COPY_S,
         "system calls": traces * TRACE_S,
         "measuring": measuring_s,
@@ -86,15 +98,35 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     }
     # The constants above are typical rates, which were not measured here. Only loading and measuring take
     # long, so only their typical rates make a forecast rough.
-    return Forecast(stages, is_rough=revisions_to_load > 0 or has_unknown_cells)
+    return Forecast(stages, is_rough=bool(loads) or has_unknown_cells)
+
+
+def estimate_load_s(source: Source) -> float:
+    """Return about how many seconds a load of a source in one format takes, with a conversion from git."""
+    size = source.estimate()
+    # A repository as it is (`history: as-is`) is copied, and not converted.
+    is_converted = source.kind == GitSource.kind and HistoryForm.DUMP in source.forms
+    revision_s = CONVERT_S if is_converted else LOAD_S
+    byte_s = CONVERT_BYTE_S if is_converted else LOAD_BYTE_S
+    return max(size.revisions * revision_s, repository_bytes(size) * byte_s)
+
+
+def _estimate_cell_round_s(plan: Plan, cell: CellSpec) -> float:
+    """Return about how many seconds a cell-round without any result takes, by the size of its repository."""
+    name = plan.draft(cell).get("repository", {}).get("name", "")
+    # A cell without a repository, and one that reads the empty repository.
+    if name not in plan.env.sources or name == EMPTY:
+        return CELL_ROUND_S
+    factor = repository_bytes(plan.env.sources[name].estimate()) / TYPICAL_BYTES
+    return CELL_ROUND_S * min(max(1.0, factor), LARGEST_FACTOR)
 
 
 def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
     """Return the seconds of all unmeasured cell-rounds, and True if nothing is known about some of them.
 
     A cell takes as long as its own earlier rounds, otherwise as the measured cells of its block, otherwise as
-    the measured cells of its study. If none of these was measured, it takes CELL_ROUND_S, and the seconds of
-    its traffic. A cell of fixed cost always takes FIXED_COST_S.
+    the measured cells of its study. If none of these was measured, the size of its repository decides, and
+    the seconds of its traffic are added. A cell of fixed cost always takes FIXED_COST_S.
     """
     measured_s = measured_durations(plan)
     total_s = 0.0
@@ -114,7 +146,7 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
         else:
             # The configuration has the duration of traffic.
             traffic_s = plan.draft(cell).get("traffic", {}).get("seconds", 0.0)
-            total_s += number * (CELL_ROUND_S + traffic_s)
+            total_s += number * (_estimate_cell_round_s(plan, cell) + traffic_s)
             has_unknown_cells = True
     return total_s, has_unknown_cells
 

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from vcsbench import words
 from vcsbench.axes import findings_of
+from vcsbench.codes import StopReason
 from vcsbench.evidence.measurements import read_measurements
+from vcsbench.files import read_json
 from vcsbench.forecast import trials
 from vcsbench.forecast.durations import forecast_run, unmeasured_rounds
 from vcsbench.forecast.side_effects import loaded_bytes, side_effects
 from vcsbench.machine import host, host_label
 from vcsbench.plan.grid import CellSpec, is_duplicate, is_fixed_cost
 from vcsbench.plan.plan import Plan
+from vcsbench.plan.result_state import decision_of
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.calls import detectable_effect
 from vcsbench.statistics.noise import run_scatter
@@ -23,8 +26,13 @@ COMPARISONS = 10
 MAX_EFFECT = 10.0
 
 
-def describe_plan(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield the lines of the report: what a run measures, its effects on the machine, and its duration."""
+def describe_plan(
+    plan: Plan, repositories: PreparedRepositories, spent_s: float = 0.0
+) -> Iterator[str]:
+    """Yield the lines of the report: what a run measures, its effects on the machine, and its duration.
+
+    `spent_s` is how long earlier runs took for the results (SamplingState.spent_s).
+    """
     yield "Repositories"
     yield from _describe_repositories(plan)
     yield ""
@@ -35,7 +43,7 @@ def describe_plan(plan: Plan, repositories: PreparedRepositories) -> Iterator[st
     for effect in side_effects(plan, repositories):
         yield f"  {effect}"
     yield ""
-    yield from _describe_duration(plan, repositories)
+    yield from _describe_duration(plan, repositories, spent_s)
     yield from _describe_detectable_differences(plan)
     # Runs can do without these things, but their evidence is then not complete.
     lacks = trials.find_lacks(plan, trials.EVIDENCE)
@@ -114,20 +122,54 @@ def _rounds_of_all_cells(plan: Plan) -> int:
     return min(rounds, default=0)
 
 
-def _describe_duration(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
+def _describe_duration(
+    plan: Plan, repositories: PreparedRepositories, spent_s: float
+) -> Iterator[str]:
     """Yield the time of each stage and of all, and how it fits the time limit."""
     forecast = forecast_run(plan, repositories)
-    yield "Duration, in part from typical rates" if forecast.is_rough else "Duration"
+    # Typical rates are those of small repositories and local access, so that a run mostly takes longer.
+    rough = "Duration, at least (in part from typical rates)"
+    yield rough if forecast.is_rough else "Duration"
     for stage, seconds in forecast.seconds_by_stage.items():
         yield f"  {stage:<12}  {words.duration(seconds):>9}"
     yield f"  {'all':<12}  {words.duration(forecast.total_s):>9}"
     minutes = plan.config.minutes_of_run
-    if minutes is None:
-        return
-    if minutes * 60 > forecast.total_s:
-        yield f"  More rounds follow until all comparisons are decided, or {minutes:g} min are over."
-    else:
-        yield f"  This is more than `minutes: {minutes:g}`. The first rounds are measured all the same."
+    if minutes is not None:
+        yield f"  {_describe_limit(plan, minutes, spent_s, forecast.total_s)}"
+
+
+def _describe_limit(plan: Plan, minutes: float, spent_s: float, forecast_s: float) -> str:
+    """Return a sentence on further rounds within the time limit, which all runs together may take."""
+    reasons = _list_stop_reasons(plan)
+    if StopReason.TIME_IS_UP in reasons:
+        return f"No more rounds follow: the {minutes:g} min are spent. A longer limit gives more rounds."
+    if reasons:
+        return "No more rounds follow: they would decide nothing more."
+    # Less than a second is no time of a measurement.
+    spent = f", of which {words.duration(spent_s)} are spent" if spent_s >= 1 else ""
+    left_s = minutes * 60 - spent_s
+    if left_s > forecast_s:
+        return f"More rounds follow until all comparisons are decided, or {minutes:g} min are over{spent}."
+    return f"This is more than `minutes: {minutes:g}`{spent}. The planned rounds are measured all the same."
+
+
+def _list_stop_reasons(plan: Plan) -> list[str]:
+    """Return the reason of each study's last decision (StopReason), if no study gets further rounds.
+
+    Return [] if a planned round is not measured yet, or if a study has no decision against further rounds. A
+    decision with another time limit does not count, because the next run makes it again.
+    """
+    if any(unmeasured_rounds(plan).values()):
+        return []
+    reasons = []
+    for study, batches in plan.batches.items():
+        # A missing decision is {}.
+        decision = read_json(plan.root / decision_of(study, batches.next))
+        is_same_limit = decision.get("minutes") == plan.config.minutes_of(study)
+        if decision.get("gives") is not False or not is_same_limit:
+            return []
+        reasons.append(str(decision.get("why", "")))
+    return reasons
 
 
 def _describe_detectable_differences(plan: Plan) -> Iterator[str]:

@@ -12,10 +12,15 @@ from vcsbench.measure.server import HOST
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import Network, is_private_cell
 from vcsbench.prepare.loader import repository_bytes
-from vcsbench.prepare.repositories import PreparedRepositories
+from vcsbench.prepare.repositories import (
+    PreparedRepositories,
+    estimate_spacer_bytes,
+    staged_path,
+)
 from vcsbench.storages.cell_filesystem import SMALLEST
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import resolve
+from vcsbench.subjects.repository import Variant
 
 # The step that empties the caches, in the steps of a cache state.
 CLEAR = "clear-caches"
@@ -33,7 +38,9 @@ class MissingPackage(NamedTuple):
 @cache
 def missing_packages(root: Path) -> list[MissingPackage]:
     """Return the packages that set-up would install."""
-    listed = processes.run_program([root / "envs" / "list-missing.sh", "--table"]).output
+    # By bash, because some programs unpack an archive without its execute bits.
+    argv = ["bash", str(root / "envs" / "list-missing.sh"), "--table"]
+    listed = processes.run_program(argv).output
     packages = []
     # A line is, for example, "must<TAB>subversion<TAB>all cells".
     for line in listed.splitlines():
@@ -103,18 +110,44 @@ def loaded_bytes(plan: Plan, repo: str) -> int:
     return repository_bytes(plan.env.sources[repo].estimate())
 
 
+def _bytes_to_load(plan: Plan, repositories: PreparedRepositories) -> int:
+    """Return the size of all loads of a run: of each repository in each format."""
+    return sum(loaded_bytes(plan, repo) for repo, _ in missing_loads(repositories))
+
+
+def storage_bytes(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
+    """Return about how many bytes a run takes on a storage, for repositories, their copies and spacers."""
+    kib = plan.config.settings.fragmentation_kib
+    needed_bytes = 0
+    copied: set[Variant] = set()
+    for variant, _ in repositories.missing(storage):
+        # Several copies of one repository count each.
+        needed_bytes += loaded_bytes(plan, variant.repo)
+        revisions = plan.env.revisions(variant.repo)
+        needed_bytes += estimate_spacer_bytes(variant.format, variant.state, revisions, kib)
+        copied.add(variant)
+    for variant in copied:
+        # A packed repository is made of the loaded one before its copies, and may exist from an earlier run.
+        load = repositories.read_load(variant.repo, variant.format)
+        if variant.is_made and (load is None or staged_path(load, variant) is None):
+            needed_bytes += loaded_bytes(plan, variant.repo)
+    # A repository is loaded in `scratch`, and then moved to the first storage. It stays there, so that
+    # another packing needs no load. So its bytes count in both folders.
+    if storage == repositories.storages[0]:
+        needed_bytes += _bytes_to_load(plan, repositories)
+    return needed_bytes
+
+
 def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     """Yield a sentence on loads in the folder `scratch`, on each dump file, and on copies on each storage.
 
     For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
     """
     scratch = resolve(plan.config.settings.scratch, plan.root)
-    # Pairs of a repository and a format, because a repository is loaded once for each format.
-    loads = missing_loads(repositories)
-    bytes_to_load = sum(loaded_bytes(plan, repo) for repo, _ in loads)
-    if loads:
+    # A repository is loaded once for each format.
+    if missing_loads(repositories):
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
-        space = _describe_space(bytes_to_load, scratch)
+        space = _describe_space(_bytes_to_load(plan, repositories), scratch)
         yield f"Takes {space} ({kind}) while repositories are loaded."
     for repo, last in repositories.dumps.items():
         # The revisions of a dump are numbered from 0, so there is one more than the last number.
@@ -123,13 +156,7 @@ def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
-        # The repository of each missing copy. Several copies of one repository count each.
-        copied = [variant.repo for variant, _ in repositories.missing(storage)]
-        needed_bytes = sum(loaded_bytes(plan, repo) for repo in copied)
-        # A repository is loaded in `scratch`, and then moved to the first storage. It stays there, so that
-        # another packing needs no load. So its bytes count in both folders.
-        if storage == repositories.storages[0]:
-            needed_bytes += bytes_to_load
+        needed_bytes = storage_bytes(plan, repositories, storage)
         place = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
         if needed_bytes:
             space = _describe_space(needed_bytes, folder)

@@ -14,21 +14,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vcsbench import kernel, machine_lock, process_facts, processes, server_user
+from vcsbench.axes.build_axis import installed_programs
+from vcsbench.axes.cache_states import CacheState
 from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.builds import ENVIRONMENTS
 from vcsbench.deployment.link import Shaper
 from vcsbench.errors import UserError
 from vcsbench.measure import caches
 from vcsbench.measure.instructions import why_no_instructions
-from vcsbench.measure.server import HOST
+from vcsbench.measure.server import HOST, ON_PATH
 from vcsbench.plan.plan import Plan
+from vcsbench.programs import SUBVERSION_PROGRAMS
 from vcsbench.storages import filesystems
 from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
+from vcsbench.storages.session_folders import check_session_folders, check_session_rights
 from vcsbench.storages.workdir import WorkDir, resolve
 
 TRIAL_S = 60.0
 # Folders of a checkout whose files are inputs of rules.
-INPUT_FOLDERS = ("config", "baselines", "results")
+INPUT_FOLDERS = ("config", "baselines", "results", "reports")
 LOGS = "results/logs"
 # A run of `true` with all options that a measurement needs. hyperfine has them since 1.15.
 HYPERFINE = (
@@ -36,7 +40,13 @@ HYPERFINE = (
     *("--setup", "true", "--prepare", "true", "--cleanup", "true", "--export-json", os.devnull),
     "true",
 )
+# These are tried for all cells: repositories are made and checked by them.
 SUBVERSION = ("svn", "svnadmin", "svnserve")
+# The option with which each program prints its version. Other programs of cells are not tried.
+VERSION_OPTION = {
+    **dict.fromkeys((*SUBVERSION_PROGRAMS, "svnserve", "git", "hg"), "--version"),
+    **{"httpd": "-v", "fossil": "version", "ssh": "-V"},
+}
 SAMPLE_BYTES = 1 << 16
 
 
@@ -87,24 +97,48 @@ def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
 
 
 def try_programs(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack for each program that fails: setpriv, hyperfine, or an installed program of Subversion.
+    """Yield a lack for each program that fails: setpriv, hyperfine, or an installed program of a cell.
 
-    setpriv and hyperfine are tried with the options that vcsbench needs. A missing program of Subversion is
-    no lack here: the cells that need it are skipped, with this reason.
+    setpriv and hyperfine are tried with the options that vcsbench needs. A missing program of a cell is no
+    lack here: the cells that need it are skipped, with this reason.
     """
     yield from _try_check(processes.check_setpriv)
     # Snakemake deploys the other programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
-    for program in SUBVERSION:
-        if not shutil.which(program):
-            continue
-        reason = _why_fails([program, "--version", "--quiet"])
+    names = set(SUBVERSION)
+    for cell in plan.cells:
+        names |= installed_programs(plan.draft(cell))
+    for name in sorted(names & VERSION_OPTION.keys()):
+        path = ON_PATH.path(name)
+        reason = _why_fails([path, VERSION_OPTION[name]]) if path else ""
         if reason:
-            yield Lack(f"{program} cannot be run: {reason}", "install Subversion again")
+            system = "Subversion" if name.startswith("svn") else name
+            yield Lack(f"{name} cannot be run: {reason}", f"install {system} again")
     reason = _why_fails(HYPERFINE)
     if reason:
         yield Lack(f"hyperfine cannot be used: {reason}", "install hyperfine 1.15 or newer")
+
+
+def try_eviction(plan: Plan) -> Iterator[Lack]:
+    """Yield a lack if cells need vmtouch to clear caches, and it cannot drop a file from the page cache."""
+    machine = plan.env.machine
+    method = machine.clearing(plan.config.settings.clear_caches)
+    states = [CacheState(plan.draft(cell)["state"]) for cell in plan.cells]
+    clears_caches = any(state.clears_caches for state in states)
+    if machine.deployed or method != "evict" or not clears_caches:
+        return
+    # try_temporary_folder() yields the lack of a folder.
+    try:
+        temporary = tempfile.TemporaryDirectory()
+    except OSError:
+        return
+    with temporary as folder:
+        Path(folder, "file").write_bytes(bytes(SAMPLE_BYTES))
+        # As caches.clear_caches() runs it.
+        reason = _why_fails(["vmtouch", "-qe", folder])
+    if reason:
+        yield Lack(f"vmtouch cannot drop a file from the page cache: {reason}", "install it again")
 
 
 def try_lock(plan: Plan) -> Iterator[Lack]:
@@ -208,6 +242,16 @@ def try_folders(plan: Plan) -> Iterator[Lack]:
         elif is_storage and has_server:
             # check_reachable() raises UserError if the servers' user cannot enter, and this becomes a lack.
             yield from _try_check(WorkDir(folder, plan.root).check_reachable)
+
+
+def try_checkout(plan: Plan) -> Iterator[Lack]:
+    """Yield a lack if this user cannot write to a folder of the checkout that a session writes to."""
+
+    def check() -> None:
+        check_session_folders(plan.root)
+        check_session_rights(plan.root)
+
+    yield from _try_check(check)
 
 
 def _used_storages(plan: Plan) -> set[str]:
@@ -321,11 +365,15 @@ REQUIRED: tuple[Trial, ...] = (
     try_system_calls,
     try_temporary_folder,
     try_programs,
+    try_eviction,
     try_lock,
     try_server,
     try_folders,
     try_file_times,
 )
+# `make plan` and `make doctor` also try what a session needs and a dry run does not. A session itself checks
+# it before it starts Snakemake.
+BEFORE_SESSION: tuple[Trial, ...] = (*REQUIRED, try_checkout)
 # Without these the cells have less evidence.
 EVIDENCE: tuple[Trial, ...] = (
     try_instructions,

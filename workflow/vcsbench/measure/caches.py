@@ -14,7 +14,7 @@ from typing import NamedTuple
 from vcsbench import processes
 from vcsbench.kernel import check_result, libc, system_error
 from vcsbench.machine import DROP_CACHES
-from vcsbench.storages.filesystems import mount_of
+from vcsbench.storages.filesystems import OVERLAY, mount_of
 
 PAGE = mmap.PAGESIZE
 MAX_FILES = 50_000
@@ -23,7 +23,6 @@ CACHESTAT, OPENAT2 = 451, 437
 RESOLVE_CACHED = 0x20
 # The folder of openat2 for paths that are relative to the current folder, or absolute.
 AT_FDCWD = -100
-OVERLAY = "overlay"
 # On these file systems, a cached name is valid without a query of a server or a device.
 LOCAL = frozenset(["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"])
 

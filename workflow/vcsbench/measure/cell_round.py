@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 OWN_NETWORKS = ("own", "user")
 # The words of commands that are the URL of a repository.
 URL_WORDS = frozenset(["url", "push_url"])
+# How many lines of the errors of requests are in a failure's message.
+REQUEST_ERROR_LINES = 3
 
 
 class RoundMeasurement:
@@ -530,11 +532,17 @@ class RoundMeasurement:
         return os.path.basename(self.cell.timed.argv[0])
 
     def _details(self) -> str:
-        """Return the end of a failure's message: a full disk and the server's log; "" without both.
+        """Return the end of a failure's message: errors of requests, a full disk, and the server's log.
 
-        Example: "; /mnt/out: No space left on device; svnserve's log ends: svnserve: Can't bind".
+        Example: "; /mnt/out: No space left on device; svnserve's log ends: svnserve: Can't bind". It is "" if
+        there are none of these.
         """
         details = ""
+        if "traffic" in self.recipe:
+            # hyperfine keeps nothing of the errors of the timed program, which sends the requests.
+            errors = processes.last_lines(self.cell.traffic_errors, REQUEST_ERROR_LINES)
+            if errors:
+                details += f"; the errors of requests end: {' '.join(errors)}"
         output = self.cell.output
         if output and output.folders[0].exists() and is_full(output.folders[0]):
             details += f"; {output.folders[0]}: {os.strerror(errno.ENOSPC)}"

@@ -3,15 +3,19 @@
 import glob
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.kernel import check_result, libc, number_in, read
-from vcsbench.storages.disks import whole_disks
-from vcsbench.storages.filesystems import block_folders
+from vcsbench.storages.disks import (
+    find_block_devices,
+    find_image_devices,
+    has_counted_flushes,
+    whole_disks,
+)
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Columns of the first line of /proc/stat: user, nice, system, irq and softirq. The time of guests is part of
@@ -45,8 +49,8 @@ _list_files = cache(glob.glob)
 class DeviceUse(NamedTuple):
     """The use of block devices by all processes. `reads` are counted after merging.
 
-    All are None if the counts of a device cannot be read. `flushes` is None if the kernel does not count
-    them (before 5.5).
+    A field is None if there is no device, or if the counts of a device cannot be read. `flushes` is also None
+    if the kernel does not count them: before 5.5, and of a disk without a volatile cache.
     """
 
     read_bytes: int | None = None
@@ -84,11 +88,11 @@ class MachineCounters(NamedTuple):
     quota_throttled_us: int | None
 
 
-def read_counters(*paths: Path) -> MachineCounters:
+def read_counters(*paths: Path, written: Sequence[Path] | None = None) -> MachineCounters:
     """Read the machine's counters now, and the counters of the block devices that hold `paths`.
 
-    The difference of two readings counts the events between them. Raise UserError if /proc lacks the files
-    about the machine.
+    `written` are the paths whose devices count writes; None: all (read_device_use). The difference of two
+    readings counts the events between them. Raise UserError if /proc lacks the files about the machine.
     """
     clock_s = time.monotonic()
     # `cpu 4705 356 584 3699 23 23 0 0 0 0`: the ticks of all processors in user mode, idle, and so on.
@@ -106,7 +110,7 @@ def read_counters(*paths: Path) -> MachineCounters:
         cpu_stalled_us=_read_stalled_us("cpu"),
         memory_stalled_us=_read_stalled_us("memory"),
         io_stalled_us=_read_stalled_us("io"),
-        device=read_device_use(*paths),
+        device=read_device_use(*paths, written=written),
         rpcs=number_in(NFS_CLIENT, "rpc"),
         delayed_acks=_read_delayed_acks(),
         wire_bytes=_read_wire_bytes(),
@@ -215,43 +219,77 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
     return load
 
 
-def read_device_use(*paths: Path) -> DeviceUse:
+def read_device_use(*paths: Path, written: Sequence[Path] | None = None) -> DeviceUse:
     """Return the use, by all processes since boot, of the block devices that hold some paths.
 
-    A device that holds several of the paths counts once. All fields are None if a device cannot be read, or
-    if no device holds the paths.
+    Written bytes and flushes are those of the devices that hold the paths `written`; None: all of the paths.
+    A device that holds several paths counts once. A path without a device, as in memory, counts nothing. A
+    field is None if no device is left to count, or if one of them cannot be read.
     """
-    # A device or a disk is named by its folder, such as /sys/block/sda.
+    read_devices = _choose_devices(paths)
+    # An export to RAM reads from a disk, and writes to none. The writes of other programs to that disk are
+    # not the command's.
+    written_devices = _choose_devices(paths if written is None else written)
+    # For each device, the numbers that the kernel counts: reads, sectors read, and so on.
+    reads = _read_statistics(read_devices)
+    writes = _read_statistics(written_devices)
+    return DeviceUse(
+        read_bytes=_sum_column(reads, SECTORS_READ, SECTOR_BYTES),
+        write_bytes=_sum_column(writes, SECTORS_WRITTEN, SECTOR_BYTES),
+        reads=_sum_column(reads, READS),
+        flushes=_count_flushes(written_devices),
+    )
+
+
+def _choose_devices(paths: Iterable[Path]) -> set[str]:
+    """Return the block devices that hold some paths, so that each byte counts once, as folders of sysfs."""
     devices: set[str] = set()
     for path in paths:
-        devices |= block_folders(path)
-    # For each device, the numbers that the kernel counts: reads, sectors read, and so on.
-    statistics = _read_statistics(devices)
-    if not statistics:
-        return DeviceUse()
+        devices |= find_block_devices(path)
+    # The device that holds the image of a loop device counts the bytes of the loop device, too. If it holds a
+    # path itself, the loop device is left out.
+    return {device for device in devices if devices.isdisjoint(find_image_devices(device))}
+
+
+def _count_flushes(devices: Iterable[str]) -> int | None:
+    """Return the flushes of the disks of some devices since boot; None if the kernel does not count them."""
     # The kernel counts flushes of whole disks only, not of partitions and of devices that lie on others.
+    disks = {disk for disk in _find_disks(devices) if has_counted_flushes(disk)}
+    total = None
+    for disk in disks:
+        # A flush of a loop device becomes one of the disk that holds its image.
+        if not disks.isdisjoint(_find_disks(find_image_devices(disk))):
+            continue
+        columns = _read_columns(disk)
+        # Before Linux 5.5, the kernel does not count flushes.
+        if len(columns) <= FLUSHES:
+            return None
+        total = (total or 0) + columns[FLUSHES]
+    return total
+
+
+def _find_disks(devices: Iterable[str]) -> set[str]:
     disks: set[str] = set()
     for device in devices:
         disks |= whole_disks(device)
-    # Before Linux 5.5, the kernel does not count flushes.
-    flushes = [columns[FLUSHES] for columns in _read_statistics(disks) if len(columns) > FLUSHES]
-    return DeviceUse(
-        read_bytes=sum(columns[SECTORS_READ] for columns in statistics) * SECTOR_BYTES,
-        write_bytes=sum(columns[SECTORS_WRITTEN] for columns in statistics) * SECTOR_BYTES,
-        reads=sum(columns[READS] for columns in statistics),
-        flushes=sum(flushes) if flushes else None,
-    )
+    return disks
 
 
 def _read_statistics(devices: Iterable[str]) -> list[list[int]]:
     """Return the columns of each device's file `stat`; [] if one device cannot be read."""
-    statistics = []
-    for device in devices:
-        columns = read(f"{device}/stat").split()
-        if not columns:
-            return []
-        statistics.append([int(column) for column in columns])
-    return statistics
+    statistics = [_read_columns(device) for device in devices]
+    return statistics if all(statistics) else []
+
+
+def _read_columns(device: str) -> list[int]:
+    return [int(column) for column in read(f"{device}/stat").split()]
+
+
+def _sum_column(statistics: Sequence[Sequence[int]], column: int, unit: int = 1) -> int | None:
+    """Return the sum of a column over all devices, in units of another size; None without devices."""
+    if not statistics:
+        return None
+    return unit * sum(columns[column] for columns in statistics)
 
 
 def measure_sync_s(path: Path) -> float:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from vcsbench.kernel import read, unescaped
 from vcsbench.measure.counters import EvidencePart, read_device_use
+from vcsbench.storages.disks import find_block_devices
 from vcsbench.storages.filesystems import Mount, mount_of
 
 NFS = ("nfs", "nfs4")
@@ -41,7 +42,8 @@ class NetworkOutput(NamedTuple):
 
     def read_counts(self) -> NetworkCounts:
         storage_read_bytes = None
-        if self.storage:
+        # The run may have written to any of these folders. If one has no device, its reads are unknown.
+        if all(find_block_devices(folder) for folder in self.storage):
             storage_read_bytes = read_device_use(*self.storage).read_bytes
         return NetworkCounts(_read_from_server(self.mount), storage_read_bytes)
 

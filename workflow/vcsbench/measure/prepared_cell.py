@@ -137,6 +137,8 @@ class PreparedCell:
         # The reports of the launcher of several clients, and of the program that sends their requests.
         self.launcher_report = folder / "launched.json"
         self.traffic_report = folder / "traffic.json"
+        # The errors that these requests print.
+        self.traffic_errors = folder / "traffic-errors"
 
         # fill_in() and open() set the attributes from here on. `argv` is the command line of one client.
         self.argv: list[str] = []
@@ -162,9 +164,10 @@ class PreparedCell:
         """
         copy = self.folder / "files"
         copy.mkdir()
-        if not self.recipe["server_folder"]:
-            return copy
         names = self.recipe["access"]["files"]
+        # git, hg and fossil read no file of a server configuration.
+        if not self.recipe["server_folder"] or not names:
+            return copy
         folder = self.root / self.recipe["server_folder"]
         for name, path in server_files(folder, names).items():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +186,7 @@ class PreparedCell:
         folder.mkdir()
         server_class = SERVER_KINDS[kind]
         source = None
-        if recipe["server_folder"]:
+        if recipe["server_folder"] and server_class.file:
             # The server reads the copy of its configuration (`files`). Errors name the user's file.
             source = server_file(self.root / recipe["server_folder"], server_class.file)
         return server_class(
@@ -209,8 +212,9 @@ class PreparedCell:
         if not self.recipe.get("is_in_guest"):
             check_same_disks(self.recipe.get("disks", {}))
         for subject in self.subjects:
-            subject.check()
+            # A check that fails, as on a full disk, may have made some files already.
             stack.callback(subject.discard)
+            subject.check()
         if self.networks:
             self.networks.open(stack)
         if self.server:
@@ -312,7 +316,7 @@ class PreparedCell:
             "commits": [commit._asdict() for commit in commits],
             # The program writes these two: the times of all requests, and the errors that requests print.
             "report": str(self.traffic_report),
-            "errors": str(self.folder / "traffic-errors"),
+            "errors": str(self.traffic_errors),
         }
         file = self.folder / "traffic-specification.json"
         file.write_text(json.dumps(specification))
@@ -569,9 +573,10 @@ class PreparedCell:
             if not may_fail:
                 raise ProgramError(f"{error} (against an empty repository)") from None
         # Remove the output of this run. A commit, which changes its input, has no output on empty subjects.
-        # To reset its input would load names into the caches, which were cleared before this step.
-        if not self.writes_input:
-            self.reset_output()
+        # The input is not touched: that would load names into the caches, which were cleared before this
+        # step.
+        if self.output and not self.writes_input:
+            self.output.restore_after_idle_run()
 
 
 class CommitRequest(NamedTuple):

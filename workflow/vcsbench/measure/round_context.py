@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vcsbench import kernel
 from vcsbench.kernel import libc, read
-from vcsbench.machine import host
+from vcsbench.machine import SCALING_GOVERNOR, host
 from vcsbench.measure import untimed_runs
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.programs import digest, joined_digest, path_of
@@ -46,6 +46,19 @@ IO_LIMITS = {
     ),
     2: ("io", ("io.max",)),
 }
+# By version: the files with the weight of a group among its siblings, each with its controller and default.
+WEIGHTS = {
+    1: (
+        ("cpu.shares", "cpu", "1024"),
+        ("blkio.weight", "blkio", "500"),
+        ("blkio.bfq.weight", "blkio", "100"),
+    ),
+    2: (
+        ("cpu.weight", "cpu", "100"),
+        ("io.weight", "io", "100"),
+        ("io.bfq.weight", "io", "100"),
+    ),
+}
 
 
 def describe_round(
@@ -77,8 +90,15 @@ def describe_round(
         "argv": list(cell.timed.argv),
         "argv_template": recipe["argv"],
         "stdin": cell.timed.stdin,
-        # The steps of the cache state in each hook of hyperfine. No state has steps after the runs.
-        "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
+        # The steps of the cache state in each hook of hyperfine. `first` are those before the first warm-up
+        # run and the first timed one, in place of `prepare`. [] means the same steps as before the others.
+        # No state has steps after the runs.
+        "hooks": {
+            "setup": state["setup"],
+            "first": state.get("first", []),
+            "prepare": state["prepare"],
+            "cleanup": [],
+        },
         # The number of warm-up runs.
         "warmup": state["warmup"],
         "network": recipe.get("network"),
@@ -217,8 +237,9 @@ def _describe_side(
 def _read_conditions() -> RoundConditions:
     """Return the settings of this process by a user or a cluster, which hyperfine, client and server inherit.
 
-    `io_priority` is the number of ioprio_get(2), None if the kernel has no such call. `quota_cores` and
-    `io_limits` come from control groups.
+    `io_priority` is the number of ioprio_get(2), None if the kernel has no such call. `quota_cores`,
+    `io_limits`, `memory_limit_bytes` and `weights` come from control groups. `governor` is that of the
+    processor's frequency; "" if the kernel does not show it.
     """
     priority = libc.syscall(IOPRIO_GET, IOPRIO_WHO_PROCESS, THIS_PROCESS)
     return {
@@ -228,6 +249,9 @@ def _read_conditions() -> RoundConditions:
         "io_priority": priority if priority >= 0 else None,
         "quota_cores": kernel.quota_cores(),
         "io_limits": _read_io_limits(),
+        "memory_limit_bytes": kernel.memory().limit,
+        "weights": _read_weights(),
+        "governor": read(SCALING_GOVERNOR),
     }
 
 
@@ -235,10 +259,33 @@ def _read_io_limits() -> list[str]:
     """Return the limits of all groups around this process, such as "io.max 8:0 rbps=1048576"."""
     limits = []
     for version, (controller, names) in IO_LIMITS.items():
-        for group in kernel.groups(controller):
-            if group.version != version:
-                continue
-            for name in names:
-                lines = kernel.read(group.folder / name).splitlines()
-                limits += [f"{name} {line}" for line in lines]
+        for name in names:
+            lines = _read_group_lines(version, controller, name)
+            limits += [f"{name} {line}" for line in lines]
     return sorted(limits)
+
+
+def _read_weights() -> list[str]:
+    """Return the weights of all groups around this process, such as "cpu.weight 30", without defaults.
+
+    A weight is the share of a group in what it and its siblings take. A default weight is left out, because
+    the number of groups around a process depends on how the process was started.
+    """
+    weights = []
+    for version, files in WEIGHTS.items():
+        for name, controller, default in files:
+            for line in _read_group_lines(version, controller, name):
+                # A line is `30`, or `default 30` for all devices, or `8:0 30` for one.
+                weight = line.removeprefix("default ")
+                if weight != default:
+                    weights.append(f"{name} {weight}")
+    return sorted(weights)
+
+
+def _read_group_lines(version: int, controller: str, name: str) -> list[str]:
+    """Return the lines of a file of all groups around this process, in one version of control groups."""
+    lines: list[str] = []
+    for group in kernel.groups(controller):
+        if group.version == version:
+            lines += kernel.read(group.folder / name).splitlines()
+    return lines

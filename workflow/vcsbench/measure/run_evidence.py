@@ -20,9 +20,12 @@ from vcsbench.measure.memory_sampler import MemorySampler
 from vcsbench.measure.network_output import NetworkCounts, find_network_output
 from vcsbench.measure.server import Server, find_other_servers
 from vcsbench.measure.server_group import ServerGroup
+from vcsbench.storages.filesystems import OWN_CACHE, mount_of
 from vcsbench.subjects import Subject
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vcsbench.records import Evidence, WarmUpReads
 
 # Without a control group, the CPU time of ended children, as of a forking svnserve, is known in whole ticks:
@@ -138,6 +141,9 @@ class EvidenceCollector:
         self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
         # The network file system, such as NFS, that the runs write to; None if they write to a local one.
         self.network = find_network_output(inputs, outputs)
+        kinds = {mount_of(folder).filesystem for folder in (*inputs, *outputs)}
+        # True if the counts of read bytes may include bytes from a cache.
+        self.has_own_cache = not kinds.isdisjoint(OWN_CACHE)
 
         # Facts about all runs: first what was set and measured of the line between client and server.
         self.line_evidence: Evidence = {}
@@ -282,6 +288,8 @@ class EvidenceCollector:
         if sync_s is not None:
             evidence["sync_s"] = sync_s
         evidence["warming"] = list(self.warming)
+        if self.has_own_cache:
+            evidence["has_own_cache"] = True
         if self.server:
             evidence["server_runs_before"] = len(earlier_reads)
             evidence["server_first_rchar"] = earlier_reads[0] if earlier_reads else None
@@ -313,18 +321,26 @@ class EvidenceCollector:
             counted_pids.append(os.getpid())
         client = process_facts.usage(counted_pids)
         # The counted devices are those of input and output.
-        folders = []
+        folders: list[Path] = []
+        # The folders that the command writes to.
+        written_folders: list[Path] = []
         for subject in (self.input, self.output):
-            if subject:
-                # An output does not exist before its run: the folder around it is on the same device.
-                folders += [path if path.exists() else path.parent for path in subject.folders]
+            if not subject:
+                continue
+            # An output does not exist before its run: the folder around it is on the same device.
+            present = [path if path.exists() else path.parent for path in subject.folders]
+            folders += present
+            # A commit changes its input.
+            if subject is self.output or subject.is_written:
+                written_folders += present
         # The CPU time of vcsbench: of this process, and of the relay on a line between client and server.
         own_cpu_s = time.process_time()
         # None for a cell without such a line.
         if self.networks:
             own_cpu_s += self.networks.cpu_s()
         return Snapshot(
-            machine=counters.read_counters(*folders),
+            # Without a folder that the command writes to, as for a log, all devices count writes.
+            machine=counters.read_counters(*folders, written=written_folders or folders),
             client=client,
             own_cpu_s=own_cpu_s,
             # `self.network` is the network file system of the output; None without one.

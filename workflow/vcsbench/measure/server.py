@@ -6,7 +6,7 @@ import socket
 import string
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -47,6 +47,8 @@ WRITABLE = "Require all granted"
 TLS_VERSION = "TLSv1.3"
 # A request that reads no repository, and whose connection httpd keeps open unless its settings forbid that.
 KEPT_GREETING = b"OPTIONS * HTTP/1.1\r\nHost: vcsbench\r\n\r\n"
+# The errors of a connection if the server does not answer, or ends.
+NO_ANSWER = (TimeoutError, ConnectionError)
 DIRECTIVES_LIMIT = 1 << 20
 EnterNetwork = Callable[[], AbstractContextManager[None]]
 # The modules of httpd that it needs, next to mod_dav_svn. Some are part of the program, as in Debian.
@@ -230,16 +232,27 @@ class Server:
         """
         self._spawn()
         self.listeners = self._await_listeners()
+        answer = ""
+        if self.listeners:
+            with suppress(*NO_ANSWER):
+                answer = self.greet()
         # `pid` is 0 if the server has ended after its answer.
-        is_answering = bool(self.listeners and self.greet() and self.pid)
-        if not is_answering:
-            output = " ".join(self.last_output()) or "it printed nothing"
-            self.stop()
-            raise UserError(
-                f"{self.source}: {self.kind} did not start with it: {output}. Correct the file, or the "
-                f"installation of {self.kind}."
-            )
+        if not answer or not self.pid:
+            raise self._end_failed_start()
         self._check_options()
+
+    def _end_failed_start(self) -> UserError:
+        """End a server that does not answer, and return the error about it, with the end of its output."""
+        output = " ".join(self.last_output()) or "it printed nothing"
+        self.stop()
+        if not self.file:
+            return UserError(
+                f"{self.kind} did not start: {output}. Check the installation of {self.kind}."
+            )
+        return UserError(
+            f"{self.source}: {self.kind} did not start with it: {output}. Correct the file, or the "
+            f"installation of {self.kind}."
+        )
 
     def _spawn(self) -> None:
         """Start the process of the server, without waiting for it: set `argv` and `process`.
@@ -593,7 +606,12 @@ class Httpd(Server):
         keep_alive = self.deployment.keep_alive
         if not keep_alive:
             return
-        is_closed = "\nconnection: close" in self._request(KEPT_GREETING).lower()
+        answer = ""
+        with suppress(*NO_ANSWER):
+            answer = self._request(KEPT_GREETING)
+        if not answer:
+            raise self._end_failed_start()
+        is_closed = "\nconnection: close" in answer.lower()
         must_close = keep_alive == "off"
         if is_closed != must_close:
             raise UserError(

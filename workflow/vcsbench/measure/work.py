@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from vcsbench.errors import UserError
 from vcsbench.external import CHUNK
 
 # Numbers by name, and the `digest` of the output or the files. Example: {"lines": 3, "bytes": 80, "digest":
@@ -374,7 +375,7 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
 
     Example: {"objects": 300, "refs": 2, "files": 40, "digest": "9f86..."}. A bare clone has no `files`. The
     digest leaves out `urls` in the contents of files (inspect_built_tree). A clone that `is_partial` may have
-    the contents of files (blobs) of its HEAD only: raise ValueError if it has other blobs. Return {} for a
+    the contents of files (blobs) of its HEAD only: raise UserError if it has other blobs. Return {} for a
     clone without objects.
     """
     # Most kinds of work need no git.
@@ -391,12 +392,16 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
     if is_partial:
         # The name of an object is the first word of its line.
         blobs = {line.split()[0] for line in objects.splitlines() if line.endswith(b" blob")}
-        head_blobs = run_git(repository, "ls-tree", "-r", "--format=%(objectname)", "HEAD")
+        # Lines such as b"100644 blob 9f86...\tfile". git before 2.36 knows no other format.
+        head_files = run_git(repository, "ls-tree", "-r", "HEAD")
+        head_blobs = {line.split()[2] for line in head_files.splitlines()}
         # A blob of an earlier commit shows that the server has ignored the filter. git itself only warns of
         # that, and goes on.
-        other_blobs = blobs.difference(head_blobs.splitlines())
-        if other_blobs:
-            raise ValueError(f"{clone}: the server ignored the filter, and sent all objects")
+        if not blobs <= head_blobs:
+            raise UserError(
+                f"{clone}: the server ignored the filter, and sent all objects. Use a newer git, or leave "
+                f"out commands with `--filter`."
+            )
     refs = run_git(repository, *GIT_REFS)
     digest = hashlib.sha256(objects + refs)
     work: Fingerprint = {"objects": objects.count(b"\n"), "refs": refs.count(b"\n")}

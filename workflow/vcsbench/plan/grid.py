@@ -13,7 +13,7 @@ from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.cache_states import warmest_first
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.study import Study, axis_values, matches_cell, path_part
+from vcsbench.config.study import Command, Study, axis_values, matches_cell, path_part
 
 # A duplicate is a second cell with the axes of another one, its original. It is measured like any other cell,
 # and has the path of its original with this suffix. Tables use originals only. A difference between the two
@@ -38,6 +38,8 @@ SAME_FIXED_COST = {
     axis_names.REF_STORAGE_AXIS,
 }
 EMPTY_FORMATS = ("f8", "f7")
+# The restricted commands that an error names.
+MOST_REASONS = 3
 
 # By axis: {"command": "log", "cache": "cold"}. An axis that does not apply has "".
 AxisValues = Mapping[str, str]
@@ -75,9 +77,6 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
     cells = []
     for axes in _sort_points(points, values):
         cells.append(CellSpec(study.name, _path(axes), axes, skip=why_skip(axes)))
-    if not cells:
-        text = "no cell is left. Take something out of its `exclude`."
-        raise env.config.error(["grid", study.name], text)
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
     # The paths of the cells that get a duplicate: some of each group of cells with equal values of the axes
     # `variance_group`, whose times scatter alike.
@@ -131,13 +130,15 @@ def _read_points(
 
     A part of `include`, such as {"format": ["f6", "f7"]}, stands for all combinations of its values with all
     values of the other axes (`values`). A cell that two parts include is in the result twice. A combination
-    that its command's `restrict_to` excludes is left out. Raise UserError for a wrong or too large part.
+    that its command's `restrict_to` excludes is left out. Raise UserError for a wrong or too large part, for
+    one whose combinations are all left out in this way, and if no combination is left.
     """
     grid = env.config.settings.grid[study.name]
     excluded_parts = []
     for index, configured in enumerate(grid.exclude):
         excluded_parts.append(_read_part(env, study, values, ("exclude", index), configured))
     points = []
+    has_excluded = False
     for index, configured in enumerate(grid.include):
         # The list of values of each axis that the part names.
         part = _read_part(env, study, values, ("include", index), configured)
@@ -149,20 +150,61 @@ def _read_points(
         if number > MOST_CELLS:
             text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
             raise env.config.error(["grid", study.name, "include", index], text)
+        # The commands whose `restrict_to` leaves out combinations, and the number of all other combinations.
+        restricted: dict[str, Command] = {}
+        others = 0
         for combination in product(*choices.values()):
             axes = dict(zip(choices, combination, strict=True))
             if any(matches_cell(axes, excluded) for excluded in excluded_parts):
+                has_excluded = True
+                others += 1
                 continue
             command = study.command(axes)
             # A command may be restricted to some values of axes, such as one access.
             if command.restrict_to is not None and not matches_cell(axes, command.restrict_to):
+                restricted[study.command_name(axes)] = command
                 continue
-            # The point has "" for an axis that does not apply to the command.
-            axes |= dict.fromkeys(command.inapplicable_axes or (), "")
-            # An axis may depend on another one that does not apply to the command.
-            inapplicable = [axis for axis in axes if not axis_of(axis).applies(axes)]
-            points.append(axes | dict.fromkeys(inapplicable, ""))
+            others += 1
+            points.append(_without_inapplicable(study, command, axes))
+        if restricted and not others:
+            text = _why_restricted(restricted)
+            raise env.config.error(["grid", study.name, "include", index], text)
+    if not points:
+        remedy = "Take something out of its `exclude`" if has_excluded else "Name other values"
+        raise env.config.error(["grid", study.name], f"no cell is left. {remedy}.")
     return points
+
+
+def _without_inapplicable(study: Study, command: Command, axes: AxisValues) -> dict[str, str]:
+    """Return the axis values of a cell with "" for each axis that does not apply to it.
+
+    A default of the study or the command counts as the value of an axis that the study does not have: over
+    the access `file` there is no network, also if `access` is a default.
+    """
+    inapplicable = list(command.inapplicable_axes or ())
+    values = {**axes, **dict.fromkeys(inapplicable, "")}
+    # An axis without a value for the cell takes its default, as in the recipe (draft_recipe).
+    chosen = {axis: value for axis, value in values.items() if value}
+    effective = {**values, **study.defaults, **(command.defaults or {}), **chosen}
+    inapplicable += [axis for axis in values if not axis_of(axis).applies(effective)]
+    return values | dict.fromkeys(inapplicable, "")
+
+
+def _why_restricted(commands: Mapping[str, Command]) -> str:
+    """Return the sentences on a part of a grid whose commands have no cell with its values.
+
+    For example: "requests is measured with committers 0 only (`restrict_to`). Name such values, or ...".
+    """
+    reasons = []
+    for name, command in commands.items():
+        limits = []
+        for axis, selected in (command.restrict_to or {}).items():
+            limits.append(f"{axis} {', '.join(axis_values(selected))}")
+        reasons.append(f"{name} is measured with {' and '.join(limits)} only (`restrict_to`)")
+    shown = reasons[:MOST_REASONS]
+    if len(reasons) > MOST_REASONS:
+        shown.append(f"and {len(reasons) - MOST_REASONS} more")
+    return f"{'; '.join(shown)}. Name such values, or remove this part."
 
 
 def _read_part(

@@ -5,12 +5,14 @@ import json
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple, cast
 
 from vcsbench import isolation
 from vcsbench.axes import AXES, axis_of
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.build_axis import binaries_of, linked_of
+from vcsbench.axes.cache_states import CacheState
 from vcsbench.axes.server_axes import use_system_access
 from vcsbench.axes.storage_axes import use_cell_storage
 from vcsbench.axis_names import ACCESS_AXIS, FILESYSTEM_AXIS
@@ -22,7 +24,7 @@ from vcsbench.records import Promises, Recipe, State
 from vcsbench.sources import is_private
 from vcsbench.storages.disks import storage_identity
 from vcsbench.storages.filesystems import lacks_journal
-from vcsbench.storages.workdir import resolve
+from vcsbench.storages.workdir import can_be_closed, resolve
 
 # The keys of a command in a study that its recipe has, too.
 COMMAND_KEYS = (
@@ -33,6 +35,9 @@ COMMAND_KEYS = (
 AUTO = "auto"
 # The shortest delay of a round trip on a slow line, such as `line` (20 ms), and not `office` (1 ms).
 SLOW_LINE_MS = 10
+# The keys of a recipe that change no result. A run within its time limit takes the same time with another
+# limit.
+NOT_DIGESTED = ("time_limit_s",)
 # The keys of a recipe that do not change the system calls of a run.
 NOT_TRACED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
 
@@ -188,13 +193,14 @@ def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
         reason = axis_of(name).why_not(value, draft, env)
         if reason:
             return reason
-    return why_not_isolated(draft, env)
+    return why_not_isolated(draft, env) or why_not_closed(draft, env)
 
 
 def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     """Return the complete recipe of a cell: its draft with digests of code, server files and binaries.
 
-    The last key is the `digest` of all other keys. A result with another digest is out of date.
+    The last key is the `digest` of all other keys but NOT_DIGESTED. A result with another digest is out of
+    date.
     """
     # The digest stays "" without a server configuration. So it does for systems other than Subversion, whose
     # accesses read no file of a configuration.
@@ -202,6 +208,10 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     if draft["server_folder"] and draft["access"]["files"]:
         files = tuple(draft["access"]["files"])
         files_digest = _files_digest(env.root / draft["server_folder"], files)
+    # Without a step that clears caches, no result depends on the way to clear them.
+    clearing = ""
+    if CacheState(draft["state"]).clears_caches:
+        clearing = env.machine.clearing(env.config.settings.clear_caches)
     recipe: Recipe = {
         "study": cell.study,
         "cell": cell.path,
@@ -209,7 +219,7 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         **draft,
         "time_limit_s": env.config.settings.time_limit_s,
         # How caches are emptied, such as by "drop-caches".
-        "clearing": env.machine.clearing(env.config.settings.clear_caches),
+        "clearing": clearing,
         "code": cell_code(draft),
         "server_files_digest": files_digest,
         # The digests of programs and Subversion's libraries, and those of all libraries that they load.
@@ -224,7 +234,8 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     # digest. So disks are no part of their recipes.
     if not env.is_elsewhere:
         recipe["disks"] = {folder: _identity(folder) for folder in _folders(recipe, env)}
-    recipe["digest"] = recipe_digest(recipe)
+    digested = {key: value for key, value in recipe.items() if key not in NOT_DIGESTED}
+    recipe["digest"] = recipe_digest(digested)
     return recipe
 
 
@@ -283,6 +294,25 @@ def why_not_isolated(draft: Recipe, env: Environment) -> str:
         f"{name} is not readable by all users of this machine, and its server would be: this user may have "
         f"no network namespace; run as root, or set `shared_servers: true` if all users may read it"
     )
+
+
+def why_not_closed(draft: Recipe, env: Environment) -> str:
+    """Return why a cell must not be measured: other users could read its files of a private repository."""
+    if not is_private_cell(draft, env):
+        return ""
+    recipe: Recipe = {**draft, "targets": _target_folder(draft, env)}
+    folders = _folders(recipe, env)
+    # The file system of a guest is an image in this folder.
+    if "scratch" in draft.get("filesystem", {}):
+        folders.append(draft["filesystem"]["scratch"])
+    for folder in folders:
+        if not can_be_closed(Path(folder)):
+            name = draft["repository"]["name"]
+            return (
+                f"{name} is not readable by all users of this machine, and its files in {folder} would be: "
+                f"the file system there keeps no modes; use another folder"
+            )
+    return ""
 
 
 def is_private_cell(draft: Recipe, env: Environment) -> bool:

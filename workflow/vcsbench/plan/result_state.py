@@ -22,11 +22,18 @@ from vcsbench.storages.file_trees import remove_path
 
 BUDGET_FOLDER = "results/budget"
 ALL, NOTHING = "all", "nothing"
-# The reason of a cell-round without a result in a run that measures nothing. Pages have a text for it.
-OUTDATED = "outdated"
+# Reasons of a cell-round without a result that did not fail. Pages have a text for each of them.
+OUTDATED = (
+    "outdated"  # a run that measures nothing has left out its result, which is of another recipe
+)
+UNMEASURED = "unmeasured"  # no run has finished it so far
+# The next run measures cell-rounds with these reasons. All other reasons are failures.
+PENDING = (OUTDATED, UNMEASURED)
 # Folders below results/ that remove_unreadable() leaves alone. Logs and builds are no data. The others have
 # records of preparations: a job that finds one unreadable prepares again, and nothing is measured again.
 UNCHECKED = ("logs", "builds", "cluster", "loaded", "packed", "dumps", "repositories")
+# Folders below results/ in which a rule makes a folder for each study.
+OUTPUT_FOLDERS = ("tables", "published", "charts")
 
 
 def block_name(block: Sequence[str], axes: Mapping[str, object]) -> str:
@@ -177,9 +184,9 @@ def remove_unreadable(root: Path) -> list[Path]:
             # This is also True for a file that was removed with its folder (below).
             if _is_readable_file(path):
                 continue
-            # In these two folders, the output of a rule is the folder of a study. Snakemake would not notice
-            # one missing file in it, so the whole folder is removed.
-            is_in_output_folder = folder.name in ("tables", "published")
+            # In these folders, the output of a rule is the folder of a study. Snakemake would not notice one
+            # missing file in it, so the whole folder is removed.
+            is_in_output_folder = folder.name in OUTPUT_FOLDERS
             output = path.parent if is_in_output_folder else path
             remove_path(output)
             removed.append(output)

@@ -20,7 +20,7 @@ from vcsbench.prepare import verify
 from vcsbench.prepare.repositories import missing_copies, staged_path
 from vcsbench.records import CopyMetadata, LoadRecord, RepositoryFacts
 from vcsbench.storages import folder_states
-from vcsbench.storages.filesystems import check_mounted, naming
+from vcsbench.storages.filesystems import check_mounted, free_bytes, naming
 from vcsbench.storages.folder_states import StoredFile, read_chunks
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import repository
@@ -313,7 +313,8 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     """
     status = os.statvfs(path)
     block_bytes = status.f_frsize
-    free_bytes = status.f_bavail * block_bytes
+    # In RAM, the available memory counts, too.
+    available_bytes = free_bytes(path)
     files = sum(len(job.files) for job in jobs)
     # Each file takes whole blocks on the disk, usually of 4 KiB.
     blocks = sum(math.ceil(file.size / block_bytes) for job in jobs for file in job.files)
@@ -326,11 +327,11 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     if spacer_bytes:
         size_text += f", spacers of {words.size(spacer_bytes)} included"
     number = words.count_of(len(jobs), "copy needs", "copies need")
-    free = words.size(free_bytes)
+    free = words.size(available_bytes)
     print(f"{number} {size_text}; {path} has {free}", file=sys.stderr, flush=True)
     # Each file needs an inode. btrfs makes inodes as it needs them, and reports 0 of 0.
     has_too_few_inodes = status.f_files > 0 and files > status.f_favail
-    if needed_bytes > free_bytes or has_too_few_inodes:
+    if needed_bytes > available_bytes or has_too_few_inodes:
         fewer_spacers = "lower `fragmentation_kib`, " if spacer_bytes else ""
         raise UserError(
             f"{path}: the copies need {size_text} in {files} files, and there are {free} and "

@@ -4,17 +4,20 @@ import contextlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
+from vcsbench.files import read_json
 from vcsbench.prepare.preparation import print_progress
 from vcsbench.prepare.preparations import preparation_of
-from vcsbench.records import LoadRecord
+from vcsbench.prepare.repositories import load_record
+from vcsbench.records import LoadRecord, OtherLoad
 from vcsbench.sources import SizeEstimate, Source
+from vcsbench.storages.file_trees import allocated_bytes
 from vcsbench.storages.filesystems import free_bytes
-from vcsbench.storages.workdir import LOADED_FOLDER, STAGING, WorkDir
+from vcsbench.storages.workdir import LOADED_FOLDER, STAGING, WorkDir, resolve
 
 
 @contextlib.contextmanager
@@ -49,14 +52,21 @@ def home_of(record: LoadRecord, root: str | Path) -> WorkDir:
 
 
 def choose_staging(
-    estimate: SizeEstimate, scratch: WorkDir, repositories: Mapping[WorkDir, int]
+    estimate: SizeEstimate,
+    scratch: WorkDir,
+    repositories: Mapping[WorkDir, int],
+    spacer_bytes: Mapping[WorkDir, int] | None = None,
+    others: Sequence[OtherLoad] = (),
+    cores: int | None = None,
 ) -> WorkDir:
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
     `repositories` has the number of repositories that each storage gets after the load, such as copies, each
-    as large as the loaded one. Print the needed and the free space, and that a load is not in `scratch`.
-    Raise UserError if a storage has too little space for the repositories, or if no work folder also has
-    space for the load.
+    as large as the loaded one. `spacer_bytes` has the size of the spacers between the copies on each storage
+    (None: there are none). `others` are the loads of the session that have not ended (unfinished_loads), of
+    which up to `cores`, with this one, are made at the same time (None: all). Print the needed and the free
+    space, and that a load is not in `scratch`. Raise UserError if a storage has too little space for the
+    repositories of all loads, or if no work folder also has space for the load.
     """
     size = repository_bytes(estimate)
     # Scratch comes first, because it is the fastest. It may be one of the storages, and is listed once.
@@ -69,21 +79,38 @@ def choose_staging(
     bytes_by_device: Counter[int] = Counter()
     for workdir, number in repositories.items():
         bytes_by_device[devices[workdir]] += size * number
+    for workdir, spacers in (spacer_bytes or {}).items():
+        bytes_by_device[devices[workdir]] += spacers
+    for other in others:
+        for folder, number_of_bytes in other["storages"].items():
+            # A missing storage is an error of the load that needs it.
+            with contextlib.suppress(OSError):
+                device = os.stat(resolve(folder, scratch.owner)).st_dev
+                bytes_by_device[device] += number_of_bytes
     reserved = {workdir: bytes_by_device[device] for workdir, device in devices.items()}
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
 
     total = words.count_of(sum(repositories.values()), "repository", "repositories")
+    text = f"{total} of about {words.size(size)} each"
+    if spacer_bytes:
+        text += f", spacers of {words.size(sum(spacer_bytes.values()))}"
     spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
-    print_progress(f"{total} of about {words.size(size)} each; {', '.join(spaces)}")
+    print_progress(f"{text}; {', '.join(spaces)}")
     # Without space for the later repositories, the load is useless. So the error is raised before hours of
     # loading.
     for workdir in repositories:
         if reserved[workdir] > free[workdir]:
             raise _too_small(workdir, reserved[workdir], free[workdir])
 
-    # The load needs the space of one repository in addition.
+    storage_devices = {devices[workdir] for workdir in repositories}
     for workdir in workdirs:
-        if reserved[workdir] + size <= free[workdir]:
+        # The load needs the space of one repository in addition.
+        needed = reserved[workdir] + size
+        # So do loads at the same time. On the device of a storage, the space for their repositories is
+        # reserved already.
+        if devices[workdir] not in storage_devices:
+            needed += _bytes_at_the_same_time(others, workdir, cores)
+        if needed <= free[workdir]:
             if workdir is not scratch:
                 print_progress(
                     f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer"
@@ -94,6 +121,31 @@ def choose_staging(
     raise _too_small(last, reserved[last] + size, free[last])
 
 
+def unfinished_loads(others: Sequence[OtherLoad], root: str | Path) -> list[OtherLoad]:
+    """Return the loads that have not ended. A load writes its record, with its time as `made`, at its end."""
+    unfinished = []
+    for other in others:
+        record = read_json(Path(root, load_record(other["repo"], other["format"])))
+        if record.get("made") != other["made"]:
+            unfinished.append(other)
+    return unfinished
+
+
+def _bytes_at_the_same_time(
+    others: Sequence[OtherLoad], workdir: WorkDir, cores: int | None
+) -> int:
+    """Return how many bytes other loads may still write to a work folder: the largest ones, one per core.
+
+    One of the `cores` (None: unlimited) is this load's.
+    """
+    unwritten = []
+    for other in others:
+        staging = workdir.path / STAGING / f"{other['repo']}.{other['format']}"
+        unwritten.append(max(0, other["bytes"] - allocated_bytes(staging)))
+    unwritten.sort(reverse=True)
+    return sum(unwritten if cores is None else unwritten[: cores - 1])
+
+
 def _too_small(workdir: WorkDir, needed: int, free: int) -> UserError:
     return UserError(
         f"{workdir.path}: repositories and copies need about {words.size(needed)}, and "
@@ -102,7 +154,10 @@ def _too_small(workdir: WorkDir, needed: int, free: int) -> UserError:
 
 
 def repository_bytes(estimate: SizeEstimate) -> int:
-    """Return the bytes on disk of a loaded repository. Each revision has two files with a part block."""
+    """Return the bytes on disk of a loaded repository."""
+    if not estimate.has_revision_files:
+        return estimate.repository_bytes
+    # Each revision has two files with a part block.
     return estimate.repository_bytes + 2 * estimate.revisions * 4096
 
 

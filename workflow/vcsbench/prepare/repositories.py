@@ -10,14 +10,17 @@ from typing import cast
 
 from vcsbench import words
 from vcsbench.files import read_json
+from vcsbench.formats import PACKED
 from vcsbench.records import CopiesRecord, CopyMetadata, DumpRecord, LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import repository
 from vcsbench.subjects.repository import Variant
-from vcsbench.systems import system_of
+from vcsbench.systems import SUBVERSION, system_of
 
 SAMPLED_FILES = 100_000
 LISTED = 3
+# The revisions of a shard by the defaults of svnadmin.
+SHARD_REVISIONS = 1000
 
 
 class PreparedRepositories:
@@ -232,7 +235,7 @@ class PreparedRepositories:
 
         A folder is that of a storage. All repositories have the size of the loaded one. Example for the
         loaded one, the packed one, and five missing copies: {"home": "/var/tmp", "repositories": {"/var/tmp":
-        7}}.
+        7}}. With `fragmentation_kib`, the request also has what the number of spacers follows from.
         """
         record = self.read_load(repo, fmt)
         # The request is a param, so Snakemake would load again if it changed. A load that is up to date keeps
@@ -246,13 +249,29 @@ class PreparedRepositories:
         home = folders[0]
         # The loaded repository itself.
         number_by_folder[home] = number_by_folder.get(home, 0) + 1
-        return {"home": home, "repositories": number_by_folder}
+        request: LoadRequest = {"home": home, "repositories": number_by_folder}
+        # The copies are made together with spacers, which take space until the last copy is made.
+        if self.fragmentation_kib:
+            request["fragmentation_kib"] = self.fragmentation_kib
+            request["copies"] = self._count_missing_copies(repo, fmt)
+        return request
+
+    def _count_missing_copies(self, repo: str, fmt: str) -> dict[str, dict[str, int]]:
+        """Return the numbers of missing copies of a load, by folder and state: {"/var/tmp": {"pack": 5}}."""
+        number_by_folder: dict[str, dict[str, int]] = {}
+        for storage in self.needed:
+            for variant, _ in self.missing(storage):
+                if (variant.repo, variant.format) == (repo, fmt):
+                    number_by_state = number_by_folder.setdefault(self.folders[storage], {})
+                    number_by_state[variant.state] = number_by_state.get(variant.state, 0) + 1
+        return number_by_folder
 
     def _count_made_from_load(self, repo: str, fmt: str) -> dict[str, int]:
-        """Return how many repositories have to be made from a loaded one, by the folder of their storage.
+        """Return how many repositories are made from a loaded one and take space, by folder of their storage.
 
         Five missing copies of a packed repository give {"/var/tmp": 6}, because the packed one is made first.
-        A folder is missing if no cell reads a copy there.
+        A changed copy does not count: it is removed before it is made again. A folder is missing if no cell
+        reads a copy there.
         """
         number_by_folder: dict[str, int] = {}
         for storage, variants in self.needed.items():
@@ -260,9 +279,11 @@ class PreparedRepositories:
             if not variants_of_load:
                 continue
             number = 0
+            workdir = self.workdir(storage).path
             # A missing copy is given by its variant and its number.
-            for variant, _ in self.missing(storage):
-                if variant in variants_of_load:
+            for variant, copy in self.missing(storage):
+                path = repository.copy_path(workdir, variant.name, copy)
+                if variant in variants_of_load and not path.exists():
                     number += 1
             # A made variant, such as a packed one, is made from the loaded repository before its copies.
             for variant in variants_of_load:
@@ -301,6 +322,33 @@ class PreparedRepositories:
         """Return the record of a dump file; None if it is missing or unreadable."""
         record = read_json(self.root / repository.dump_record(repo))
         return cast("DumpRecord", record) if record else None
+
+
+def estimate_spacer_bytes(fmt: str, state: str, revisions: int, fragmentation_kib: float) -> int:
+    """Return about how many bytes the spacers between the steps of one copy take (copies.interleave).
+
+    A step is a revision, or a full shard of a packed repository. Repositories of other systems than
+    Subversion have few files, and about as many steps as shards.
+    """
+    steps = revisions
+    if system_of(fmt) is not SUBVERSION:
+        steps = math.ceil(revisions / SHARD_REVISIONS)
+    elif state == PACKED:
+        # The revisions behind the last full shard are not packed.
+        shards, unpacked = divmod(revisions + 1, SHARD_REVISIONS)
+        steps = shards + unpacked
+    return round(steps * fragmentation_kib * 1024)
+
+
+def count_spacer_bytes(request: LoadRequest, fmt: str, revisions: int) -> dict[str, int]:
+    """Return the bytes of the spacers between the copies of a load, by folder of their storage."""
+    bytes_by_folder: dict[str, int] = {}
+    # Without spacers, the request has no copies.
+    for folder, number_by_state in request.get("copies", {}).items():
+        for state, number in number_by_state.items():
+            size = estimate_spacer_bytes(fmt, state, revisions, request["fragmentation_kib"])
+            bytes_by_folder[folder] = bytes_by_folder.get(folder, 0) + number * size
+    return bytes_by_folder
 
 
 def load_record(repo: str, fmt: str) -> str:

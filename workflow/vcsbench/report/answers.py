@@ -91,12 +91,16 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
     views = []
     for card in cards:
         axis = card.question.axis
+        # A doubt that an aggregate card shows is no remark on the other cards (shown_flags).
+        flags_of_card = flags if card.question.aggregate else flags.difference(DOUBTS)
+        pairs = [pair for _, pair in _list_pairs(card)]
         # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
-        answering = [pair for _, pair in _list_pairs(card) if not pair.is_noise_check]
+        # If there are only such checks, they are what the plot shows.
+        answering = [pair for pair in pairs if not pair.is_noise_check] or pairs
         view = CardView(
             card=card,
             anchor=anchor_of(card),
-            rows=_make_rows(card, results, flags),
+            rows=_make_rows(card, results, flags_of_card),
             # The labels of the two sides of the card's forest plot, such as f6 and `f7 or f8`.
             left=_name_side(axis, unique_values(pair.baseline for pair in answering)),
             right=_name_side(axis, unique_values(pair.candidate for pair in answering)),

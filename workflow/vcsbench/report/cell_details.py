@@ -34,7 +34,7 @@ class CellDetails(TypedDict):
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
     """Return the details behind all numbers for JSON, for the dialog that a click on a number opens.
 
-    - `of`: what all commands in the dialog share: the user's repository or tree, the study, and arguments.
+    - `of`: the parts of all commands in the dialog: the user's repository, tree and log, study, arguments.
     - `counted`: the unit of each count, by its title: `{"Read by system calls": "MiB"}`.
     - `cells`: CellDetails by the path of the cell.
     - `runs`: the values of all runs in each column: `{"round": [1, 1, 2], "flags": [...], ...}`.
@@ -73,6 +73,7 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
         "of": {
             "own": results.own_repository,
             "tree": command.tree,
+            "log": command.server_log,
             "study": results.study.name,
             "args": command.arguments,
             "configuration": command.configuration_arguments,

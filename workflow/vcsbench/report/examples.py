@@ -4,17 +4,25 @@ from collections.abc import Mapping, Sequence
 
 from vcsbench import words
 from vcsbench.advice.answer_texts import OF_AMOUNTS, OF_TIMES, Comparative
+from vcsbench.advice.decision import compares
 from vcsbench.advice.labels import at_least_1, change, seconds, value_label
+from vcsbench.codes import Result
 from vcsbench.config.study import ExampleDefinition, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report.results import Results
 from vcsbench.report.table_sections import PlainTable
+from vcsbench.statistics.comparisons import comparison_rows
 
 NOT_MEASURED = "not measured"
 NOTE = (
     "Times are geometric means over the rounds, other numbers medians. "
     "Each row was measured as a whole."
 )
+# Behind a number whose difference from the row above is not certain.
+OPEN_MARK = " ~"
+OPEN_NOTE = "~: the difference from the row above is undecided, or nearly equal."
+# A comparison after one round has no result (None).
+OPEN_RESULTS = (None, Result.BOUNDED, Result.UNDECIDED)
 
 
 def make_examples(results: Results) -> list[PlainTable]:
@@ -26,24 +34,30 @@ def make_examples(results: Results) -> list[PlainTable]:
     for title, example in results.study.examples.items():
         # The key has one axis.
         [(axis, values)] = example["columns"].items()
-        rows = _make_rows(results, example, axis, values)
+        rows, has_mark = _make_rows(results, example, axis, values)
         if len(rows) > 1:
             heads = ["", *(value_label(axis, value) for value in values)]
-            tables.append(PlainTable(title, heads, rows, numbers_from=1, note=NOTE))
+            note = f"{NOTE} {OPEN_NOTE}" if has_mark else NOTE
+            tables.append(PlainTable(title, heads, rows, numbers_from=1, note=note))
     return tables
 
 
 def _make_rows(
     results: Results, example: ExampleDefinition, axis: str, values: Sequence[str]
-) -> list[list[str]]:
-    """Return the rows of an example that have a number. `values` of `axis` are the columns.
+) -> tuple[list[list[str]], bool]:
+    """Return the rows of an example that have a number, and whether some number has OPEN_MARK.
 
-    Below the first row, a number has its factor to the first one: `0.63 s (2.7x faster)`. A difference below
-    the margin has none, and neither has a row with numbers of another table.
+    `values` of `axis` are the columns. Below the first row, a number has its factor to the first one: `0.63 s
+    (2.7x faster)`. A difference below the margin has none, and neither has a row with numbers of another
+    table.
     """
     margin = 1 + results.advice.min_effect_pct / 100
     rows: list[list[str]] = []
+    has_mark = False
     first_numbers: list[float | None] = []
+    # The table of the row above, and the values of its cells.
+    table_above = ""
+    where_above: Mapping[str, object] = {}
     for label, row in example["rows"].items():
         table = row.get("table", example["table"])
         where = {**example.get("where", {}), **row.get("where", {})}
@@ -63,8 +77,45 @@ def _make_rows(
                 text + _factor_text(first, number, margin, comparative)
                 for text, first, number in pairs
             ]
+        for place, value in enumerate(values):
+            # Numbers of two tables are not compared.
+            if table != table_above or numbers[place] is None:
+                continue
+            above, cell = {**where_above, axis: value}, {**where, axis: value}
+            if _is_open(results, metric.name, above, cell):
+                texts[place] += OPEN_MARK
+                has_mark = True
+        table_above, where_above = table, where
         rows.append([label, *texts])
-    return rows
+    return rows, has_mark
+
+
+def _is_open(
+    results: Results, metric: str, above: Mapping[str, object], cell: Mapping[str, object]
+) -> bool:
+    """Return True if a table compares two cells by a metric, and leaves their difference open.
+
+    `above` and `cell` are the values of both cells by axis. Return False if they differ on several axes,
+    because no table compares them then.
+    """
+    axes = [axis for axis in {**above, **cell} if str(above.get(axis)) != str(cell.get(axis))]
+    if len(axes) != 1:
+        return False
+    compared = axes[0]
+    sides = {str(above.get(compared)), str(cell.get(compared))}
+    others = {axis: value for axis, value in cell.items() if axis != compared}
+    for name, definition in results.study.tables.items():
+        if not compares(definition, compared, metric):
+            continue
+        fitting = [
+            row
+            for row in comparison_rows(results.tables.get(name, []))
+            if {row.baseline, row.candidate} == sides and matches_cell(row.where, others)
+        ]
+        # With several rows, no single comparison is meant, and the numbers are left out.
+        if len(fitting) == 1:
+            return fitting[0].has_ratio and fitting[0].result in OPEN_RESULTS
+    return False
 
 
 def _find_number(results: Results, table: str, where: Mapping[str, object]) -> float | None:

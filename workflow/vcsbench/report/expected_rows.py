@@ -7,9 +7,10 @@ from vcsbench.advice.decision import Row
 from vcsbench.config.study import ComparisonDefinition, TableDefinition, matches_cell
 from vcsbench.evidence.flags import INVALID
 from vcsbench.plan.grid import originals
-from vcsbench.plan.result_state import OUTDATED
+from vcsbench.plan.result_state import OUTDATED, PENDING
 from vcsbench.report.grids import CANDIDATE
 from vcsbench.report.results import Rows, grouped_by, values_in
+from vcsbench.statistics import texts
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,12 @@ class ExpectedRow:
     keys: Mapping[str, str]  # its place: {"command": "log", "cache": "cold", "candidate": "f7"}
     cells: tuple[str, ...] = ()  # the paths of its cells, the baseline's first
     skip: str = ""  # why a cell cannot be measured here, "" if all can
-    failures: tuple[str, ...] = ()  # a sentence for each failed round
+    failures: tuple[str, ...] = ()  # a sentence for each round without a result
     flags: tuple[str, ...] = ()  # those that made runs invalid
     is_outdated: bool = False  # True if rounds have no result, and each because it is out of date
+    is_unmeasured: bool = (
+        False  # True if none of these rounds failed, and some are not measured so far
+    )
 
 
 def expected_rows(
@@ -52,18 +56,24 @@ def expected_rows(
         failed = [failure for path in paths for failure in failures_by_cell.get(path, [])]
         runs = [run for path in paths for run in runs_by_cell.get(path, [])]
         flags = {flag for run in runs for flag in run["flags"].split()}
-        # An outdated result is listed as a failure, but nothing went wrong: the next run measures it again.
-        is_outdated = bool(failed) and all(failure["reason"] == OUTDATED for failure in failed)
+        # Outdated and unmeasured rounds are listed as failures, but nothing went wrong: the next run measures
+        # them.
+        reasons = [failure["reason"] for failure in failed]
+        is_outdated = bool(reasons) and all(reason == OUTDATED for reason in reasons)
+        is_pending = bool(reasons) and all(reason in PENDING for reason in reasons)
         expected_row = ExpectedRow(
             keys=keys,
             cells=paths,
             # If several cells cannot be measured, the reason of the first one is enough.
             skip=skips[0] if skips else "",
             # The round is a float, as all numbers of CSV files are.
-            failures=tuple(f"round {row['round']:.0f}: {row['reason']}" for row in failed),
+            failures=tuple(
+                f"round {row['round']:.0f}: {texts.failure_text(row['reason'])}" for row in failed
+            ),
             # Only these flags exclude a run from tables. Runs with other flags count.
             flags=tuple(sorted(flags & INVALID)),
             is_outdated=is_outdated,
+            is_unmeasured=is_pending and not is_outdated,
         )
         rows.append(expected_row)
     return rows

@@ -26,18 +26,21 @@ from vcsbench.statistics import texts, verdicts
 from vcsbench.statistics.expected_range import ExpectedRange, expected_range, range_text
 
 MEANINGS = {
-    Verdict.REVERSED: "the other side is faster now",
+    Verdict.REVERSED: "the other side is the better one now",
     Verdict.GONE: "an effect was published, and none worth noting is here",
     Verdict.WEAKER: "the effect is smaller than published",
     Verdict.STRONGER: "the effect is larger than published, or there is one where none was published",
-    Verdict.FAILS: "the measured interval is outside the expected range",
-    Verdict.MIXED: "some pairs are faster, others slower",
+    Verdict.FAILS: "the measured interval is outside the expected range. A difference that is certainly "
+    "below the margin (min_effect_pct) is neither better nor worse",
+    Verdict.MIXED: "some pairs are better, others worse",
     Verdict.TOO_SMALL: "process start, connection and waits of 40 ms for delayed acknowledgements can "
     "explain it (see Fixed cost), or its runs are too short",
-    Verdict.UNDECIDED: "the interval is partly inside the range, so the run gives no verdict",
+    Verdict.UNDECIDED: "the interval is partly inside the range, or there is none, or cells "
+    "cannot be compared (each row has the reason)",
     Verdict.REPRODUCED: "the interval is inside the range",
     Verdict.HOLDS: "the interval is inside the range",
-    Verdict.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed or invalid",
+    Verdict.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed, invalid, not "
+    "compared, or not finished so far (each row has the reason)",
 }
 # Verdicts that possible reasons can explain.
 EXPLAINABLE = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)

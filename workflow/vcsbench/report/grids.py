@@ -34,6 +34,8 @@ class PointKind(StrEnum):
     FAILED = "failed"
     # All results are of other settings, programs, or another version of vcsbench.
     OUTDATED = "outdated"
+    # No run has measured the cell so far.
+    UNMEASURED = "unmeasured"
     # The cell was measured, but no run counts or its number is withheld for a reason.
     WITHHELD = "withheld"
     # The study has no published number for a measured cell.
@@ -181,7 +183,9 @@ class Layout:
                 phrases.append(f"{direction}: {words.enumeration(labels)}")
         if not phrases:
             return ""
-        return f"{'; '.join(phrases).capitalize()}."
+        caption = "; ".join(phrases)
+        # capitalize() would change the letters after the first one, too, as those of SVNPathAuthz.
+        return f"{caption[0].upper()}{caption[1:]}."
 
 
 @dataclass(frozen=True)

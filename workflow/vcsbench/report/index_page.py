@@ -25,7 +25,7 @@ class PageFacts:
 
     `date` is the time of the last measurement, `2026-11-21T14:05Z`, "" if unknown. `cells` is the number of
     cells of the study, `measured` and `skipped` how many of them have runs or cannot be measured. `failures`
-    is the number of cell-rounds without a result.
+    is the number of cell-rounds that failed.
     """
 
     study: str

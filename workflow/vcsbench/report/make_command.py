@@ -25,6 +25,8 @@ VARIABLES = {
     "minutes": "MINUTES",
     "baseline": "NAME",
 }
+# Settings of --config that are not repeated: they would override MINUTES= and STUDY= of a repeated run.
+DROPPED_KEYS = ("minutes", "studies")
 # Options of Snakemake without a value, which can be joined: `-Fk`. -f and -F measure again what is measured.
 JOINED_OPTIONS = re.compile("-[Ffknpq]+")
 FORCING = re.compile("[Ff]")
@@ -84,8 +86,8 @@ def parse_command(command_line: str) -> MakeCommand:
     """Return the command of make that repeats a command line.
 
     Example: `vcsbench run --study=builds --minutes=9 -k` gives `make report STUDY=builds ARGS=-k`. Left out
-    are limits of time and cores, options that suppress the measuring, and those that force it. A command line
-    that is empty or has an unbalanced quote gives `make report`.
+    are limits of time and cores, studies in --config, options that suppress the measuring, and those that
+    force it. A command line that is empty or has an unbalanced quote gives `make report`.
     """
     try:
         typed = shlex.split(command_line)
@@ -113,7 +115,11 @@ def parse_command(command_line: str) -> MakeCommand:
     parsed, arguments = parser.parse_known_args(options)
 
     # The other settings of --config are repeated. They come last, because --config takes all words behind it.
-    settings = [setting for setting in parsed.config if setting != f"measure={NOTHING}"]
+    settings = []
+    for setting in parsed.config:
+        key = setting.partition("=")[0]
+        if key not in DROPPED_KEYS and setting != f"measure={NOTHING}":
+            settings.append(setting)
     if settings:
         arguments += ["--config", *settings]
     return MakeCommand(

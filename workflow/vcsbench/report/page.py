@@ -213,7 +213,8 @@ def describe_page(results: Results) -> Page:
         cells=len(originals(results.grid)),
         measured=len({run["cell"] for run in originals(results.measurements)}),
         skipped=page_texts.count_skipped(results),
-        failures=len(results.failures),
+        # Outdated results, and rounds that are not measured so far, did not fail.
+        failures=len(results.failed_rounds),
         # FindingView is a subclass of FindingFacts, whose fields the index uses.
         findings=list(findings.views),
     )
@@ -285,8 +286,6 @@ def _describe_answers(
     disturbed_share = summary.disturbed_share(results.valid_runs)
     # The repositories of other systems have no formats to load into.
     has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
-    # A row of a card is a comparison.
-    comparisons_in_cards = sum(len(view.rows) for view in cards)
     return AnswerSection(
         wishes=_find_wishes_of_reader(results, picks),
         # The page prints a link to the findings behind this text.
@@ -310,7 +309,7 @@ def _describe_answers(
         less_work=advice.less_work,
         disturbed=summary.describe_disturbance(disturbed_share),
         is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED_SHARE,
-        uncertain=page_texts.describe_uncertain(results, comparisons_in_cards, next_steps),
+        uncertain=page_texts.describe_uncertain(results, next_steps),
         next_steps=next_steps,
         commands=_list_commands(results),
         own_command="" if results.own_repository else OWN_COMMAND,

@@ -9,8 +9,9 @@ from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import BUILD_AXIS, CACHE_AXIS
 from vcsbench.codes import Result, StopReason
+from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import originals
-from vcsbench.plan.result_state import OUTDATED
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.report.account import Account, describe_results
 from vcsbench.report.quality_section import count_runs
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
@@ -192,14 +193,19 @@ def describe_missing(results: Results) -> str:
     """Return what has no result, "" if nothing is missing.
 
     A cell is a command with all its settings, and a cell-round one of its rounds. Example: `2 cell-rounds
-    failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`.
+    failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`. Cell-rounds that the next run
+    measures did not fail: they are outdated, or not measured so far.
     """
     phrases = []
     outdated = sum(row["reason"] == OUTDATED for row in results.failures)
     if outdated:
         cell_rounds = f"{words.count_of(outdated, 'cell-round')} left out ({texts.OUTDATED_TEXT})"
         phrases.append(f"{cell_rounds}, `{results.command.text()}` measures them again")
-    failed = len(results.failures) - outdated
+    unmeasured = sum(row["reason"] == UNMEASURED for row in results.failures)
+    if unmeasured:
+        cell_rounds = f"{words.count_of(unmeasured, 'cell-round')} not measured so far"
+        phrases.append(f"{cell_rounds}, `{results.command.text()}` continues")
+    failed = len(results.failed_rounds)
     if failed:
         phrases.append(f"{words.count_of(failed, 'cell-round')} failed")
     # originals() leaves out duplicates, which are second measurements of cells for the noise.
@@ -218,12 +224,12 @@ def count_skipped(results: Results) -> int:
     return sum(1 for cell in originals(results.grid) if cell["skip"])
 
 
-def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep]) -> list[str]:
+def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]:
     """Return sentences on the comparisons without an answer, [] if none is too small or undecided.
 
-    The first sentence counts all: `Answered over all cases: 74 of 82 comparisons, 8 undecided.` `in_cards` is
-    the number of comparisons that the cards show: the tables can have more. `steps` are the advised next
-    runs. If none of these runs has more rounds, a sentence says that more rounds do not help.
+    The first sentence counts all: `Answered over all cases: 74 of 82 comparisons, 8 undecided.` `steps` are
+    the advised next runs. If none of these runs has more rounds, a sentence says that more rounds do not
+    help.
     """
     # The account has the number of comparisons by their result.
     account = results.account
@@ -236,8 +242,8 @@ def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep
     # On a noisy machine, the scatter is the likely reason why comparisons are undecided.
     if undecided and account.scatter_pct > comparisons.NOISY_PCT:
         sentences.append(f"The noise ({account.scatter_pct:.2g} %) is the reason.")
-    in_tables_only = counts.total() - in_cards
-    if in_cards and in_tables_only > 0:
+    in_tables_only = _count_outside_of_cards(results)
+    if in_tables_only:
         sentences.append(
             f"{in_tables_only} of the {counts.total()} are in tables only, not in cards."
         )
@@ -249,6 +255,29 @@ def describe_uncertain(results: Results, in_cards: int, steps: Sequence[NextStep
     if undecided and not any(step.name == MORE_ROUNDS for step in steps):
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
+
+
+def _count_outside_of_cards(results: Results) -> int:
+    """Return the number of comparisons in tables that no card is about, 0 without a card.
+
+    A card is about a table if it asks about the table's axis, and answers by the table's metric.
+    """
+    questions = [card.question for card in results.advice.cards]
+    number = 0
+    for name, counts in results.account.tables.items():
+        definition = results.study.tables.get(name)
+        if not questions or definition is None or "compare" not in definition:
+            continue
+        axis = definition["compare"]["axis"]
+        metric = name_in(definition)
+        is_in_card = any(
+            question.axis == axis
+            and metric in (DEFAULT_METRIC, question.doubles, *question.next_to)
+            for question in questions
+        )
+        if not is_in_card:
+            number += sum(counts.values())
+    return number
 
 
 def describe_time(account: Account) -> list[str]:

@@ -496,7 +496,7 @@ def _make_remarks(
     """Return headings with their texts: ("No reason to change", "packed (cold log: equal)").
 
     The texts are about changes that are not in the table, because they are not worth it or undecided. They
-    are also about cards without a case that fits the picks (NOT_COMPARED and NOT_MEASURED).
+    are also about cards without a comparison for the picks (NOT_COMPARED and NOT_MEASURED).
     """
     remarks: defaultdict[str, list[str]] = defaultdict(list)
     for change in table.plan.others:
@@ -508,7 +508,9 @@ def _make_remarks(
             text = _describe_change(change, picks, table.margin)
             remarks[HEADINGS[change.worth]].append(text)
     for card in cards:
-        if any(fits(case.where, picks) for case in card.cases):
+        # The reader's value on the axis of the card, "" without a pick. A card may compare other values only.
+        current = picks.get(card.question.axis, "")
+        if any(fits(case.where, picks) and case.compares(current) for case in card.cases):
             continue
         # Measured cells are withheld from comparisons for a reason, for example because their output differs.
         heading = NOT_COMPARED if card.is_withheld(picks) else NOT_MEASURED

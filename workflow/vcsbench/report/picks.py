@@ -13,10 +13,9 @@ from vcsbench.axis_names import (
     CLIENTS_AXIS,
     COMMAND_AXIS,
     FORMAT_AXIS,
-    PACKING_AXIS,
-    SERVER_AXIS,
 )
 from vcsbench.codes import WhyNoBest
+from vcsbench.formats import AS_IS
 from vcsbench.plan.grid import AxisValues
 from vcsbench.report.answers import CardView
 from vcsbench.report.results import Results, unique_values, values_in, varying
@@ -24,8 +23,8 @@ from vcsbench.report.results import Results, unique_values, values_in, varying
 # Nobody "has" a state of the caches, a number of clients, or a build. A reader compares them, so they are no
 # picks.
 COMPARED_AXES = (CACHE_AXIS, CLIENTS_AXIS, BUILD_AXIS)
-# The state of a user's own repository and its server.
-STATE_AXES = (FORMAT_AXIS, PACKING_AXIS, SERVER_AXIS)
+# The words in a study for the axes whose first value is the present state of a user's own repository.
+STATE_WORDS = ("formats", "packings")
 # The page contains a table of answers for each combination of picks, so more would make it too large.
 MAX_COMBINATIONS = 300
 
@@ -70,6 +69,9 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
     study = results.study
     left_out = {*COMPARED_AXES, study.command_axis, *study.axes_of("repositories")}
     measurable = [cell for cell in results.grid if not cell.get("skip")]
+    # A dump file, or the repository at a URL, is loaded into each format: nothing shows the format and the
+    # packing of its source.
+    has_copy = bool(results.own_repository) and AS_IS in results.order.get(FORMAT_AXIS, ())
     picks = []
     combinations = 1
     for axis, values_in_order in results.order.items():
@@ -82,9 +84,11 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
         # The page has the answers for each combination, so this axis and all later ones are left out.
         if combinations > MAX_COMBINATIONS:
             break
-        # The first value of an axis in STATE_AXES is the present state of the user's own repository. Other
-        # axes, such as the access, have no present value: different users may have different ones.
-        is_known = bool(results.own_repository) and axis in STATE_AXES
+        # The first value of such an axis is the present state, unless it cannot be measured here. Another
+        # study has a list of formats of its own. The settings of the user's server are not known, and
+        # different users may have different accesses.
+        is_of_state = study.axes.get(axis) in STATE_WORDS
+        is_known = has_copy and is_of_state and values[0] == values_in_order[0]
         pick = Pick(
             axis=axis,
             label=labels.axis_label(axis),

@@ -16,6 +16,7 @@ from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
 from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import is_duplicate
+from vcsbench.plan.result_state import PENDING
 from vcsbench.report.account import Account
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in, varying
@@ -36,10 +37,13 @@ FIXED_COST_NOTE = (
     "server are idle. Share: of the cell's median time. Over half, the cell is too small to compare."
 )
 SAME_WORK_NOTE = "Only cells with equal output are compared."
-NO_DUPLICATES = (
-    "No cell has a duplicate with at least two rounds, so the systematic noise is unknown and nothing is "
-    "called a difference. Set duplicates to 1 or more."
+NO_SYSTEMATIC_NOISE = "so the systematic noise is unknown and nothing is called a difference"
+NO_DUPLICATES = f"No cell has a duplicate, {NO_SYSTEMATIC_NOISE}. Set duplicates to 1 or more."
+# Only rounds that a cell and its duplicate both have can be compared.
+FEW_DUPLICATE_ROUNDS = (
+    f"No cell and its duplicate share two rounds, {NO_SYSTEMATIC_NOISE}. Measure more rounds."
 )
+NOTHING_TIMED = "No run was timed."
 
 
 class FlagUse(NamedTuple):
@@ -58,12 +62,16 @@ class FlagUse(NamedTuple):
 def make_quality_tables(results: Results) -> list[PlainTable]:
     """Return the tables of the section that have a row."""
     heads = ["Reason", "Cells"]
-    failures = [
-        {**failure, "reason": texts.failure_text(failure["reason"])} for failure in results.failures
+    # Nothing went wrong in these: the next run measures them.
+    pending = [
+        {**row, "reason": texts.failure_text(row["reason"])}
+        for row in results.failures
+        if row["reason"] in PENDING
     ]
     tables = [
         _make_flag_table(results),
-        PlainTable("Failed rounds", heads, count_reasons(failures, "reason")),
+        PlainTable("Failed rounds", heads, count_reasons(results.failed_rounds, "reason")),
+        PlainTable("Rounds still to measure", heads, count_reasons(pending, "reason")),
         PlainTable("Not measurable here", heads, count_reasons(results.grid, "skip")),
         PlainTable("Measured again", heads, list_set_aside(results.measurements)),
         _make_fixed_cost_table(results),
@@ -73,8 +81,13 @@ def make_quality_tables(results: Results) -> list[PlainTable]:
 
 
 def describe_quality(results: Results) -> list[str]:
-    """Return the sentences on the quality of the data: invalid runs, noise, method, and frequent flags."""
+    """Return the sentences on the quality of the data: invalid runs, noise, method, and frequent flags.
+
+    Without a timed run, it is one sentence, which says so.
+    """
     runs = results.measurements
+    if not runs:
+        return [NOTHING_TIMED]
     invalid = sum(is_invalid(run["flags"]) for run in runs)
     if invalid:
         validity = f"{count_runs(runs)}: {invalid} invalid and not in the tables."
@@ -228,7 +241,8 @@ def _make_work_table(results: Results) -> PlainTable:
     """Return the table of the output of the commands, which shows whether valid runs did the same work.
 
     A row has a value of each axis on which the work depends. Then come the output of most runs, the number of
-    these runs, and the number of other runs: `("log", "ruby", "6 000 revisions", "30", "0")`.
+    these runs, and the numbers of runs with another and with an unknown output: `("log", "ruby", "6 000
+    revisions", "30", "0", "0")`.
     """
     axes = same_work.work_axes(results.study.axes)
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
@@ -240,13 +254,19 @@ def _make_work_table(results: Results) -> PlainTable:
         # The positions of the runs with the most frequent output. There are none if two outputs are equally
         # frequent, or if no output is known.
         agreeing = same_work.majority(works)
-        # All agreeing runs have the same output, so any of them shows it.
-        output = same_work.figures_of(works[min(agreeing)]) if agreeing else "unknown"
-        disagreeing = len(works) - len(agreeing)
-        rows.append((*values, output, str(len(agreeing)), str(disagreeing)))
+        known = [work for work in works.values() if work]
+        if agreeing:
+            # All agreeing runs have the same output, so any of them shows it.
+            output = same_work.figures_of(works[min(agreeing)])
+        else:
+            output = "different outputs" if known else "unknown"
+        # An unknown output may be the same as that of the other runs.
+        numbers = (len(agreeing), len(known) - len(agreeing), len(works) - len(known))
+        rows.append((*values, output, *map(str, numbers)))
+    number_heads = ["Runs", "Runs with other output", "Runs with unknown output"]
     return PlainTable(
         title="Work of the commands",
-        heads=[*(axis.capitalize() for axis in axes), "Output", "Runs", "Runs with other output"],
+        heads=[*(axis.capitalize() for axis in axes), "Output", *number_heads],
         rows=rows,
         numbers_from=len(axes) + 1,
         note=SAME_WORK_NOTE,
@@ -258,7 +278,7 @@ def _describe_duplicates(results: Results) -> str:
     """Return a sentence on the systematic noise: the difference between cells and their duplicates.
 
     A duplicate is a cell that is measured a second time with the same settings. NO_DUPLICATES is the sentence
-    if the difference is unknown.
+    without a duplicate, and FEW_DUPLICATE_ROUNDS if no table has the difference.
     """
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
     # The standard deviations between cells and duplicates, in logarithms. A table has one only if some cell
@@ -270,8 +290,10 @@ def _describe_duplicates(results: Results) -> str:
         if is_of_study and name_in(results.study.tables[name]) == DEFAULT_METRIC:
             numbers = [row.get("duplicate_sd") for row in rows]
             deviations += [number for number in numbers if words.is_number(number)]
-    if not duplicates or not deviations:
+    if not duplicates:
         return NO_DUPLICATES
+    if not deviations:
+        return FEW_DUPLICATE_ROUNDS
     verb = "has" if len(duplicates) == 1 else "have"
     subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
     # The sentence has the largest deviation of all tables. 0.02 in logarithms is about 2 %.

@@ -26,6 +26,7 @@ from vcsbench.external import open_regular
 from vcsbench.files import read_rows
 from vcsbench.metrics import NEEDED_COLUMNS
 from vcsbench.plan.grid import is_duplicate, originals
+from vcsbench.plan.result_state import PENDING
 from vcsbench.records import complete_context
 from vcsbench.report.account import ACCOUNT, Account
 from vcsbench.report.make_command import MakeCommand, parse_command
@@ -130,9 +131,26 @@ class Results:
         return [run for run in runs if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0]
 
     @property
+    def failed_rounds(self) -> Rows:
+        """Return the cell-rounds that failed. Others without a result are outdated or not measured yet."""
+        return [row for row in self.failures if row["reason"] not in PENDING]
+
+    @property
     def command(self) -> MakeCommand:
         """Return the command of make that measures this study again as its last run did."""
-        return replace(parse_command(self.provenance.command), study=self.study.name)
+        command = parse_command(self.provenance.command)
+        config = self.provenance.config
+        # The stored command is that of the last run that measured anything. It may have been on another
+        # repository, or in another folder, where relative paths meant other files. The configuration is that
+        # of this page.
+        if config:
+            command = replace(
+                command,
+                repository=config.get("repository") or "",
+                tree=config.get("tree") or "",
+                server_log=config.get("server_log") or "",
+            )
+        return replace(command, study=self.study.name)
 
     @property
     def thresholds(self) -> Row:

@@ -12,7 +12,7 @@ import yaml
 from vcsbench import words
 from vcsbench.codes import Result, Verdict
 from vcsbench.evidence.flags import is_disturbed
-from vcsbench.plan.result_state import OUTDATED
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.report.account import Account
 from vcsbench.report.make_command import MakeCommand
 from vcsbench.report.results import Results, Rows
@@ -84,14 +84,19 @@ def describe_verdicts(verdicts: Iterable[str]) -> str:
 def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]:
     """Return the runs that improve the answers, in the order in which a user should run them.
 
-    `command` repeats the last run. The steps are, each only if it helps: measure outdated cells again,
-    measure all again on a quiet machine, measure more rounds, and measure larger repositories.
+    `command` repeats the last run. The steps are, each only if it helps: measure outdated cells again, or
+    those that no run has finished, measure all again on a quiet machine, measure more rounds, and measure
+    larger repositories.
     """
     steps = []
-    if any(row["reason"] == OUTDATED for row in results.failures):
-        # Each run measures such cells, so the last command is enough.
+    reasons = {row["reason"] for row in results.failures}
+    # Each run measures such cells, so the last command is enough.
+    if OUTDATED in reasons:
         effect = "measures the outdated cells again"
         steps.append(NextStep("Outdated cells", effect, command.text()))
+    elif UNMEASURED in reasons:
+        effect = "continues with the cells that are not finished"
+        steps.append(NextStep("Unfinished cells", effect, command.text()))
 
     if disturbed_share(results.valid_runs) > MUCH_DISTURBED_SHARE:
         taken = words.duration(results.account.taken_s)

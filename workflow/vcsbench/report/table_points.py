@@ -32,6 +32,7 @@ ABSENT_TEXTS = {
         "outdated",
         "measured with other settings, programs, or another version",
     ),
+    PointKind.UNMEASURED: ("not yet", texts.UNMEASURED_TEXT),
     PointKind.WITHHELD: ("left out", "invalid runs or other work: point at it for the reason"),
 }
 # Shorter texts of places whose cells did other work, by flag.
@@ -108,7 +109,7 @@ def _point_of_row(
 ) -> Point:
     """Return the point of a row of a table: its number with sentences and marks, or why it has no number.
 
-    `expected` has the paths of the row's cells, and a sentence for each of their failed rounds. A ratio is
+    `expected` has the row's cells, and a sentence for each of their rounds without a result. A ratio is
     printed in per cent, or with `prints_factors` as a factor: `1.2x faster`.
     """
     if not words.is_number(row["value"]):
@@ -185,6 +186,8 @@ def _point_without_row(expected: ExpectedRow) -> Point:
         return _absent_point(keys, PointKind.WITHHELD, _left_out_title(expected.flags))
     if expected.is_outdated:
         return _absent_point(keys, PointKind.OUTDATED, texts.OUTDATED_TEXT)
+    if expected.is_unmeasured:
+        return _absent_point(keys, PointKind.UNMEASURED, texts.UNMEASURED_TEXT)
     if expected.failures:
         return _absent_point(keys, PointKind.FAILED, "; ".join(expected.failures))
     return _absent_point(keys, PointKind.WITHHELD, _left_out_title([]))

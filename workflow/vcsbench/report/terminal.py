@@ -15,7 +15,7 @@ from vcsbench.config.study import Study
 from vcsbench.evidence import flags
 from vcsbench.external import printable
 from vcsbench.files import read_rows
-from vcsbench.plan.result_state import OUTDATED
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.report import results as result_files
 from vcsbench.report import summary
 from vcsbench.report.account import describe_results
@@ -190,23 +190,27 @@ def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
 
 
 def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
-    """Yield a row each for skipped, failed and outdated cells: their number and the most frequent reason.
+    """Yield a row for each kind of cells without a result: their number and the most frequent reason.
 
-    Example of a text: `4 cells (3 of them): no root`. 3 of the 4 cells have this reason. A kind without cells
-    has no row.
+    The kinds are skipped, failed, outdated and unfinished cells. Example of a text: `4 cells (3 of them): no
+    root`. 3 of the 4 cells have this reason. A kind without cells has no row.
     """
     # By kind: the reason of each of its cells.
-    reasons_by_kind: dict[str, list[str]] = {"Skipped": [], "Failed": [], "Outdated": []}
+    reasons_by_kind: dict[str, list[str]] = {"Skipped": [], "Failed": []}
+    kinds_of_pending = {OUTDATED: "Outdated", UNMEASURED: "Unfinished"}
+    for kind in kinds_of_pending.values():
+        reasons_by_kind[kind] = []
     for cell in results.grid:
         if cell.get("skip"):
             reasons_by_kind["Skipped"].append(cell["skip"])
-    # A cell with several failed rounds counts once, with the reason of the last one.
-    reason_by_cell = {row["cell"]: row["reason"] for row in results.failures}
+    # A cell with several rounds without a result counts once, with the reason of the last one. If some of
+    # these rounds failed, the cell failed: their reason is the one to know.
+    reason_by_cell: dict[str, str] = {}
+    for rows in (results.failures, results.failed_rounds):
+        reason_by_cell |= {row["cell"]: row["reason"] for row in rows}
     for reason in reason_by_cell.values():
-        if reason == OUTDATED:
-            reasons_by_kind["Outdated"].append(texts.OUTDATED_TEXT)
-        else:
-            reasons_by_kind["Failed"].append(reason)
+        kind = kinds_of_pending.get(reason, "Failed")
+        reasons_by_kind[kind].append(texts.failure_text(reason))
     for kind, reasons in reasons_by_kind.items():
         if reasons:
             reason, number = Counter(reasons).most_common(1)[0]

@@ -34,6 +34,8 @@ ASSIGNMENTS = "cluster/job*.assignment.json"
 REBUILT = "again"
 # A small archive may unpack to more than the disk has.
 UNPACKED_BYTES = 1 << 30
+# The remedy for a larger one.
+SINGLE_STUDIES = "single studies: make bundle STUDY=NAME"
 
 
 def pack(name: str, studies: Sequence[str], root: Path) -> Path:
@@ -41,7 +43,7 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
 
     Without `studies`, all studies with a report are packed. If `name` is "", the archive is named after the
     studies, such as a-b.tar.gz. Raise a UserError if a study has no report, if a file is missing, unreadable
-    or of an earlier version, or if the archive exists.
+    or of an earlier version, if the archive exists, or if the import would refuse it as too large.
     """
     if not studies:
         # The rule of a report writes results/page/STUDY.json. So a study with this file has a report.
@@ -62,6 +64,15 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     path = root / PACKED / f"{name or '-'.join(studies)}.tar.gz"
     if path.exists():
         raise UserError(f"{path}: there is a bundle of this name. Choose another --name.")
+    size = sum((root / file).stat().st_size for file in files)
+    if size > UNPACKED_BYTES:
+        remedy = "Hand over the folder results/ by other means"
+        if len(studies) > 1:
+            remedy = f"Pack {SINGLE_STUDIES}"
+        raise UserError(
+            f"{path}: the files have {size:,} bytes, and `make import` takes at most {UNPACKED_BYTES:,}. "
+            f"{remedy}."
+        )
     path.parent.mkdir(exist_ok=True)
     # The archive gets its name when it is complete: this process may be killed while it packs. Until then,
     # it is NAME.tar.new.
@@ -192,7 +203,7 @@ def _extract(archive: Path, target: Path) -> None:
                 unpacked_bytes += member.size
                 if unpacked_bytes > UNPACKED_BYTES:
                     limit = f"it unpacks to more than {UNPACKED_BYTES:,} bytes"
-                    raise UserError(f"{archive}: {limit}. {remedy}")
+                    raise UserError(f"{archive}: {limit}. Ask for bundles of {SINGLE_STUDIES}.")
                 # The data filter refuses paths and links that lead out of the folder, except through links to
                 # links (CVE-2025-4517). A bundle has no links, so each link is refused here.
                 if not (member.isreg() or member.isdir()):

@@ -25,7 +25,7 @@ from vcsbench.cell_rounds import CellRound
 from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.machine import node_name
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.result_state import is_readable, is_up_to_date, read_context
+from vcsbench.plan.result_state import NOTHING, is_readable, is_up_to_date, read_context
 from vcsbench.storages.file_trees import remove_path
 
 CLUSTER_FOLDER = "results/cluster"
@@ -289,7 +289,16 @@ class Cluster:
         write_json(path, read_json(path) | self.jobs)
 
     def records(self) -> list[str]:
-        return [f"{CLUSTER_FOLDER}/job{job}.json" for job in sorted(set(self.jobs.values()))]
+        """Return the files on which the measurements depend: the records of the nodes' jobs.
+
+        A run that measures nothing must not start a job, and a failed job has no record. Each attempt of a
+        job writes its assignment, so this file is newer than measurements without the results of the attempt.
+        """
+        jobs = sorted(set(self.jobs.values()))
+        if self.plan.config.settings.measure == NOTHING:
+            files = [job_file(self.root, job, "assignment") for job in jobs]
+            return [str(file.relative_to(self.root)) for file in files if file.exists()]
+        return [f"{CLUSTER_FOLDER}/job{job}.json" for job in jobs]
 
     @cache  # noqa: B019 - one instance
     def work(self, job: int) -> NodeWork:

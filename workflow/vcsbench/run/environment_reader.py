@@ -43,15 +43,15 @@ def open_environment(
     if config.settings.server and not is_plain_url(config.settings.server.url):
         raise config.error(["server", "url"], f"{URL_FORM}.")
     definitions = _define_repositories(config)
-    # Errors in the definitions name this file: the one that has the key `repositories`.
-    place = config.source_of(["repositories"])
     builds = BuildReader(_build_places(config), config.root, config.error)
     return Environment(
         config=config,
         machine=Machine(deployed=deployed),
         repositories=definitions,
         sources={
-            name: sources.open_source(name, definition, where=place, root=config.root)
+            name: sources.open_source(
+                name, definition, where=_place_of(name, config), root=config.root
+            )
             for name, definition in definitions.items()
         },
         builds=builds.read(),
@@ -60,6 +60,12 @@ def open_environment(
         # of a node has `blocks`: the groups of cells that this node measures.
         is_elsewhere=is_cluster or bool(config.settings.blocks),
     )
+
+
+def _place_of(name: str, config: Config) -> str:
+    """Return the file or option that defines a repository, for errors in its definition."""
+    is_own = config.settings.repository is not None
+    return config.source_of(["repository"] if is_own else ["repositories", name])
 
 
 def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:

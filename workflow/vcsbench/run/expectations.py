@@ -28,7 +28,7 @@ class Expectations:
         for study in self.config.studies:
             params_of(study).check_names()
         self.by_study = self._read_expectations(params_of)
-        self._check_baselines()
+        self._check_baselines(params_of)
 
     def _read_expectations(
         self, params_of: Callable[[str], StudyParams]
@@ -68,8 +68,11 @@ class Expectations:
                 )
         return by_study
 
-    def _check_baselines(self) -> None:
-        """Raise UserError for a named baseline that is missing, or whose description is damaged."""
+    def _check_baselines(self, params_of: Callable[[str], StudyParams]) -> None:
+        """Raise UserError for a named baseline that is missing, damaged, or lacks an axis of its study.
+
+        `params_of` returns the params of a study by its name.
+        """
         for name in self.config.settings.baselines:
             studies = self.saved_studies.get(name, [])
             if not any(study in studies for study in self.config.studies):
@@ -82,6 +85,10 @@ class Expectations:
         for study in self.config.studies:
             for name in self.baselines(study):
                 baselines.read_description(self.root / baselines.description_path(name, study))
+                # The study may have got another axis since the baseline was saved.
+                path = self.root / baselines.csv_path(name, study)
+                columns = baselines.read_baseline_columns(path)
+                baselines.check_baseline_columns(path, columns, params_of(study).axes)
 
     def for_study(self, study: str) -> list[definitions.FindingDefinition]:
         return self.by_study.get(study, [])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vcsbench import processes, words
 from vcsbench.environment import RUN_ROOT
-from vcsbench.errors import UserError, printable, sentence_of
+from vcsbench.errors import UserError, accept_all_characters, printable, sentence_of
 from vcsbench.files import read_json, write_json
 from vcsbench.machine import host, node_name
 from vcsbench.plan.plan import Plan
@@ -230,6 +230,7 @@ def clean_folder(folder: Path) -> int:
 
 
 if __name__ == "__main__":
+    accept_all_characters()
     if sys.argv[1] == cluster.CLEAN:
         sys.exit(clean_folder(Path(sys.argv[2])))
     sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

@@ -14,10 +14,18 @@ from vcsbench.axis_names import REPOSITORY_AXIS
 from vcsbench.cell_rounds import CellRound
 from vcsbench.errors import UserError
 from vcsbench.forecast import trials
+from vcsbench.forecast.durations import missing_loads
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL, NOTHING
-from vcsbench.prepare.repositories import PreparedRepositories, load_record, pack_record
+from vcsbench.prepare.loader import repository_bytes
+from vcsbench.prepare.repositories import (
+    PreparedRepositories,
+    count_spacer_bytes,
+    load_record,
+    pack_record,
+)
+from vcsbench.records import OtherLoad
 from vcsbench.run import study_params, workflow
 from vcsbench.run.cleaning import work_dirs
 from vcsbench.run.cluster import Cluster
@@ -46,6 +54,7 @@ STUDY_FILES = (
     "results/advice/{study}.json",
     "results/budget/{study}.json",
     "results/page/{study}.json",
+    "results/charts/{study}",
     "reports/{study}.html",
 )
 
@@ -96,9 +105,9 @@ class Project:
         for source in self.used_sources():
             source.check()
 
-    def check_machine(self) -> None:
+    def check_machine(self, tried: Sequence[trials.Trial] = trials.REQUIRED) -> None:
         """Raise a UserError that names everything that cells need, and this machine lacks."""
-        trials.refuse(trials.find_lacks(self.plan, trials.REQUIRED))
+        trials.refuse(trials.find_lacks(self.plan, tried))
 
     def check_server_log(self) -> None:
         """Raise a UserError if the user's log of a server cannot be read, or gives no study any weights."""
@@ -196,6 +205,31 @@ class Project:
         records += self.plan.trace_files(study).values()
         # Cells share most records.
         return list(dict.fromkeys(records))
+
+    def other_loads(self, repo: str, fmt: str) -> list[OtherLoad]:
+        """Return the loads of this session other than that of a repository in a format, with their space."""
+        others: list[OtherLoad] = []
+        for name, other_format in missing_loads(self.repositories):
+            if (name, other_format) == (repo, fmt):
+                continue
+            # A source that cannot be read is an error of its own load.
+            with suppress(UserError):
+                estimate = self.environment.sources[name].estimate()
+                size = repository_bytes(estimate)
+                request = self.repositories.load_request(name, other_format)
+                storages = count_spacer_bytes(request, other_format, estimate.revisions)
+                for folder, number in request["repositories"].items():
+                    storages[folder] = storages.get(folder, 0) + number * size
+                others.append(
+                    {
+                        "repo": name,
+                        "format": other_format,
+                        "made": self.repositories.load_token(name, other_format),
+                        "bytes": size,
+                        "storages": storages,
+                    }
+                )
+        return others
 
     def begin(self) -> None:
         """Begin a session in this Snakemake process. If it cannot begin, end the process with a sentence.

@@ -44,6 +44,14 @@ class SamplingState:
                 undecided = following
         return self.plan.exports_of_study(study)
 
+    def exports_of_nodes(self, study: str) -> list[str]:
+        """Return the exports of a study that the nodes of a cluster made; [] on one machine."""
+        if not self.is_cluster:
+            return []
+        if self.measures_nothing:
+            return self.plan.fresh_exports_of_study(study)
+        return self.plan.exports_of_study(study)
+
     def next_decision(self, study: str) -> list[str]:
         """Return the file of the decision that follows the last batch; [] if the rounds are fixed."""
         if self.measures_nothing:
@@ -79,8 +87,13 @@ class SamplingState:
         return total_s
 
     def traces(self, study: str) -> list[str]:
-        if self.is_cluster:
-            return []
+        return [] if self.is_cluster else self._find_traces(study)
+
+    def traces_of_nodes(self, study: str) -> list[str]:
+        """Return the counts of system calls that the nodes of a cluster made; [] on one machine."""
+        return self._find_traces(study) if self.is_cluster else []
+
+    def _find_traces(self, study: str) -> list[str]:
         if self.measures_nothing:
             return self.plan.existing_traces(study)
         return list(self.plan.trace_files(study).values())

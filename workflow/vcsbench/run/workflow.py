@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import signal
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench import process_facts, processes, words
+from vcsbench import process_facts, processes, server_user, words
 from vcsbench.config.validation import read_mapping
 from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
@@ -33,16 +32,21 @@ from vcsbench.files import take_lock, write_json
 from vcsbench.plan.result_state import NOTHING, has_results, remove_unreadable
 from vcsbench.run.job import SIGNALS, STOPPED, clear_line
 from vcsbench.storages import filesystems
+from vcsbench.storages.session_folders import (
+    STATE_FOLDER,
+    WRITTEN,
+    check_session_folders,
+    check_session_rights,
+    how_to_write,
+)
 
 CONFIGURATION = "config/config.yaml"
 # Snakemake evaluates Python expressions in a YAML file with this key.
 TEMPLATE = "__use_yte__"
-STATE_FOLDER = ".vcsbench"
 LOCK = f"{STATE_FOLDER}/lock"
 # The process id of the last Snakemake whose jobs failed.
 FAILED = f"{STATE_FOLDER}/failed"
 OPTION_FILES = "options-*.json"
-WRITTEN = (STATE_FOLDER, ".snakemake", "results", "reports")
 # Beginnings of the paths of files that only a measurement makes.
 MEASURED_FILES = ("results/cells/", "results/calls/")
 IS_FULL = "the file system is full. Free some space and run again."
@@ -72,7 +76,7 @@ def run_workflow(
     tempfile.gettempdir()
     # setpriv starts Snakemake, so that Snakemake ends with this process.
     processes.check_setpriv()
-    _check_folders(root)
+    check_session_folders(root)
     _check_file(root / CONFIGURATION)
     # _check_file() returns the content. Empty files are left out, because Snakemake refuses them.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
@@ -80,7 +84,7 @@ def run_workflow(
         full_folder = find_full_folder(root)
         if full_folder is not None:
             raise UserError(f"{full_folder}: {IS_FULL}")
-        _check_writable(root)
+        check_session_rights(root)
         # During a session in this checkout, its files are left alone.
         with suppress(UserError), checkout_lock(root):
             removed = remove_unreadable(root)
@@ -286,10 +290,10 @@ def checkout_lock(root: Path) -> Iterator[None]:
 def lock_checkout(root: Path, wait_s: float = 0) -> int:
     """Lock a checkout, and return the descriptor of the lock's file. To close the descriptor ends the lock.
 
-    Raise a UserError if another session holds the lock for longer than `wait_s` seconds, or if the folders of
-    a session cannot be written.
+    Raise a UserError if another session holds the lock for longer than `wait_s` seconds, if the folders of a
+    session cannot be written, or if the file system has no locks.
     """
-    _check_writable(root)
+    check_session_rights(root)
     path = root / LOCK
     try:
         path.parent.mkdir(exist_ok=True)
@@ -299,9 +303,17 @@ def lock_checkout(root: Path, wait_s: float = 0) -> int:
     except OSError as error:
         is_denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
         # Without an error of rights, something else is at the path, such as a link.
-        remedy = _remedy(path) if is_denied else "Remove it, and run again."
+        remedy = how_to_write(path) if is_denied else "Remove it, and run again."
         raise UserError(f"{path}: {error.strerror}. {remedy}") from None
-    if not take_lock(lock, wait_s):
+    try:
+        is_locked = take_lock(lock, wait_s)
+    except OSError as error:
+        # Some network file systems have no locks (ENOLCK, ENOSYS).
+        os.close(lock)
+        raise UserError(
+            f"{path}: cannot be locked: {error.strerror}. Use a checkout on another file system."
+        ) from None
+    if not is_locked:
         os.close(lock)
         raise UserError(f"{root}: another workflow run is at work here. Wait for it, or end it.")
     return lock
@@ -313,40 +325,6 @@ def find_full_folder(root: Path) -> Path | None:
         if folder.exists() and filesystems.is_full(folder):
             return folder
     return None
-
-
-def _check_folders(root: Path, *, allows_dead_links: bool = False) -> None:
-    """Raise UserError if something else is where a session has its folders, such as a link to nothing."""
-    for name in WRITTEN:
-        path = root / name
-        is_there = path.exists() if allows_dead_links else os.path.lexists(path)
-        if is_there and not path.is_dir():
-            raise UserError(
-                f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
-            )
-
-
-def _check_writable(root: Path) -> None:
-    """Raise UserError for a folder of a session, or one in it, that this user cannot write."""
-    # `make clean` removes a link to nothing.
-    _check_folders(root, allows_dead_links=True)
-    folders = [root]
-    for name in WRITTEN:
-        folders.append(root / name)
-        # A run as root may have made some of them.
-        folders += [path for path in (root / name).glob("*") if path.is_dir()]
-    for folder in folders:
-        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-            raise UserError(f"{folder}: cannot be written. {_remedy(folder)}")
-
-
-def _remedy(path: Path) -> str:
-    """Return what makes a path writable, which may not exist yet."""
-    existing = path if path.exists() else path.parent
-    flags = os.statvfs(existing).f_flag if existing.exists() else 0
-    if flags & os.ST_RDONLY:
-        return "Its file system is read-only: run in a copy of the checkout elsewhere."
-    return f"Run as its owner, or give yourself the rights: ls -ld {shlex.quote(str(existing))}."
 
 
 def end_processes(root: Path) -> int:
@@ -371,9 +349,36 @@ def end_processes(root: Path) -> int:
 def run_processes(root: Path) -> list[int]:
     """Return the processes of a session in a checkout, without this one and those that started it."""
     ours = {os.getpid(), *process_facts.ancestors()}
-    variable = f"{RUN_ROOT}={os.path.realpath(root)}"
+    path = os.path.realpath(root)
+    variable = f"{RUN_ROOT}={path}"
     return [
         pid
         for pid in set(process_facts.all_pids()) - ours
-        if variable in process_facts.environment(pid)
+        if variable in process_facts.environment(pid) and _sees_checkout(pid, path)
     ]
+
+
+def _sees_checkout(pid: int, path: str) -> bool:
+    """Return True if a process has the same checkout at a path as this one. A container may have another."""
+    try:
+        try:
+            root_folder = _open_root(pid)
+        except PermissionError:
+            # A server of root's runs as another user, whose processes root may be unable to inspect.
+            with server_user.as_server_user():
+                root_folder = _open_root(pid)
+    except OSError:
+        return False
+    # The folder that has the lock of the checkout, as both processes see it.
+    folder = f"{path}/{STATE_FOLDER}"
+    try:
+        theirs = os.stat(folder.lstrip("/"), dir_fd=root_folder)
+        return os.path.samestat(theirs, os.stat(folder))
+    except OSError:
+        return False
+    finally:
+        os.close(root_folder)
+
+
+def _open_root(pid: int) -> int:
+    return os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)

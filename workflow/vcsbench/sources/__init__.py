@@ -187,8 +187,9 @@ def own_repository(
         stem = Path(path).resolve().parent.name
     # The name becomes a part of names of files and cells.
     name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
-    # With the same name, results would replace those of the repository in the configuration.
-    if name in configured:
+    # With the same name, results would replace those of the repository in the configuration. The name EMPTY
+    # is reserved for the repository that measures fixed cost.
+    while name in (*configured, EMPTY):
         name += "-own"
     return {name: definition}
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -26,11 +27,13 @@ TRUNK = "trunk"
 class SizeEstimate:
     """A rough size, from before the preparation, for the choice of disk or RAM.
 
-    `repository_bytes` is the size of the loaded repository, not packed.
+    `repository_bytes` is the size of the loaded repository, not packed. `has_revision_files` is True if each
+    revision is a file of its own there, as in Subversion.
     """
 
     revisions: int
     repository_bytes: int
+    has_revision_files: bool = True
 
 
 @dataclass
@@ -56,6 +59,17 @@ def format_notes(counts: Mapping[str, int]) -> list[str]:
     return [f"{subject}: {number}." for subject, number in counts.items() if number]
 
 
+class HistoryForm(StrEnum):
+    """A form in which a source gives its history to a version control system."""
+
+    # A dump stream of Subversion (Source.write).
+    DUMP = "dump"
+    # A stream for `git fast-import` (Source.write_fast_import).
+    FAST_IMPORT = "fast-import"
+    # The files of a git repository as it is (GitCopySource.copy_to).
+    GIT_FILES = "git-files"
+
+
 class Source(Protocol):
     """A history that can be written as a dump stream or a stream for git, the same bytes each time.
 
@@ -65,6 +79,15 @@ class Source(Protocol):
     kind: str
     # The name of the stage that a progress display shows.
     doing: str = "loading"
+
+    @property
+    def forms(self) -> frozenset[HistoryForm]:
+        """The forms in which the source can give its history."""
+        # Generated histories have a method of their own. The one below raises an error.
+        has_git_stream = type(self).write_fast_import is not Source.write_fast_import
+        if has_git_stream:
+            return frozenset({HistoryForm.DUMP, HistoryForm.FAST_IMPORT})
+        return frozenset({HistoryForm.DUMP})
 
     def identity(self) -> str:
         """Return a hex digest that changes when the history changes. Takes milliseconds.

@@ -77,8 +77,9 @@ def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
 
     For a damaged file, the end of the `with` block raises UserError, unless the caller has read only a part.
     """
-    # Absolute, because zstd would read a relative path that begins with a minus as an option.
-    argv = ["zstd", "-dcq", os.path.abspath(path)]
+    # Without links, because zstd ignores a link. Absolute, because zstd would read a relative path that
+    # begins with a minus as an option.
+    argv = ["zstd", "-dcq", os.path.realpath(path)]
     try:
         zstd = Program(argv, f"{path}: zstd failed")
     except UserError as error:

@@ -21,6 +21,7 @@ from vcsbench.sources import dump_format
 from vcsbench.sources.base import Facts
 from vcsbench.sources.compressed import DAMAGED
 from vcsbench.sources.dump_paths import NODE_PATH, PathTracker
+from vcsbench.sources.text_sample import TextSample
 from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS, RESERVED_PATHS
 
 # Headers of records.
@@ -28,6 +29,7 @@ FORMAT = b"SVN-fs-dump-format-version"
 REVISION = b"Revision-number"
 PROPERTIES, TEXT = b"Prop-content-length", b"Text-content-length"
 CONTENT = b"Content-length"
+DELTA = b"Text-delta"
 # The largest numbers in headers.
 LARGEST_NUMBERS = {FORMAT: 1000, REVISION: 2**40, PROPERTIES: 2**62, TEXT: 2**62, CONTENT: 2**62}
 KNOWN_FORMATS = (1, 2, 3)
@@ -84,6 +86,7 @@ class DumpReader:
     - `offset`: the bytes that are read.
     - `is_whole`: True after the last record.
     - `paths`: the exported folder and the odd paths at the end of the bytes that are read.
+    - `texts`: a sample of the texts. Only a reader that skips texts has one.
     """
 
     def __init__(
@@ -100,8 +103,9 @@ class DumpReader:
         """Prepare to read `stream`; run() reads it. All that is read goes to `out`, unless that is None.
 
         `name` is the source in errors, and `remedy` their last sentence. `tree` is the folder that will be
-        exported. With `skips_texts`, texts are not read if the stream can seek. `size` is the stream's size;
-        None if it is unknown. A file can be sought beyond its end, so only its size shows a cut text.
+        exported. With `skips_texts`, texts are not read if the stream can seek, except for the beginnings of
+        some (`texts`). `size` is the stream's size; None if it is unknown. A file can be sought beyond its
+        end, so only its size shows a cut text.
         """
         self._name = name
         self._stream = stream
@@ -128,6 +132,7 @@ class DumpReader:
         self.numbers = array("Q")
         self.offsets = array("Q")
         self.paths = PathTracker(tree)
+        self.texts = TextSample()
         # The number of revision numbers that the stream skips.
         self._gaps = 0
         # The number of each Oddity, such as a date that Subversion cannot read, and the place of the first.
@@ -323,15 +328,21 @@ class DumpReader:
             # that was read is not used.
             self._read_properties(headers, property_bytes)
         # In a damaged record, the sum may be less than the length of the properties.
-        self._skip_text(max(0, content_bytes - property_bytes))
+        is_delta = headers.get(DELTA) == b"true"
+        self._skip_text(max(0, content_bytes - property_bytes), is_delta)
 
-    def _skip_text(self, length: int) -> None:
+    def _skip_text(self, length: int, is_delta: bool) -> None:
         """Go to the end of a text of `length` bytes, which goes to `out` if there is one.
 
-        With `skips_texts`, seek to its end instead of reading it. Raise UserError if the stream ends before.
+        With `skips_texts`, seek to its end instead of reading it, but read the beginning if the sample of
+        texts needs it. Raise UserError if the stream ends before.
         """
         if self._skips_texts:
             self._check_size(length)
+            head_bytes = self.texts.count(length, is_delta=is_delta)
+            head = b"".join(self._read_content(head_bytes))
+            self.texts.compress(head, length)
+            length -= head_bytes
             if self._stream.seekable():
                 self.offset += length
                 # A compressed stream cannot be sought beyond its end: seek() returns a smaller place then.

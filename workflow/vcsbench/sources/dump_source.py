@@ -1,5 +1,6 @@
 """A dump file as a source."""
 
+import contextlib
 import os
 from functools import cached_property
 from pathlib import Path
@@ -25,8 +26,11 @@ from vcsbench.sources.dump_reader import FORMAT, DumpReader
 from vcsbench.sources.svn_tree import SourceWithTree
 from vcsbench.storages.file_trees import OddPaths
 
-# For an estimate: bytes of a dump per byte of its compressed file, and of a repository per byte of a dump.
+# For an estimate: bytes of a dump per byte of its file compressed by zstd. For other compressed files, the
+# first records show how well they are compressed.
 COMPRESSED_FACTOR = 6
+# Bytes of a repository per byte of a dump of source code, and the least for any dump. A dump of archives or
+# images, or one with deltas, becomes no smaller in a repository: a sample of its texts shows that.
 REPOSITORY_FACTOR = 1 / 4
 # Enough records for an exact count of most dumps, within two seconds. To skip a text in a compressed file,
 # its bytes must be decompressed, which takes time, so their number is limited, too.
@@ -93,6 +97,8 @@ class DumpSource(SourceWithTree):
     kind = "dump"
     # The reader of the last write().
     _reader: DumpReader | None = None
+    # The bytes of the compressed file that _sample has read; 0 if they are unknown.
+    _compressed_bytes = 0
 
     def identity(self) -> str:
         """Return a digest of the file's path, size and time, and of the tree."""
@@ -136,6 +142,11 @@ class DumpSource(SourceWithTree):
             tree = self._tree or TRUNK
             reader = DumpReader(str(self._path), file, tree=tree, skips_texts=True, size=size)
             reader.run(SAMPLE_RECORDS, SAMPLE_BYTES if self._is_compressed else None)
+            if self._is_compressed:
+                # Python reads up to 128 KiB ahead, so this is a little too much. The pipe of the program zstd
+                # has no position.
+                with contextlib.suppress(OSError):
+                    self._compressed_bytes = os.lseek(file.fileno(), 0, os.SEEK_CUR)
         return reader
 
     @cached_property
@@ -143,16 +154,21 @@ class DumpSource(SourceWithTree):
         """The estimated size, from the first records of the file.
 
         If these are all records, the number of revisions is exact. Otherwise it grows with the bytes, as if
-        the other revisions were as long. Of a compressed file, the bytes are a guess.
+        the other revisions were as long. Of a compressed file, the bytes are a guess: as if the other records
+        were compressed as well.
         """
         sample = self._sample
         size = self._path.stat().st_size
         if self._is_compressed:
-            size = sample.offset if sample.is_whole else COMPRESSED_FACTOR * size
+            factor: float = COMPRESSED_FACTOR
+            if self._compressed_bytes:
+                factor = sample.offset / self._compressed_bytes
+            size = sample.offset if sample.is_whole else int(factor * size)
         revisions = sample.revisions
         if not sample.is_whole and sample.offset:
             revisions = revisions * max(size, sample.offset) // sample.offset
-        return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
+        share = max(REPOSITORY_FACTOR, sample.texts.compressed_share())
+        return SizeEstimate(max(1, revisions), int(size * share))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
         """Return the numbers of odd paths in the exported tree; 0 and 0 if they are unknown.

@@ -166,9 +166,13 @@ def _has_node(change: TreeChange) -> bool:
 def _changed_properties(change: TreeChange) -> dump_format.Properties | None:
     """Return all properties of a file after a change; None if they stay as they are, {} if it has none now.
 
-    They are returned for every new file, and for every file that was a link in git: that link may have become
-    a plain file in Subversion, so its present properties are not known here.
+    They are returned for every new file, and for every file that was a link in git and is none now: that link
+    may have become a plain file in Subversion, so its present properties are not known here.
     """
+    # A link that stays a link keeps its properties, also if it became a plain file in Subversion. With a new
+    # text, read_link() returns its properties.
+    if change.old_mode == change.new_mode == SYMLINK_MODE:
+        return None
     old_properties = PROPERTIES.get(change.old_mode, {})
     new_properties = PROPERTIES.get(change.new_mode, {})
     if change.old_mode in (*NO_NODE, SYMLINK_MODE) or new_properties != old_properties:

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, printable
 from vcsbench.sources import git_objects
-from vcsbench.sources.base import Facts, SizeEstimate, format_notes, readable
+from vcsbench.sources.base import Facts, HistoryForm, SizeEstimate, format_notes, readable
 from vcsbench.sources.git_layout import find_object_folders, read_optional, read_ref
 from vcsbench.sources.git_repository import LIST_BYTES, Git
 from vcsbench.sources.git_source import GitSource
@@ -68,6 +68,11 @@ class GitCopySource(GitSource):
     doing = "copying the repository"
     keys = ("path", "history")
 
+    @property
+    def forms(self) -> frozenset[HistoryForm]:
+        """The files alone: a repository as it is is neither converted nor streamed."""
+        return frozenset({HistoryForm.GIT_FILES})
+
     def _read_identity(self, git: Git) -> str:
         """Return a digest of HEAD, the refs, and names and sizes of the files of objects."""
         self._check_complete(git)
@@ -102,7 +107,8 @@ class GitCopySource(GitSource):
             commits = int(git.output("rev-list", "--count", "--all"))
             git_objects.read_tree(git, self._find_commit(git))
             files = _list_objects(find_object_folders(git.layout.common))
-            return SizeEstimate(commits, sum(file.size for file in files))
+            size = sum(file.size for file in files)
+            return SizeEstimate(commits, size, has_revision_files=False)
 
     def write(self, out: BinaryIO) -> Facts:
         raise self._options.error(
@@ -139,12 +145,18 @@ class GitCopySource(GitSource):
             (path / "packed-refs").write_bytes(refs.packed)
         # The repository's own folder of objects, and those of repositories from which it borrows.
         object_folders = find_object_folders(common)
+        # The list is complete before the first file is copied. Otherwise a `git gc` during the copy could
+        # remove files that are not listed yet, and the copy would lack their new pack.
+        object_files = list(_list_objects(object_folders))
         try:
-            for file in _list_objects(object_folders):
+            for file in object_files:
                 _copy_object(file, path / "objects")
         except FileNotFoundError:
             # git has packed the objects since they were listed, and removed their files.
             raise self.changed_error() from None
+        # A `git gc` while the files were listed may have moved objects to a pack that is not in the list. The
+        # copy would then look damaged.
+        self.check_unchanged(self.identity())
         has_grafts = read_optional(common / "info" / "grafts", LIST_BYTES) != b""
         # A symbolic ref is always a file, so it does not count.
         loose_refs = sum(_find_target(content) is None for content in refs.loose.values())
@@ -207,7 +219,13 @@ def _list_folder(folder: Path) -> Iterator[ObjectFile]:
                 is_whole_pack = pack is not None and {f"{pack[1]}.pack", f"{pack[1]}.idx"} <= names
                 if is_whole_pack or _OTHER_FILES.fullmatch(name):
                     path = os.path.join(folder, name)
-                    yield ObjectFile(path, name, os.stat(path).st_size)
+                    try:
+                        size = os.stat(path).st_size
+                    except FileNotFoundError:
+                        # git has packed the object, and removed its file, since the folder was listed. So the
+                        # identity of the repository has changed, and copy_to() raises an error.
+                        continue
+                    yield ObjectFile(path, name, size)
 
 
 def _copy_object(file: ObjectFile, objects: Path) -> None:

@@ -121,7 +121,9 @@ class Git:
         self.where = where
         self.layout = layout
         self._private = private
-        common = Path(os.path.abspath(layout.common))
+        # In /srv/link/../x, the folder above a link is that of its target. os.path.abspath() would return
+        # another folder than the one that find_layout() has checked.
+        common = Path(os.path.realpath(layout.common))
         # The repository's own folder of objects. It names the folders of other repositories whose objects are
         # borrowed, and git itself reads these names.
         self._objects = find_object_folders(common)[0]

@@ -159,8 +159,8 @@ class GitSource(LocalSource):
                     # first: if it failed, nobody reads the list any more, and `listing` would wait for ever.
                     sizes.finish()
                 listing.finish()
-        # Revision 1 makes the folders trunk, branches and tags.
-        return SizeEstimate(commits + 1, text_bytes)
+        # Revision 1 makes the folders trunk, branches and tags. Each tag is a copy in a revision of its own.
+        return SizeEstimate(1 + commits + len(refs.tags), text_bytes)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the converted history as a dump stream, and return facts about it.

@@ -209,6 +209,9 @@ class _ActionCounter:
         # The text after the time, such as `10.0.0.1 jane repo log (/trunk) r9:1`.
         text = line[begin.end() :]
         action = _find_action(text)
+        if action is None and svnserve_begin is None:
+            # The format of httpd's log may have the action in front of the time.
+            action = _find_action(line[: begin.start()])
         if action is None:
             # An access log has quoted fields with any words, such as the name of a browser. So only the
             # action of a line without quotes is counted as unknown.
@@ -223,7 +226,7 @@ class _ActionCounter:
 
 
 def _find_action(text: bytes) -> str | None:
-    """Return the first known action behind the time of a line; None without one.
+    """Return the first known action in the part of a line behind or before its time; None without one.
 
     A quoted field of an access log is an action as a whole: the name of a browser may have such words, too.
     """

@@ -21,8 +21,10 @@ from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.svn_tree import SourceWithTree, describe_failure, summarize_tree
 from vcsbench.storages.file_trees import OddPaths, older_revision
 
-# Shards whose files are counted for an estimate.
+# Shards whose files are counted for an estimate. Without shards, single files are counted. Their sizes differ
+# much more than those of shards, so there are more of them.
 SAMPLE = 8
+FILE_SAMPLE = 10_000
 LARGEST_REVISION = 2**40
 VERIFY = "Check it with svnadmin verify."
 
@@ -52,7 +54,10 @@ class SvnSource(SourceWithTree):
     @cached_property
     def _identity(self) -> str:
         db = self._path / "db"
-        limits = {"uuid": SMALL_FILE, "format": SMALL_FILE}
+        limits = {"uuid": SMALL_FILE}
+        # Early releases wrote no such file (read_shape).
+        if (db / "format").exists():
+            limits["format"] = SMALL_FILE
         # Formats before 4 have no settings.
         if (db / "fsfs.conf").exists():
             limits["fsfs.conf"] = CONFIGURATION_LIMIT
@@ -140,10 +145,11 @@ class SvnSource(SourceWithTree):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """The size of the revisions on disk, from an even sample of shards."""
+        """The size of the revisions on disk, from an even sample of shards, or of files without shards."""
         # Without shards, each revision is a file here.
         shards = sorted((self._path / "db" / "revs").iterdir())
-        sample = shards[:: 1 + len(shards) // SAMPLE]
+        has_files = bool(shards) and shards[0].is_file()
+        sample = shards[:: 1 + len(shards) // (FILE_SAMPLE if has_files else SAMPLE)]
         size = 0
         for shard in sample:
             for file in (shard, *shard.glob("*")):

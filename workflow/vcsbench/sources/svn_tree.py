@@ -91,8 +91,9 @@ class SourceWithTree(LocalSource):
         definition's `tree` is no folder there.
         """
         argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
+        failure = describe_failure(repository, "svnlook tree")
         if self._tree is None:
-            return choose_tree(output(argv, describe_failure(repository, "svnlook tree")))
+            return choose_tree(output(argv, failure))
         # The root is always a folder.
         if self._tree == "":
             return self._tree
@@ -101,6 +102,9 @@ class SourceWithTree(LocalSource):
         try:
             printed = output([*argv, self._tree], "")
         except UserError:
+            # If the repository itself is at fault, because it is damaged, svnlook also fails at the root.
+            # That error has the reason.
+            output(argv, failure)
             printed = b""
         # The first line is the path itself, with a slash behind a folder.
         is_folder = printed.split(b"\n")[0].endswith(b"/")

@@ -82,12 +82,7 @@ def load_baseline(name: str, study: str, axes: Sequence[str]) -> MeasurementSet:
     """Return a saved baseline. Raise UserError if it is damaged, or lacks one of the study's `axes`."""
     path = baselines.csv_path(name, study)
     frame = read_measurements(path)
-    for column in (*axes, "flags", DEFAULT_METRIC):
-        if column not in frame:
-            raise UserError(
-                f"{path}: the column `{column}` is missing. The study has another axis since then: save a "
-                f"new baseline."
-            )
+    baselines.check_baseline_columns(path, list(frame), axes)
     description = baselines.read_description(baselines.description_path(name, study))
     return MeasurementSet(name, frame, description)
 
@@ -444,12 +439,15 @@ def make_history(
             snapshots.append(load_baseline(name, study, settings.axes))
         except UserError as error:
             print(f"{error} The history is made without it.", file=sys.stderr)
-    # The baselines are in the order of their first run.
-    snapshots.sort(key=lambda snapshot: (snapshot.description["first"], snapshot.name))
+    # The baselines are in the order of their first run. Those of continued results have the same first run.
+    # They are in the order of their last run.
+    snapshots.sort(key=_time_of_snapshot)
     current = load_current(study, results)
-    # Just after saving, the newest baseline contains all current runs. They are left out then, because the
-    # history would show the same numbers twice.
-    if not snapshots or not runs_since(snapshots[-1].frame, current.frame).empty:
+    # Just after saving, a baseline contains all current runs. They are left out then, because the history
+    # would show the same numbers twice. This baseline need not be the last one, because some cells may not
+    # have been measured again since an earlier one.
+    has_new_runs = [not runs_since(snapshot.frame, current.frame).empty for snapshot in snapshots]
+    if all(has_new_runs):
         snapshots.append(current)
     times = []
     for number, snapshot in enumerate(snapshots):
@@ -459,6 +457,11 @@ def make_history(
     # A single time has no history.
     points = _history_points(snapshots, settings.axes) if len(times) > 1 else []
     return {"times": times, "points": points}
+
+
+def _time_of_snapshot(snapshot: MeasurementSet) -> tuple[str, str, str]:
+    """Return what to sort baselines by: the times of the first and the last run, and the name."""
+    return snapshot.description["first"], snapshot.description["last"], snapshot.name
 
 
 def _latest_of_same_host(

@@ -1,8 +1,9 @@
 """Describe measured studies, and the named baselines of them in baselines/<name>."""
 
+import csv
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, TypeVar, cast
 
@@ -10,6 +11,7 @@ from vcsbench import __version__
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.study import TableDefinition
 from vcsbench.errors import UserError
+from vcsbench.external import open_regular
 from vcsbench.files import read_json
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT_METRIC
@@ -181,10 +183,10 @@ def cell_settings(context: Context) -> CellSettings:
     """Return the settings of a cell that must be equal in a comparison, from the context of a round.
 
     `command` is the command line with placeholders. `identity` is a digest of the repository's source,
-    `scale` the share of the published history that it has. `hooks` are the steps before runs, `targets` is
-    the folder that the command writes to. `cleared_by` lists how the caches were emptied before runs, [] for
-    hot runs. `evict`, which empties the caches of the repository's files only, makes cold runs faster than
-    `drop-caches`.
+    `scale` the share of the published history that it has. `hooks` are the steps before runs, but not those
+    of the phase `first`. `targets` is the folder that the command writes to. `cleared_by` lists how the
+    caches were emptied before runs, [] for hot runs. `evict`, which empties the caches of the repository's
+    files only, makes cold runs faster than `drop-caches`.
     """
     repository: Mapping[str, object] = context["repository"]
     cleared_by = set()
@@ -193,6 +195,11 @@ def cell_settings(context: Context) -> CellSettings:
         # A hot run clears no cache.
         if method:
             cleared_by.add(method)
+    hooks = context.get("hooks")
+    if hooks is not None:
+        # Contexts of earlier versions lack the steps `first`, and baselines of the same method must stay
+        # comparable.
+        hooks = {phase: steps for phase, steps in hooks.items() if phase != "first"}
     return {
         "command": context["argv_template"],
         "repository": {
@@ -202,7 +209,7 @@ def cell_settings(context: Context) -> CellSettings:
             "scale": repository.get("scale"),
         },
         "method": {
-            "hooks": context.get("hooks"),
+            "hooks": hooks,
             "warmup": context.get("warmup"),
             "targets": context["targets"],
             "cleared_by": sorted(cleared_by),
@@ -252,6 +259,34 @@ def list_changes(before: Description, now: Description) -> list[str]:
         if before["server_files"].get(name, digests) != digests:
             changes.append(f"server configuration {name}")
     return changes
+
+
+def read_baseline_columns(path: Path) -> list[str]:
+    """Return the names of the columns of a saved study's CSV file. Raise UserError if it cannot be read.
+
+    The file may be large, and each start of the workflow reads its heading. So the rows are not read.
+    """
+    try:
+        with open(open_regular(path), encoding="utf-8", newline="") as file:
+            return next(csv.reader(file), [])
+    except (OSError, ValueError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(
+            f"{path}: cannot be read as CSV: {reason}. Save the baseline again under another name."
+        ) from None
+
+
+def check_baseline_columns(path: Path, columns: Sequence[object], axes: Sequence[str]) -> None:
+    """Raise UserError if the `columns` of a saved study's CSV file lack one that a comparison needs.
+
+    They are the study's `axes`, the flags and the elapsed times.
+    """
+    for column in (*axes, "flags", DEFAULT_METRIC):
+        if column not in columns:
+            raise UserError(
+                f"{path}: the column `{column}` is missing. The study has another axis since then: save a "
+                f"new baseline."
+            )
 
 
 def read_description(path: Path) -> Description:

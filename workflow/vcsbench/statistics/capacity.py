@@ -15,7 +15,7 @@ DOUBLED = 2.0
 
 @dataclass(frozen=True)
 class Capacity:
-    """The smallest measured number of clients with at least twice the latency of the fewest clients.
+    """The measured number of clients from which on all have at least twice the latency of the fewest clients.
 
     `fewest` is the baseline, mostly 1, and `most` the largest compared number. `low` and `high` are the ends
     of the 95 % interval of `number`: from `high` on, whole intervals of the ratio are above 2. Each of the
@@ -59,9 +59,9 @@ def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> 
         capacity = Capacity(
             fewest=int(row_by_number[numbers[0]].baseline),
             most=numbers[-1],
-            number=_first_doubled(factors),
-            low=_first_doubled(highest),
-            high=_first_doubled(lowest),
+            number=_doubled_from(factors),
+            low=_doubled_from(highest),
+            high=_doubled_from(lowest),
             factors=factors,
             where=dict(where),
             has_interval=all(math.isfinite(row.low + row.high) for row in rows_of_case),
@@ -70,9 +70,15 @@ def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> 
     return capacities
 
 
-def _first_doubled(factors: Mapping[int, float]) -> int | None:
-    """Return the smallest number with a factor of at least DOUBLED; None without one."""
-    for number, factor in factors.items():
-        if math.isfinite(factor) and factor >= DOUBLED:
-            return number
-    return None
+def _doubled_from(factors: Mapping[int, float]) -> int | None:
+    """Return the smallest number from which on all factors are at least DOUBLED; None without one.
+
+    Example: {2: 1.2, 4: 2.1, 8: 1.9, 16: 3.0} gives 16, because 8 readers have less than twice the latency.
+    """
+    doubled_from: int | None = None
+    for number, factor in sorted(factors.items(), reverse=True):
+        # A factor without an interval is NaN.
+        if not math.isfinite(factor) or factor < DOUBLED:
+            break
+        doubled_from = number
+    return doubled_from

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from vcsbench import words
 from vcsbench.codes import Verdict
-from vcsbench.errors import UserError
+from vcsbench.errors import UserError, accept_all_characters
 from vcsbench.files import read_rows
 from vcsbench.statistics import texts
 from vcsbench.statistics.verdicts import EXPECTATION_COLUMNS, Reason
@@ -163,4 +163,5 @@ def value_text(row: CsvRow) -> str:
 
 
 if __name__ == "__main__":
+    accept_all_characters()
     sys.exit(main(sys.argv[1:]))

@@ -204,7 +204,8 @@ class CellCheck:
 
         `rounds` has a row per cell, host and round (by_round with the check's statistic). Example: `f7 is at
         least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12 pairs is reproduced. The verdict is
-        NOT_MEASURED if no measured value counts, and UNDECIDED for times of several hosts.
+        NOT_MEASURED if no measured value counts, and UNDECIDED for times of several hosts. An expectation
+        whose cells were measured is UNDECIDED, too, if none of them counts.
         """
         # The finding is about this version of Subversion and later ones; "" is about all.
         since = self.finding.get("since", "")
@@ -226,7 +227,7 @@ class CellCheck:
         noise = context.noise(self.metric, self.statistic)
         values, refused = self._leave_out_refused(self.compute_values(rows))
         if values.empty:
-            return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
+            return self._evaluate_without_value(rows, refused, context)
         decisive = self._leave_out_too_small(values, noise, context.limits)
         total, count = self.count(values), self.count(decisive)
         start_up = []
@@ -235,6 +236,35 @@ class CellCheck:
             start_up.append(Reason(ReasonCode.FIXED_COST, numbers))
         selection = Selection(values, decisive, refused, start_up)
         return self._judge(selection, rounds, noise, context)
+
+    def _evaluate_without_value(
+        self, rows: pd.DataFrame, refused: Sequence[Reason], context: EvaluationContext
+    ) -> Evaluation:
+        """Return the evaluation if no cell or pair has a value that counts.
+
+        `rows` has the rounds of the finding's cells. `refused` are the reasons why measured cells do not
+        count, such as other work.
+        """
+        reasons = list(refused)
+        if not reasons and self._lacks_shared_round(rows):
+            facts = {"withheld": WithheldCode.NO_SHARED_ROUND}
+            reasons.append(Reason(ReasonCode.NO_SHARED_ROUND, facts))
+        if not reasons:
+            return Evaluation(reasons=[self._why_nothing(rows, context.grid)])
+        # The cells were measured. So an expectation does not pass by its key `allow_not_measured`.
+        if context.are_expectations:
+            return Evaluation(verdict=Verdict.UNDECIDED, reasons=reasons)
+        return Evaluation(reasons=reasons)
+
+    def _lacks_shared_round(self, rows: pd.DataFrame) -> bool:
+        """Return True if a pair without a ratio has values of both sides: they are of different rounds.
+
+        `rows` has the rounds of the finding's cells, of which no pair has a ratio.
+        """
+        if not self.sides:
+            return False
+        # select_rows() leaves out cells without a counterpart.
+        return not self.select_rows(rows[rows[self.metric].notna()]).empty
 
     def _judge(
         self, selection: Selection, rounds: pd.DataFrame, noise: Noise, context: EvaluationContext

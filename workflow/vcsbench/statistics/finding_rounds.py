@@ -24,10 +24,10 @@ from vcsbench.statistics.settings import StudySettings
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
-# A verdict needs an interval that crosses no end of the expected range. A run looks at its findings up to
-# four times, and each look is another chance of a wrong verdict. So the interval must become narrower, to
-# this share of the distance. If the true value is the end itself, 10 of 100 findings get a verdict with 1.0,
-# and 8 with 0.8. One look gives 5 of them a verdict.
+# A verdict needs an interval that crosses no end of the expected range, or one within the margin around 1
+# (the effect is gone). A run looks at its findings up to four times, and each look is another chance of a
+# wrong verdict. So the interval must become narrower, to this share of the distance. If the true value is the
+# end itself, 10 of 100 findings get a verdict with 1.0, and 8 with 0.8. One look gives 5 of them a verdict.
 SHARE_OF_DISTANCE = 0.8
 
 

@@ -56,7 +56,8 @@ def judge_value(
         return ValueVerdict(Verdict.REPRODUCED, remarks)
     if measured.high < expected.low or measured.low > expected.high:
         return ValueVerdict(verdict_outside_range(expected, measured, limits.margin), remarks)
-    return ValueVerdict(Verdict.UNDECIDED, [*remarks, _why_undecided(finding, expected, measured)])
+    why = _why_undecided(finding, expected, measured, limits.margin)
+    return ValueVerdict(Verdict.UNDECIDED, [*remarks, why])
 
 
 def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: float) -> Verdict:
@@ -100,7 +101,7 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
 
 
 def _why_undecided(
-    finding: FindingDefinition, expected: ExpectedRange, measured: Estimate
+    finding: FindingDefinition, expected: ExpectedRange, measured: Estimate, margin: float
 ) -> Reason:
     """Return the reason why a value is undecided whose interval crosses an end of the expected range.
 
@@ -108,6 +109,9 @@ def _why_undecided(
     of the interval is 0.06, and the end of the range is 0.03 away. The half width must shrink to a half. That
     takes 5 x 2^2 = 20 rounds, because a half width shrinks with the root of the rounds. Above MAX_ROUNDS, the
     reason is ON_BOUND.
+
+    `margin` is the smallest ratio worth noting, such as 1.1. A value near 1 may take fewer rounds to be gone:
+    for the direction `faster`, 1.005 lies on the end 1, but far from 1.1.
     """
     # The finding compares with a saved baseline (`to`). More rounds make only the current part of the error
     # smaller. The part of the baseline stays, so no number of rounds can be promised.
@@ -128,6 +132,14 @@ def _why_undecided(
             distance = abs(scale(bound) - value)
             # If the value lies on the bound, no interval is narrow enough.
             shrink = max(shrink, half_width / distance if distance else math.inf)
+    # A stated effect is gone as soon as the whole interval is within the margin (judge_value).
+    can_be_gone = measured.is_ratio and expected.states_effect(margin)
+    if can_be_gone and 1 / margin < measured.value < margin:
+        log_margin = math.log(margin)
+        shrink_above = (scale(measured.high) - value) / (log_margin - value)
+        shrink_below = (value - scale(measured.low)) / (log_margin + value)
+        # The verdict that needs fewer rounds comes first.
+        shrink = min(shrink, max(shrink_above, shrink_below))
     needed = measured.n * shrink**2
     if needed > MAX_ROUNDS:
         return Reason(ReasonCode.ON_BOUND)

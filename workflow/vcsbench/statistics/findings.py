@@ -285,7 +285,8 @@ def evaluate_expectations(
 
     `measured` has a row per run. An expectation holds or fails: to fail in the opposite direction (reversed)
     is no different from failing by a little (weaker). So the verdicts in DIFFERENT become `fails`, and
-    `reproduced` becomes `holds`. The other verdicts stay, such as `undecided`.
+    `reproduced` becomes `holds`. A certain gain of 3 % fails for the direction `faster`, because it is below
+    the margin (gone). The other verdicts stay, such as `undecided`.
     """
     context = replace(context, are_expectations=True)
     # An expectation has no published numbers: None.

@@ -14,7 +14,7 @@ from vcsbench.codes import (
     WithheldCode,
 )
 from vcsbench.evidence.flags import FLAGS
-from vcsbench.plan.result_state import OUTDATED
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.statistics.verdicts import Reason
 
 CALL_TEXTS = {
@@ -48,8 +48,10 @@ WITHHELD = {
     WithheldCode.UNTRACED: "not counted: strace is missing, or the study does not trace its system calls",
     WithheldCode.NO_SHARED_ROUND: "no round has valid runs of both sides",
 }
-# Of a cell-round (OUTDATED).
+# Of a cell-round (OUTDATED, UNMEASURED).
 OUTDATED_TEXT = "outdated: measured with other settings, programs, or another version of vcsbench"
+UNMEASURED_TEXT = "no workflow run has finished this so far"
+PENDING_TEXTS = {OUTDATED: OUTDATED_TEXT, UNMEASURED: UNMEASURED_TEXT}
 NO_BEST = {
     WhyNoBest.SEVERAL_HOSTS: "measured on several machines: measure all of it on one (`--forcerun cell`)",
     WhyNoBest.FEW_ROUNDS: "one round only",
@@ -83,6 +85,7 @@ REASON_TEXTS = {
     ReasonCode.NOT_IN_GRID: "not in the grid: cells with {cells}",
     ReasonCode.SKIPPED: "skipped: {reason}",
     ReasonCode.INCOMPLETE: "incomplete rounds: none has a valid run of each of {total}",
+    ReasonCode.NO_SHARED_ROUND: "no shared round: {withheld}",
     ReasonCode.NO_RESULT: "no result: all cells failed or have invalid runs",
     ReasonCode.NO_BASELINE: "no baseline: {name} has no results of this study, use make baseline NAME={name}",
     ReasonCode.STUDY_NOT_MEASURED: "the key `studies` lacks {study}",
@@ -114,13 +117,14 @@ ACTION_TEXTS = {
     ReasonCode.NOT_IN_GRID: "Add these cells to the grid (docs/extending.md).",
     ReasonCode.SKIPPED: "`make doctor` names what is missing here, with a remedy.",
     ReasonCode.INCOMPLETE: RUN_AGAIN,
+    ReasonCode.NO_SHARED_ROUND: RUN_AGAIN,
     ReasonCode.NO_RESULT: RUN_AGAIN,
 }
 
 
 def failure_text(reason: str) -> str:
-    """Return why a cell-round has no result. An outdated one has the code OUTDATED in place of a reason."""
-    return OUTDATED_TEXT if reason == OUTDATED else reason
+    """Return why a cell-round has no result. One that did not fail has a code in place of a reason."""
+    return PENDING_TEXTS.get(reason, reason)
 
 
 def withheld_text(codes: Iterable[str], detail: str = "") -> str:

@@ -166,7 +166,8 @@ class CellFilesystem:
     def _attach(self) -> None:
         """Attach a new image on the storage to a loop device, and set `device` and `_loop`.
 
-        Raise UserError if the storage has no room for the `size` of the file system.
+        Raise UserError if the storage has no room for the `size` of the file system, and OSError with the
+        `folder` if the storage fills up in the meantime.
         """
         image = self.folder / "image"
         if filesystems.free_bytes(self.folder) < self.size:
@@ -174,11 +175,13 @@ class CellFilesystem:
                 f"{self.folder}: has no room for a file system of {self.size >> 20} MiB. Free some space, "
                 f"or use another folder in `storages`."
             )
-        with image.open("w+b") as file:
+        # The error of a full storage then names the folder of this cell-round.
+        with filesystems.naming(self.folder), image.open("w+b") as file:
+            # Without a name, the image exists as long as the file and the loop device are open, also if this
+            # process is killed.
+            image.unlink()
             # The storage allocates all blocks now, and not during the measurement.
             os.posix_fallocate(file.fileno(), 0, self.size)
-            # Without a name, the image exists as long as the loop device, also if this process is killed.
-            image.unlink()
             self.device, self._loop = attach_loop(file.fileno())
 
     def _unmount(self) -> None:
@@ -187,13 +190,17 @@ class CellFilesystem:
             libc.umount2(os.fsencode(self.inside), MNT_DETACH)
 
     def close(self) -> None:
-        """Unmount the file system, free its loop device, and remove the folder."""
+        """Unmount the file system, free its loop device, and remove the folder.
+
+        This also ends an open() that failed. Then the folder may be missing.
+        """
         self._unmount()
         if self._loop is not None:
             os.close(self._loop)
             self._loop = None
-        if self.folder.exists():
-            remove_path(self.folder)
+        if os.path.lexists(self.folder):
+            # open() also fails if the work folder is somebody else's, in which nothing is removed.
+            self.workdir.remove(TARGETS, self.folder.name)
 
     def used_bytes(self) -> int:
         """Return the bytes that files take, as df counts them, without the bytes of an empty file system."""

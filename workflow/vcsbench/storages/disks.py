@@ -19,6 +19,8 @@ from vcsbench.errors import UserError
 from vcsbench.kernel import read
 from vcsbench.storages.filesystems import (
     IN_MEMORY,
+    OVERLAY,
+    Mount,
     block_folder,
     block_folders,
     free_bytes,
@@ -28,13 +30,21 @@ from vcsbench.storages.filesystems import (
 if TYPE_CHECKING:
     from vcsbench.records import StorageFacts
 
-# The names of the kernel's RAM disks: brd, and compressed memory.
-RAM_DISKS = ("ram", "zram")
+# The names of the kernel's disks in memory, before their numbers: brd, compressed memory, null_blk, and
+# persistent memory, which is a memory module, or a file in the page cache of a hypervisor. A null_blk that
+# has a file system is in memory, because any other one stores nothing.
+RAM_DISKS = ("ram", "zram", "nullb", "pmem")
+# The model of a disk in memory that looks like one of SCSI, such as sdb.
+SCSI_DEBUG = "scsi_debug"
+# The mount option of an overlay with the folder of its new files.
+UPPER_FOLDER = re.compile(r"(?:^|,)upperdir=([^,]+)")
 # Files of sysfs with the identity of a disk: a World Wide Name, a serial number, the identity of a memory
 # card.
 IDENTITIES = ("wwid", "device/wwid", "serial", "device/serial", "device/cid")
 UUIDS = Path("/dev/disk/by-uuid")
 DELETED = " (deleted)"
+# A cache that loses its content without power, in the file queue/write_cache of a disk.
+WRITE_BACK = "write back"
 
 
 class DiskKind(enum.StrEnum):
@@ -79,6 +89,59 @@ def whole_disks(folder: str) -> frozenset[str]:
     return frozenset[str]().union(*map(whole_disks, devices_below))
 
 
+def find_block_devices(path: str | Path) -> set[str]:
+    """Return the block devices that hold a path, as folders of sysfs without links.
+
+    Return an empty set for a path in memory, on a network, or on a file system that hides its devices, such
+    as overlayfs or ZFS.
+    """
+    return {os.path.realpath(folder) for folder in block_folders(path) if os.path.isdir(folder)}
+
+
+def find_image_devices(device: str) -> set[str]:
+    """Return the block devices that hold the images of a device's loop devices, as folders of sysfs.
+
+    If the image of loop0 is a file on sda1, the result for loop0 is sda1. An image may lie in another image:
+    the devices of both are in the result. Return an empty set for a device without images, and for images in
+    memory.
+    """
+    devices: set[str] = set()
+    for disk in whole_disks(device):
+        image = read(f"{disk}/loop/backing_file")
+        if image:
+            devices |= _devices_of_image(image)
+    return devices
+
+
+# An image stays where it is. After caches were cleared, another search would load the folder of the image.
+@cache
+def _devices_of_image(image: str) -> frozenset[str]:
+    folder = _image_folder(image)
+    if not folder:
+        return frozenset()
+    devices = find_block_devices(folder)
+    further = [find_image_devices(device) for device in devices]
+    return frozenset(devices.union(*further))
+
+
+def _image_folder(image: str) -> str:
+    """Return the folder of a loop device's image; "" if it is in another mount namespace."""
+    # The kernel adds DELETED to the path of an image that was removed while the device is in use.
+    folder = os.path.dirname(image.removesuffix(DELETED))
+    return folder if os.path.isdir(folder) else ""
+
+
+def has_counted_flushes(disk: str) -> bool:
+    """Return True if the kernel counts the flushes of a disk, given its folder of sysfs.
+
+    The kernel sends flushes only to a disk with a volatile cache, so there are none to count for others. Some
+    drivers get requests without the kernel's queues (`mq`), where flushes are counted: pmem, DRBD, a zvol, or
+    an NVMe disk with several paths.
+    """
+    has_queues = os.path.isdir(f"{disk}/mq")
+    return has_queues and read(f"{disk}/queue/write_cache") == WRITE_BACK
+
+
 def _disk(folder: str) -> Disk:
     """Return the disk of a folder of sysfs, such as /sys/block/nvme0n1."""
     name = os.path.basename(folder)
@@ -86,14 +149,16 @@ def _disk(folder: str) -> Disk:
     if image:
         # The number of a loop device is that of any free one. So the path of the image identifies the device.
         return Disk(name, DiskKind.LOOP, image, image, read(f"{folder}/loop/dio") == "1")
-    # ram0, zram1: they have no identity but their name.
-    if name.rstrip("0123456789") in RAM_DISKS:
+    # ram0, zram1, pmem0s: they have no identity but their name.
+    if re.split(r"\d", name)[0] in RAM_DISKS:
         return Disk(name, DiskKind.RAM, name)
+    is_scsi_debug = read(f"{folder}/device/model") == SCSI_DEBUG
+    kind = DiskKind.RAM if is_scsi_debug else DiskKind.DEVICE
     for file in IDENTITIES:
         identity = read(f"{folder}/{file}")
         if identity:
-            return Disk(name, DiskKind.DEVICE, identity)
-    return Disk(name, DiskKind.DEVICE, "")
+            return Disk(name, kind, identity)
+    return Disk(name, kind, "")
 
 
 def filesystem_id(path: str | Path) -> str:
@@ -113,13 +178,18 @@ def filesystem_id(path: str | Path) -> str:
 def storage_identity(path: str | Path) -> list[str]:
     """Return the type and the id of a folder's file system, and the identity of each of its disks.
 
-    Example: ["ext4", "5a2f1c9e-...", "eui.0025385b71b0c1a2"]. A disk without identity has its name. Return []
-    for a missing folder.
+    Example: ["ext4", "5a2f1c9e-...", "eui.0025385b71b0c1a2"]. A disk without identity has its name. A file
+    system without disks has the device of its mount: ["nfs4", "0", "server:/export"]. Return [] for a missing
+    folder.
     """
     if not os.path.isdir(path):
         return []
+    mount = mount_of(path)
     disks = [disk.identity or disk.name for disk in disks_of(path)]
-    return [mount_of(path).filesystem, filesystem_id(path), *disks]
+    # The id of NFS and FUSE is 0, and all memory is alike.
+    if not disks and mount.filesystem not in IN_MEMORY:
+        disks.append(mount.device)
+    return [mount.filesystem, filesystem_id(path), *disks]
 
 
 def describe_storage(name: str, path: Path) -> StorageFacts:
@@ -167,8 +237,13 @@ def is_cached_below(path: str | Path) -> bool:
     """Return True if reads of a folder's disk can come from memory, even if this system's caches are empty.
 
     This is so on a RAM disk. It is so on a loop device if its image is read through the page cache, or lies
-    in memory, on a disk for which this function returns True, or on an unknown disk.
+    in memory, on a disk for which this function returns True, or on an unknown disk. For an overlay, the
+    folder of its new files decides, if it is visible here.
     """
+    mount = mount_of(path)
+    if mount.filesystem == OVERLAY:
+        upper = _upper_folder(mount)
+        return upper != "" and _is_in_memory(upper)
     for disk in disks_of(path):
         if disk.kind is DiskKind.RAM:
             return True
@@ -176,13 +251,25 @@ def is_cached_below(path: str | Path) -> bool:
             continue
         if not disk.is_direct:
             return True
-        # With direct I/O, it depends on the disk that has the image. The kernel adds DELETED to the path of
-        # an image that was removed while the device is in use.
-        folder = os.path.dirname(disk.image.removesuffix(DELETED))
-        # If the folder does not exist here, the image is in another mount namespace, and nothing is known
-        # about its disk. A cold run must not read from memory, so the unknown disk counts as cached.
-        if not os.path.isdir(folder):
-            return True
-        if mount_of(folder).filesystem in IN_MEMORY or is_cached_below(folder):
+        # With direct I/O, it depends on the disk that has the image.
+        folder = _image_folder(disk.image)
+        # If the folder does not exist here, nothing is known about the disk of the image. A cold run must not
+        # read from memory, so the unknown disk counts as cached.
+        if not folder or _is_in_memory(folder):
             return True
     return False
+
+
+def _is_in_memory(folder: str) -> bool:
+    """Return True if a folder is on a file system in memory, or on a disk that is cached below."""
+    return mount_of(folder).filesystem in IN_MEMORY or is_cached_below(folder)
+
+
+def _upper_folder(overlay: Mount) -> str:
+    """Return the folder of an overlay with its new files; "" if it is not visible here, as in a container."""
+    option = UPPER_FOLDER.search(overlay.options)
+    folder = option[1] if option else ""
+    if not os.path.isabs(folder) or not os.path.isdir(folder):
+        return ""
+    # The kernel allows no such folder on an overlay. So one there is another folder with the same path.
+    return "" if mount_of(folder).filesystem == OVERLAY else folder

@@ -174,11 +174,15 @@ def copy_tree(source: str | Path, path: Path) -> None:
 
 
 def allocated_bytes(path: Path) -> int:
-    """Return the bytes of the disk blocks of all files below a folder; 0 without the folder."""
+    """Return the bytes of the disk blocks of all files below a folder; 0 without the folder.
+
+    A file that is removed in the meantime does not count.
+    """
     total = 0
     for folder, _, names in os.walk(path):
         for name in names:
-            total += os.lstat(os.path.join(folder, name)).st_blocks * 512
+            with contextlib.suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(folder, name)).st_blocks * 512
     return total
 
 

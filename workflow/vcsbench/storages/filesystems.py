@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 # File systems whose files are only in memory, so that they cannot be cold.
 IN_MEMORY = ("tmpfs", "ramfs")
+# File systems whose cache is not the page cache. By the documentation of OpenZFS, the kernel may count bytes
+# from this cache as read from the disk. That was not tried.
+OWN_CACHE = ("zfs",)
+# A layered file system: its files lie in folders of other file systems.
+OVERLAY = "overlay"
+# A mount point where another file system is mounted when it is used.
+AUTOMOUNT = "autofs"
 MOUNTS = Path("/proc/self/mounts")
 FSTAB = Path("/etc/fstab")
 BTRFS = Path("/sys/fs/btrfs")
@@ -55,6 +62,17 @@ def mounts() -> list[Mount]:
 def mount_of(path: str | os.PathLike[str]) -> Mount:
     """Return the mount that holds a path; one without type if the mounts are unknown."""
     real = Path(os.path.realpath(path))
+    holding = _innermost_mount(real)
+    # The kernel mounts the file system of an automount point when something in it is used.
+    if holding.filesystem == AUTOMOUNT:
+        with contextlib.suppress(OSError):
+            os.stat(f"{real}/.")
+        holding = _innermost_mount(real)
+    return holding
+
+
+def _innermost_mount(real: Path) -> Mount:
+    """Return the mount that holds a path without links now."""
     holding = Mount("", "/", "")
     for mount in mounts():
         # The innermost mount holds the path. Of two at one point, the later one hides the other.

@@ -50,6 +50,10 @@ def why_unavailable(root: Path) -> str:
 
     `root` is the checkout. It must not be in a folder that the guest hides by one of its own (_reserved).
     """
+    # All programs of the guest run as root. It sees the owners of the host's files, and a work folder of
+    # another user is refused. The servers in it run as nobody, who cannot enter such a folder.
+    if os.geteuid() != 0:
+        return "the guest takes root: its programs run as root, and use only root's work folders"
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [

@@ -12,6 +12,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from vcsbench import server_user
@@ -19,8 +20,11 @@ from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, read_bytes
 from vcsbench.files import read_json, take_lock, write_json
 from vcsbench.storages.file_trees import check_mount, open_folder, remove_path
+from vcsbench.storages.filesystems import why_unmounted
 
 FOLDER_MARKER = ".vcsbench"
+# The keys of the configuration whose folders have a work folder, for the remedies of errors.
+KEYS = "`storages`, `filesystems` or `scratch`"
 MODE = 0o750
 TARGETS, STAGING = "targets", "loading"
 # Loaded repositories, in a folder for each repository and format.
@@ -126,6 +130,7 @@ class WorkDir:
             # Nobody else may enter the folder before _protect() has set its group.
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
+                self._check_new_owner()
             # This raises UserError if the work folder is not this checkout's.
             with self._open() as folder:
                 # The folder is new, or lost its marker: it has only names of vcsbench.
@@ -139,9 +144,21 @@ class WorkDir:
                 return self.path.joinpath(*below)
         except OSError as error:
             raise UserError(
-                f"{self.path}: cannot be made: {error.strerror}. Use another folder in `storages` or "
-                f"`scratch`."
+                f"{self.path}: cannot be made: {error.strerror}. Use another folder in {KEYS}."
             ) from None
+
+    def _check_new_owner(self) -> None:
+        """Remove the new work folder and raise UserError if its file system gave it to another user."""
+        uid = os.lstat(self.path).st_uid
+        if uid == os.geteuid():
+            return
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+        raise UserError(
+            f"{self.storage}: its file system gives new files to user {uid}, and not to the user who makes "
+            f"them, as NFS with root_squash or the mount option uid= does. "
+            "Change that, or use another folder."
+        )
 
     def lock(self, wait_s: float = 0.0) -> int | None:
         """Take the lock of the work folder, and return the descriptor of the marker, which holds the lock.
@@ -171,7 +188,7 @@ class WorkDir:
         os.close(marker)
         raise UserError(
             f"{self.path}: another workflow run works in this folder. Wait for it, or use another folder in "
-            f"`storages` or `scratch`."
+            f"{KEYS}."
         )
 
     def _protect(self, folder: int) -> None:
@@ -190,11 +207,10 @@ class WorkDir:
 
     def check_protected(self) -> None:
         """Raise UserError if other users could read a private repository in the work folder."""
-        is_open = stat.S_IMODE(os.stat(self.path).st_mode) & 0o007
-        if is_open or server_user.has_access_list(self.path):
+        if _is_open(self.path):
             raise UserError(
-                f"{self.storage}: its file system keeps no modes, so all users would read the repository, "
-                f"which they cannot now. Use another folder in `storages` or `scratch`."
+                f"{self.storage}: its file system keeps no modes, so other users could read the repository, "
+                f"which they cannot now. Use another folder in {KEYS}."
             )
 
     def check_reachable(self) -> None:
@@ -205,6 +221,15 @@ class WorkDir:
                 f"{self.storage}: the servers run as nobody, who cannot enter {folder}. Use a folder in "
                 f"`storages` that everybody can enter, such as /var/tmp, or chmod o+x it."
             )
+
+    def may_have_hidden_checkout(self) -> bool:
+        """Return True if the checkout may exist, although this process does not see it.
+
+        It may be on a disk that is not mounted, or in a container that does not run. Then the folder around
+        it is missing, too, or is on the disk below a mount point of /etc/fstab.
+        """
+        has_parent = os.path.isdir(os.path.dirname(self.owner))
+        return not has_parent or bool(why_unmounted(self.owner))
 
     def remove(self, *below: str) -> None:
         """Remove a file or folder in the work folder: remove("dumps", "ruby") removes its dumps/ruby.
@@ -275,6 +300,37 @@ class WorkDir:
         return UserError(f"{self.path}: vcsbench did not make this. {remedy}.")
 
 
+def _is_open(folder: Path) -> bool:
+    """Return True if users other than the owner and root's servers have rights in a work folder."""
+    status = os.stat(folder)
+    rights = server_user.granted_rights(MODE)
+    allowed = rights.mode
+    # A group may have rights only if it is the servers' group.
+    if rights.gid not in (server_user.UNCHANGED, status.st_gid):
+        allowed &= ~stat.S_IRWXG
+    # A folder may inherit other bits, such as that of its group (S_ISGID), which give nobody a right.
+    given = stat.S_IMODE(status.st_mode) & 0o777
+    return bool(given & ~allowed) or server_user.has_access_list(folder)
+
+
+@cache
+def can_be_closed(storage: Path) -> bool:
+    """Return True if vcsbench can close its folder on a storage to other users, as a private tree needs.
+
+    Some file systems keep no modes, such as vfat. To see this, a folder is made there and removed again.
+    Return True if none can be made: a trial names the reason.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=".vcsbench-", dir=storage) as folder:
+            # As in WorkDir._protect().
+            with contextlib.suppress(PermissionError):
+                server_user.grant(Path(folder), MODE)
+            return not _is_open(Path(folder))
+    # KeyError: grant() looks up the user of root's servers.
+    except (OSError, KeyError):
+        return True
+
+
 def _enter_folder(stack: contextlib.ExitStack, path: Path, above: int, make: bool) -> int:
     """Open a folder until `stack` is left, and return its descriptor. `above` is the open folder around it.
 
@@ -328,7 +384,10 @@ def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
 
 
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
-    """Return the work folders on a storage whose checkouts do not exist here."""
+    """Return the work folders on a storage whose checkouts this process does not see.
+
+    Some checkouts may exist all the same (may_have_hidden_checkout).
+    """
     abandoned = []
     for path in _entries(storage, "vcsbench-*"):
         owner = owner_of(path)

@@ -94,6 +94,10 @@ class Subject:
     def restore(self) -> None:
         """Reset the subject before a run, outside the timed region."""
 
+    def restore_after_idle_run(self) -> None:
+        """Reset the subject after a run that does nothing, without a read of what a run reads."""
+        self.restore()
+
     def check_run(self) -> None:
         """Raise UserError if the timed run that has ended did not do what its cell's label says."""
 
@@ -111,7 +115,7 @@ class Subject:
         return {}
 
     def discard(self) -> None:
-        """Remove the files of the cell-round."""
+        """Remove the files of the cell-round, also after a check() that failed."""
 
     def facts(self) -> SubjectFacts:
         """Return what the context has about the subject after the runs."""

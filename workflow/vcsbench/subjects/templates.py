@@ -7,6 +7,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -33,7 +34,8 @@ def make_template(
     A template, such as a tree or a working copy, is made once and used in many runs. `make(path, temporary)`
     makes it, with a private folder `temporary`, and returns facts on it. The record, such as
     trees/0123-tree.json for trees/0123-tree, has the path, the sizes and these facts. With `check_sizes`, a
-    template whose number of entries or bytes has changed is made again.
+    template whose number of entries or bytes has changed is made again. After an error, nothing of the
+    template stays.
     """
     record_file = path.with_name(f"{path.name}.json")
     record = cast("TreeRecord", read_json(record_file))
@@ -50,10 +52,16 @@ def make_template(
     # now, because only the process with the machine's lock does.
     for leftover in path.parent.glob(f"{TEMPORARY_PREFIX}*"):
         remove_path(leftover)
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:
-        facts = make(path, Path(temporary))
-    record = {"path": str(path), **_measure_sizes(path), **facts}
-    write_json(record_file, record)
+    try:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:
+            facts = make(path, Path(temporary))
+        record = {"path": str(path), **_measure_sizes(path), **facts}
+        write_json(record_file, record)
+    except BaseException:
+        # A part of a template would keep a full disk full. If it cannot be removed, the first error counts.
+        with suppress(UserError, OSError):
+            remove_path(path)
+        raise
     return record
 
 

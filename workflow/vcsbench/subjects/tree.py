@@ -209,10 +209,12 @@ class Tree(FilesystemSubject):
 
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
         """Put the tree at a path: an export of its repository, or without one the head of its source."""
-        svn = Programs(**self.recipe["build"]["client"]).find("svn")
+        client = Programs(**self.recipe["build"]["client"])
+        svn = client.find("svn")
         if self.repository:
             url = file_url(self.repository.path, self.repository.tree)
-            run_client(svn, "export", "-q", "--ignore-externals", pegged(url), path)
+            words = ("export", "-q", "--ignore-externals", pegged(url), path)
+            run_client(svn, *words, env=client.environment())
             return {}
         repository = self.recipe["repository"]
         # The times of files differ in a guest (a virtual machine), and with them the identity of a
@@ -251,13 +253,21 @@ class BuiltTree(Subject):
         return self.words()
 
     def restore(self) -> None:
+        self.restore_after_idle_run()
+        self.tree.store.clean(self.tree.path)
+
+    def restore_after_idle_run(self) -> None:
         remove_path(self.path.parent)
         # Each run builds in another part of the disk.
         next_directory(self.tree.filesystem.inside, BUILD_FOLDER)
-        for path in (self.tree.path, self.tree.idle):
-            self.tree.store.clean(path)
+        # The idle run has read the store of the empty tree. In a cold cell, the other store must stay out of
+        # the caches.
+        self.tree.store.clean(self.tree.idle)
 
     def discard(self) -> None:
+        # check() may have failed before it set the path.
+        if not self.folders:
+            return
         with suppress(UserError, OSError):
             remove_path(self.path.parent)
 

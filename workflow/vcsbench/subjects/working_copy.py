@@ -9,13 +9,14 @@ import json
 import os
 import re
 import sqlite3
+import stat
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcsbench.errors import UserError
+from vcsbench.errors import FULL, UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
 from vcsbench.storages import extents, file_trees
@@ -56,7 +57,9 @@ class WorkingCopy(FilesystemSubject):
         self.repository = Repository(recipe, number, run, root)
         self.path = self.filesystem.inside / "wc"
         self.folders = [self.path]
-        self.svn = Programs(**recipe["build"]["client"]).get("svn")
+        client = Programs(**recipe["build"]["client"])
+        self.svn = client.get("svn")
+        self.environment = client.environment()
         self.revisions = (0, 0)
 
     def content_bytes(self) -> int:
@@ -69,7 +72,9 @@ class WorkingCopy(FilesystemSubject):
         """
         self.repository.check()
         youngest = self.repository.metadata["youngest"]
-        self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
+        self.templates = WorkingCopyTemplates(
+            self.recipe, self.repository, self.svn, self.environment
+        )
         export = self.templates.export(youngest)
         self.counterpart = (Path(export["path"]), export["url"])
         # A checkout begins without a working copy: revision 0.
@@ -112,8 +117,14 @@ class WorkingCopy(FilesystemSubject):
         assert self.origin
         if "remote" in self.recipe:
             # The user's server runs. `svn relocate` connects to it, and checks that it has this repository.
-            limit_s = self.recipe["time_limit_s"]
-            run_client(self.svn, "relocate", self.origin(), self.path, limit_s=limit_s)
+            run_client(
+                self.svn,
+                "relocate",
+                self.origin(),
+                self.path,
+                env=self.environment,
+                limit_s=self.recipe["time_limit_s"],
+            )
         else:
             # The cell's server may not run yet. So the URL is written to the working copy's database.
             tree_path = f"/{self.repository.tree}".rstrip("/")
@@ -142,7 +153,7 @@ class WorkingCopy(FilesystemSubject):
         """
         self.filesystem.check()
         _, youngest = self.revisions
-        check_clean(self.svn, self.path, youngest)
+        check_clean(self.svn, self.path, youngest, self.environment)
         # Before an update, the copy of the template was written to the file system, too. So only the bytes of
         # a checkout are known. Only an update has a number of revisions in `behind`.
         is_checkout = self.behind is None
@@ -165,15 +176,20 @@ def set_root(working_copy: Path, url: str) -> None:
         database.execute("UPDATE repository SET root = ?", (url,))
 
 
-def check_clean(svn: str, path: Path, revision: int) -> None:
-    """Raise UserError unless a working copy is at a revision and has no changes."""
-    changes = run_client(svn, "status", path).splitlines()
+def check_clean(
+    svn: str, path: Path, revision: int, environment: Mapping[str, str] | None = None
+) -> None:
+    """Raise UserError unless a working copy is at a revision and has no changes.
+
+    `svn` is the client, and `environment` that of its build (run_client).
+    """
+    changes = run_client(svn, "status", path, env=environment).splitlines()
     if changes:
         raise UserError(
             f"{path}: the working copy is not clean after the runs: {changes[0]} (and {len(changes) - 1} "
             f"more). Run again."
         )
-    present = run_client(svn, "info", "--show-item", "revision", path)
+    present = run_client(svn, "info", "--show-item", "revision", path, env=environment)
     if present != str(revision):
         raise UserError(
             f"{path}: is at revision {present} after the runs, not {revision}. Run again."
@@ -206,7 +222,8 @@ def clone_working_files(path: Path) -> None:
     """Let each working file share the disk blocks of its pristine, if both have the same content.
 
     A pristine is the unchanged copy of a file in .svn/pristine. A client that uses reflinks would have made
-    such clones. Names, content, modes and times stay. Raise OSError if the file system has no clones.
+    such clones. Names, content, modes and times stay. Raise UserError if the file system refuses to clone,
+    and OSError if it is full.
     """
     for name, checksum in list_working_files(path):
         # The checksum `$sha1$0a4d55a8...` has its pristine in .svn/pristine/0a/0a4d55a8....svn-base.
@@ -217,12 +234,24 @@ def clone_working_files(path: Path) -> None:
         # would change the file. A symbolic link is skipped, because the file behind it would be overwritten.
         if os.path.islink(working) or not filecmp.cmp(pristine, working, shallow=False):
             continue
-        times = os.stat(working)
+        status = os.stat(working)
+        # A file that needs a lock (svn:needs-lock) is read-only, and only root can open it for writing.
+        os.chmod(working, stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
         with open(pristine, "rb") as source, open(working, "r+b") as target:
-            fcntl.ioctl(target, FICLONE, source.fileno())
+            try:
+                fcntl.ioctl(target, FICLONE, source.fileno())
+            except OSError as error:
+                if error.errno in FULL:
+                    error.filename = str(working)
+                    raise
+                raise UserError(
+                    f"{working}: this file system refuses to clone ({error.strerror}). Leave out "
+                    f"`reflink: on`."
+                ) from None
+        os.chmod(working, stat.S_IMODE(status.st_mode))
         # The client has the time of each working file in its database. With another time, it would read the
         # file in the next run, which takes measured time.
-        os.utime(working, ns=(times.st_atime_ns, times.st_mtime_ns))
+        os.utime(working, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 class _ReflinkLine(NamedTuple):
@@ -272,10 +301,18 @@ class WorkingCopyTemplates:
     Their keywords have the URL of the copy that was used first.
     """
 
-    def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        repository: Repository,
+        svn: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`svn` is the client that makes them, and `environment` that of its build (run_client)."""
         self.recipe = recipe
         self.repository = repository
         self.svn = svn
+        self.environment = environment
         self.workdir = WorkDir(recipe["storage"]["path"], repository.root)
         self.options = recipe.get("pristine_options", [])
         key = [recipe["repository"]["identity"], repository.tree, self.options, recipe["binaries"]]
@@ -313,5 +350,5 @@ class WorkingCopyTemplates:
         url = file_url(self.repository.path)
         source = pegged(f"{url}/{self.repository.tree}".rstrip("/"))
         common_options = ("-q", f"-r{revision}", "--ignore-externals")
-        run_client(self.svn, command, *options, *common_options, source, path)
+        run_client(self.svn, command, *options, *common_options, source, path, env=self.environment)
         return {"url": url}

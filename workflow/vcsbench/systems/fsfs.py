@@ -1,7 +1,7 @@
 """Read FSFS repositories on disk, and run Subversion's programs on them."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -158,10 +158,18 @@ def read_output(
     return result
 
 
-def run_client(svn: str, *arguments: str | Path, limit_s: float | None = None) -> str:
-    """Run the client `svn` outside of the timed region, and return its output."""
+def run_client(
+    svn: str,
+    *arguments: str | Path,
+    env: Mapping[str, str] | None = None,
+    limit_s: float | None = None,
+) -> str:
+    """Run the client `svn` outside of the timed region, and return its output.
+
+    `env` is the environment of its build (Programs.environment), None for a client on the PATH.
+    """
     argv = [svn, *arguments, *CLIENT_OPTIONS, *NO_SETTINGS]
-    return processes.run_program(argv, limit_s=limit_s).output.strip()
+    return processes.run_program(argv, env=env, limit_s=limit_s).output.strip()
 
 
 def create(path: Path, fmt: str) -> None:

@@ -51,8 +51,19 @@ UPKEEPS = [upkeep.value for upkeep in Upkeep]
 AS_IS_REFS = "as-is"
 PACKED_REFS, LOOSE_REFS, REFTABLE = "packed", "loose", "reftable"
 REF_STORAGES = (PACKED_REFS, LOOSE_REFS, REFTABLE)
+# The first release in which GIT_CONFIG_GLOBAL replaces the user's configuration (environment.git_settings).
+# The settings in GIT_CONFIG_COUNT, such as gc.auto and safe.directory, need 2.31.
+MEASURED_RELEASE = (2, 32)
 # The first release with `git init --ref-format`.
 REFTABLE_RELEASE = (2, 45)
+# The first release with the options that make an upkeep: `commit-graph write --changed-paths`, `repack
+# --geometric` and `multi-pack-index write --bitmap`. The other states need older options only.
+UPKEEP_RELEASES: dict[str, tuple[int, int]] = {
+    Upkeep.CHANGED_PATHS: (2, 27),
+    Upkeep.ALL_INDICES: (2, 27),
+    Upkeep.GEOMETRIC: (2, 32),
+    Upkeep.MIDX_BITMAP: (2, 34),
+}
 FIRST_COMMIT = (
     b"commit refs/heads/trunk\ncommitter vcsbench <vcsbench@localhost> 1388534400 +0000\n"
     b"data 10\nAdd trunk.\ndone\n"
@@ -103,14 +114,32 @@ def parse_state(name: str) -> GitState:
     return state
 
 
+def why_git_too_old(version: str) -> str:
+    """Return why git of a release, such as "2.30.2", cannot be measured, as a clause; "" if it can."""
+    numbers = version_numbers(version)
+    if numbers is not None and numbers >= MEASURED_RELEASE:
+        return ""
+    needed = ".".join(map(str, MEASURED_RELEASE))
+    return (
+        f"git is {version}, and vcsbench needs {needed} or later: an older git reads the user's "
+        f"configuration"
+    )
+
+
 def why_no_state(state: GitState, version: str) -> str:
     """Return why a release of git, such as "2.39.5", cannot have a state, as a clause; "" if it can."""
-    if state.ref_storage != REFTABLE:
-        return ""
+    # The first release with each part of the state that not all releases can make.
+    releases: dict[str, tuple[int, int]] = {}
+    if state.upkeep in UPKEEP_RELEASES:
+        releases[state.upkeep] = UPKEEP_RELEASES[state.upkeep]
+    if state.ref_storage == REFTABLE:
+        releases[REFTABLE] = REFTABLE_RELEASE
     numbers = version_numbers(version)
-    if numbers is not None and numbers >= REFTABLE_RELEASE:
-        return ""
-    return f"reftable needs git 2.45 or later, and git is {version or 'not installed'}"
+    for part, since in releases.items():
+        if numbers is None or numbers < since:
+            needed = ".".join(map(str, since))
+            return f"{part} needs git {needed} or later, and git is {version or 'not installed'}"
+    return ""
 
 
 def create_bare(path: Path, object_format: str = "sha1", ref_storage: str = PACKED_REFS) -> None:

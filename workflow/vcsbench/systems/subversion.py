@@ -15,7 +15,8 @@ from vcsbench.systems.base import Steps, Store, System
 if TYPE_CHECKING:
     from vcsbench.records import Access, RecipeRepository
 
-EMPTY_FORMAT = "f7"
+# The format of Subversion 1.8, because the programs of an old build must be able to open the repository.
+EMPTY_FORMAT = "f6"
 
 
 class FsfsStore(Store):

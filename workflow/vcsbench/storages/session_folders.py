@@ -1,0 +1,44 @@
+"""Check the folders of a checkout that a session writes to."""
+
+import os
+import shlex
+from pathlib import Path
+
+from vcsbench.errors import UserError
+
+STATE_FOLDER = ".vcsbench"
+WRITTEN = (STATE_FOLDER, ".snakemake", "results", "reports")
+
+
+def check_session_folders(root: Path, *, allows_dead_links: bool = False) -> None:
+    """Raise UserError if something else is where a session has its folders, such as a link to nothing."""
+    for name in WRITTEN:
+        path = root / name
+        is_there = path.exists() if allows_dead_links else os.path.lexists(path)
+        if is_there and not path.is_dir():
+            raise UserError(
+                f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
+            )
+
+
+def check_session_rights(root: Path) -> None:
+    """Raise UserError for a folder of a session, or one in it, that this user cannot write."""
+    # `make clean` removes a link to nothing.
+    check_session_folders(root, allows_dead_links=True)
+    folders = [root]
+    for name in WRITTEN:
+        folders.append(root / name)
+        # A run as root may have made some of them.
+        folders += [path for path in (root / name).glob("*") if path.is_dir()]
+    for folder in folders:
+        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+            raise UserError(f"{folder}: cannot be written. {how_to_write(folder)}")
+
+
+def how_to_write(path: Path) -> str:
+    """Return the remedy if a path, which may not exist yet, cannot be written."""
+    existing = path if path.exists() else path.parent
+    flags = os.statvfs(existing).f_flag if existing.exists() else 0
+    if flags & os.ST_RDONLY:
+        return "Its file system is read-only: run in a copy of the checkout elsewhere."
+    return f"Run as its owner, or give yourself the rights: ls -ld {shlex.quote(str(existing))}."
