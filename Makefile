@@ -1,4 +1,4 @@
-# vcsbench. Each target sets up its requirements first; a finished set-up takes no time.
+# vcsbench. Each target sets up its requirements first; a finished set-up takes a moment.
 # Without make: `snakemake --cores all` in an environment with the tools.
 
 SHELL := bash

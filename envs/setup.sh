@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up vcsbench: Debian packages by apt, the Python tools in .venv by uv. Without apt or root, all is set up in
-# .conda. A finished set-up takes no time.
+# .conda. A finished set-up takes a moment.
 # usage: envs/setup.sh [--test] [--cluster]    --test: requirements of the tests, too
 #                                               --cluster: plugins that submit jobs to a cluster
 set -euo pipefail
@@ -108,23 +108,34 @@ build_hyperfine() {
 }
 
 explain_and_end() {
-    local package packages=("${missing_must[@]}" "${missing_python[@]}")
+    local package packages=("${missing_must[@]}" "${missing_python[@]}") from_apt=() cause="" remedy=""
     # apt succeeds without the packages that its sources do not have.
     local sources="the package sources of this machine do not have them, or only older ones"
+    for package in "${packages[@]}"; do
+        # The package sources have no hyperfine that is new enough, so cargo has to build it.
+        [[ $package == hyperfine && $why_unbuilt ]] || from_apt+=("$package")
+    done
+    if [[ $why_unbuilt ]]; then
+        cause=$why_unbuilt
+        remedy="cargo on PATH and a network connection (set-up then builds hyperfine)"
+    fi
+    if ((${#from_apt[@]} > 0)); then
+        cause+="${cause:+; }${why_not:-$sources}"
+        remedy+="${remedy:+, and }"
+        if [[ $why_not ]]; then
+            remedy+="as root on Debian or Ubuntu: "
+            remedy+="apt-get install --no-install-recommends ${from_apt[*]} ${missing_may[*]}"
+        else
+            remedy+="as root: a package source that has them, such as the component universe of Ubuntu"
+        fi
+    fi
     {
-        echo "set-up: these are missing and could not be installed: ${why_unbuilt:-${why_not:-$sources}}."
+        echo "set-up: these are missing and could not be installed: $cause."
         for package in "${packages[@]}"; do
             printf '    %-16s %s\n' "$package" "${missing_why[$package]}"
         done
         echo "Use one of these, then run this again:"
-        if [[ $why_unbuilt ]]; then
-            echo "  - cargo on PATH and a network connection (set-up then builds hyperfine)"
-        elif [[ $why_not ]]; then
-            echo "  - as root on Debian or Ubuntu:" \
-                "apt-get install --no-install-recommends ${packages[*]} ${missing_may[*]}"
-        else
-            echo "  - as root: a package source that has them, such as the component universe of Ubuntu"
-        fi
+        echo "  - $remedy"
         echo "  - without root: conda, mamba, micromamba or pixi on PATH (it installs the rest)"
         echo "  - their programs on PATH, from any source"
     } >&2

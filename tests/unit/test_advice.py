@@ -24,7 +24,7 @@ from vcsbench.advice.server_actions import settings_cost
 from vcsbench.advice.steps import plan_steps
 from vcsbench.codes import AnswerKind, WhyNoBest
 from vcsbench.evidence.flags import FLAGS
-from vcsbench.plan.result_state import OUTDATED
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import Limits, classify_call
 from vcsbench.statistics.estimates import NO_ESTIMATE
@@ -596,6 +596,23 @@ def test_missing_value_with_outdated_cells_has_the_reason_in_words():
     (missing,) = decision.missing_values("format", [], grid, failures)
     assert missing.reason == OUTDATED
     assert missing.sentence("f7") == f"f7: 1 cell not measured: {texts.OUTDATED_TEXT}."
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        (["timeout", UNMEASURED], "timeout"),
+        ([OUTDATED, "no httpd", "timeout", OUTDATED], "timeout"),
+        ([OUTDATED, UNMEASURED], UNMEASURED),
+    ],
+)
+def test_missing_value_has_the_reason_of_a_failure_before_that_of_a_pending_round(
+    reasons, expected
+):
+    grid = [{"cell": "a", "format": "f7", "skip": ""}]
+    failures = [{"cell": "a", "reason": reason} for reason in reasons]
+    (missing,) = decision.missing_values("format", [], grid, failures)
+    assert (missing.reason, missing.cells) == (expected, 1)
 
 
 def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):

@@ -178,20 +178,32 @@ def test_digests_changed_side_leaves_other_side(folder):
 
 
 def test_digests_of_mercurial_change_with_its_version_on_both_sides(folder, monkeypatch):
-    # The program stays the same in an upgrade: it is a short script that runs the installed modules.
-    script(folder, "hg", f'cat "{folder}"/version')
+    # The program stays the same in an upgrade: it is a short script that runs the installed modules. The
+    # stand-in for `hg debuginstall` prints their folder, and counts its calls.
+    hg = script(folder, "hg", 'echo >>"$0.calls"; printf %s "${0%/*}"')
+    file, calls = hg.with_name("__version__.py"), hg.with_name("hg.calls")
     monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
     found = []
     for version in ("6.3.2", "6.3.2", "6.8"):
-        (folder / "version").write_text(version)
-        programs._digest_mercurial.cache_clear()
+        file.write_text(f'version = b"{version}"\n')
         found.append(digests(ON_PATH, "hg clone {url} {target}", "hg-serve"))
     assert found[0] == found[1]
-    changed = {key for key in found[0] if found[0][key] != found[2][key]}
-    assert changed == set(found[0]) == {"client hg", "server hg"}
+    files = {f"{side} {file}" for side in ("client", "server")}
+    assert set(found[0]) == {"client hg", "server hg", *files}
+    assert {key for key in found[0] if found[0][key] != found[2][key]} == files
+    # A cell-round reads files only.
+    calls.unlink()
     check_unchanged(found[2], Programs(), Programs())
-    with pytest.raises(UserError, match="hg changed"):
+    with pytest.raises(UserError, match=r"__version__\.py changed"):
         check_unchanged(found[0], Programs(), Programs())
+    assert not calls.exists()
+
+
+@needs("hg")
+def test_digests_have_the_version_of_the_installed_mercurial():
+    file = programs.find_mercurial_version(programs.path_of("hg"))
+    assert "version" in Path(file).read_text()
+    assert digests(ON_PATH, "hg log", "")[f"client {file}"] == programs.digest(file) != ""
 
 
 @pytest.mark.parametrize(
@@ -225,6 +237,15 @@ def test_digests_have_the_program_that_a_client_of_git_starts(server, helper):
     for key in helpers:
         assert found[key] == programs.digest(Programs().path(helper))
     check_unchanged(found, Programs(), Programs())
+
+
+@pytest.mark.parametrize("server", ["sshd", "git-sshd", "git-httpd"])
+def test_programs_that_snakemake_deploys_have_no_digests(server):
+    environment = SimpleNamespace(builds={"x": ON_PATH}, machine=Machine(deployed=True))
+    access = {"server": server, "scheme": "http"}
+    draft = {"argv": LOG, "access": access, "input": "repository", "build": {"name": "x"}}
+    assert binaries_of(draft, environment) == {}
+    assert linked_of(draft, environment) == {"client": ""}
 
 
 PLACES = {"": {"prefix": "", "library_path": ""}, "x": {"prefix": "/x", "library_path": ""}}
@@ -293,6 +314,27 @@ def test_format_that_is_too_new_for_a_build_has_a_reason(folder, access, fmt, op
     opener = folder / "bin" / ("svn" if access == "file" else "svnserve")
     why = f"{opener} is 1.8.19, and {opened} needs Subversion {release} or later"
     assert axis_of("build").why_not("", draft, here) == (why if release else "")
+
+
+@pytest.mark.parametrize(
+    ("output", "is_opened"),
+    [("", False), ("working_copy", True), ("changed_working_copy", True)],
+)
+def test_format_that_is_too_new_for_the_client_of_a_working_copy_has_a_reason(
+    folder, output, is_opened
+):
+    script(folder / "old", "svn", "echo 1.8.19")
+    for name in ("svn", "svnserve"):
+        script(folder / "new", name, "echo 1.14.2")
+    sides = {"client": {"prefix": f"{folder}/old"}, "server": {"prefix": f"{folder}/new"}}
+    here = study_environment("fsfs-san-2014", builds={"mixed": sides})
+    study = here.config.studies["fsfs-san-2014"].model_copy(update={"defaults": {"build": "mixed"}})
+    axes = {"command": "log", "access": "svn", "repo": "ruby", "format": "f8", "packing": "nopack"}
+    draft = draft_recipe(study, {**axes, "config": "slow", "cache": "hot-os"}, here)
+    # The client checks the working copy out from the copy of the repository.
+    why = f"{folder}/old/bin/svn is 1.8.19, and f8 needs Subversion 1.10 or later"
+    expected = why if is_opened else ""
+    assert axis_of("build").why_not("", {**draft, "output": output}, here) == expected
 
 
 @needs("svnserve")

@@ -145,20 +145,22 @@ def test_cold_state_clears_caches_while_the_server_is_stopped():
 @needs_drop_caches
 def test_counters_device_read_is_counted(folder):
     descriptor = evicted_file(folder / "file")
-    machine = counters.read_counters(folder)
+    devices = counters.choose_devices(folder)
+    machine = counters.read_counters(devices)
     before = process_facts.usage([os.getpid()]).read_bytes
     assert len(os.read(descriptor, 3 * MIB)) == 3 * MIB
     os.close(descriptor)
-    events = counters.count_events(machine, counters.read_counters(folder))
+    events = counters.count_events(machine, counters.read_counters(devices))
     assert events["device_read_bytes"] >= 3 * MIB
     assert process_facts.usage([os.getpid()]).read_bytes - before == 3 * MIB
 
 
 def test_counters_device_write_is_counted(folder):
-    before = counters.read_counters(folder)
+    devices = counters.choose_devices(folder)
+    before = counters.read_counters(devices)
     with (folder / "file").open("wb") as file:
         file.write(os.urandom(3 * MIB))
         file.flush()
         os.fsync(file.fileno())
-    events = counters.count_events(before, counters.read_counters(folder))
+    events = counters.count_events(before, counters.read_counters(devices))
     assert events["device_write_bytes"] >= 3 * MIB

@@ -117,7 +117,7 @@ def test_run_that_measures_nothing_needs_no_job_and_has_the_results_that_exist(t
     reporting = SamplingState(nothing.plan, is_cluster=True)
     assert reporting.exports_of_nodes(STUDY) == exports[:1]
     assert reporting.exports(STUDY, lambda **_: None) == reporting.traces(STUDY) == []
-    # The file changes with each attempt of the job.
+    # The file changes when results of the job are collected.
     assert nothing.records() == ["results/cluster/job1.assignment.json"]
     assert SamplingState(nothing.plan).exports_of_nodes(STUDY) == []
 
@@ -157,6 +157,27 @@ def test_node_of_another_class_is_rejected(tmp_path, on_node, capsys, part, know
     (tmp_path / node.CLASS).unlink()
     assert node.main(tmp_path, "1", "1", "record") == 1
     assert "not tried again" not in capsys.readouterr().err
+
+
+def test_assignment_of_a_successful_job_is_newer_than_reports_without_its_results(
+    tmp_path, on_node
+):
+    work = NodeWork.read(tmp_path, 1)
+    file = cluster.job_file(tmp_path, 1, "assignment")
+
+    def measure(folder, _):
+        for exports in work.blocks.values():
+            for export in exports:
+                digest = work.digests[f"{STUDY}/{CellRound.parse(export).cell}"]
+                write_result(folder, export, digest, "n1")
+        # A report is made before the results are collected.
+        os.utime(file, (1, 1))
+
+    on_node.setattr(node, "_run", measure)
+    assert node.main(tmp_path, "1", "1", "record") == 0
+    assert Path("record").exists() and file.stat().st_mtime > 1
+    assignment = NodeAssignment.read(tmp_path, 1)
+    assert (assignment.node, assignment.reason) == ("n1", "")
 
 
 def test_node_with_other_programs_or_that_started_the_run_is_refused(tmp_path, on_node, capsys):

@@ -124,6 +124,15 @@ def test_report_repository_reaches_snakemake_byte_for_byte(checkout, path):
     assert words[-2] == "--configfile" and words[-1].startswith(".vcsbench/options-")
 
 
+def test_report_paths_that_begin_with_a_tilde_are_in_the_home_of_the_user(checkout, tmp_path):
+    # The quotes of a printed command keep the shell from expanding them.
+    argv = ["make", "-C", checkout.folder, "report", "REPO=~/a b", "LOG=~/svn.log"]
+    done = checkout.fakes.run(*argv, HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    ((_, options),) = checkout.calls()
+    assert options == {"repository": f"{tmp_path}/a b", "server_log": f"{tmp_path}/svn.log"}
+
+
 @pytest.mark.parametrize(
     "url",
     ["svn://bob:secret@host/x", "svn:/bob:secret@host", "bob:se cret@host:x", "//bob:secret@host"],
@@ -165,6 +174,7 @@ def test_minutes_of_an_action_set_the_time_limit(action):
         ("run --repository=/r/../s --study x", "run --repository=/s --study x"),
         ("run --repository=svn://host/x", "run --repository=svn://host/x"),
         ("run --repository= --config seed=2", "run --repository= --config seed=2"),
+        ("run --repository=~/x --server-log ~/l", "run --repository=/h/x --server-log /h/l"),
     ],
 )
 def test_command_of_reports_has_absolute_paths_unless_it_was_typed_in_the_checkout(
@@ -172,6 +182,7 @@ def test_command_of_reports_has_absolute_paths_unless_it_was_typed_in_the_checko
 ):
     words = arguments.split()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/h")
     folder = os.path.realpath(tmp_path)
     assert tool._with_absolute_paths(words) == expected.format(folder).split()
     monkeypatch.chdir(ROOT)

@@ -138,9 +138,12 @@ def test_device_use_counts_the_bytes_of_an_image_on_a_counted_disk_once(disk_fol
     assert image_alone.read_bytes > 0
 
 
-def test_counters_delayed_acks_are_counted(tmp_path):
+NO_DEVICES = counters.CountedDevices()
+
+
+def test_counters_delayed_acks_are_counted():
     # An answer carries the acknowledgement. Without an answer, TCP delays it by 40 ms.
-    before = counters.read_counters(tmp_path)
+    before = counters.read_counters(NO_DEVICES)
     if before.delayed_acks is None:
         pytest.skip("the kernel does not count delayed acknowledgements")
     with (
@@ -156,11 +159,11 @@ def test_counters_delayed_acks_are_counted(tmp_path):
             client.sendall(b"?")
             server.recv(1)
             time.sleep(0.1)
-    assert counters.read_counters(tmp_path).delayed_acks - before.delayed_acks >= 3
+    assert counters.read_counters(NO_DEVICES).delayed_acks - before.delayed_acks >= 3
 
 
-def test_counters_wire_bytes_count_each_byte_on_loopback_once(tmp_path):
-    before = counters.read_counters(tmp_path)
+def test_counters_wire_bytes_count_each_byte_on_loopback_once():
+    before = counters.read_counters(NO_DEVICES)
     with (
         socket.create_server(("127.0.0.1", 0)) as listening,
         socket.create_connection(listening.getsockname()) as client,
@@ -172,7 +175,7 @@ def test_counters_wire_bytes_count_each_byte_on_loopback_once(tmp_path):
         while received < MIB:
             received += len(server.recv(1 << 16))
         sender.join()
-    events = counters.count_events(before, counters.read_counters(tmp_path))
+    events = counters.count_events(before, counters.read_counters(NO_DEVICES))
     # Other programs may use the network of this machine.
     assert events["wire_bytes"] >= MIB
 

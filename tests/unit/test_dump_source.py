@@ -1,5 +1,6 @@
 """Dump files as sources: whole and damaged, plain and compressed, and mutated streams."""
 
+import argparse
 import bz2
 import contextlib
 import errno
@@ -10,6 +11,7 @@ import os
 import random
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +34,8 @@ pytestmark = needs("svnadmin")
 
 COMPRESSIONS = ["", "gz", "xz", pytest.param("zst", marks=needs("zstd"))]
 DUMPS = {"2": [], "3": ["--deltas"]}
+# About 100 KB of Python.
+SOURCE_CODE = Path(argparse.__file__).read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -217,24 +221,79 @@ def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_pat
     assert (estimate.revisions, estimate.repository_bytes) == (2, path.stat().st_size // 4)
 
 
+@pytest.fixture(scope="module")
+def deltas_of_code(tmp_path_factory):
+    """The dump with deltas of a text of source code."""
+    path = tmp_path_factory.mktemp("code") / "repository"
+    run("svnadmin", "create", path)
+    run("svnadmin", "load", "-q", path, stdin=BASE + file(b"trunk/f", SOURCE_CODE))
+    return run("svnadmin", "dump", "-q", "--deltas", path)
+
+
 @pytest.mark.parametrize("how", COMPRESSIONS[:3])
-def test_dump_estimate_of_texts_that_cannot_be_compressed_has_all_bytes(dumps, tmp_path, how):
+def test_dump_estimate_depends_on_the_compression_of_its_texts(
+    dumps, deltas_of_code, tmp_path, how
+):
     path = tmp_path / "it"
-    source_code = BASE + file(b"trunk/f", b"x" * 40_000)
     archive = BASE + file(b"trunk/f", random.Random(1).randbytes(40_000))
-    expected = {source_code: len(source_code) // 4, archive: len(archive)}
-    expected[dumps["3"]] = len(dumps["3"])
-    for stream, repository_bytes in expected.items():
+    # A stream, and the least and the largest share of its bytes that the repository has.
+    cases = [
+        (BASE + file(b"trunk/f", SOURCE_CODE), 0.25, 0.35),
+        (archive, 1, 1),
+        (deltas_of_code, 0.25, 0.6),
+        (dumps["3"], 0.9, 1),
+    ]
+    for stream, least, most in cases:
         path.write_bytes(compressed(stream, how))
-        assert dump_source(path).estimate().repository_bytes == repository_bytes
+        estimated = dump_source(path).estimate().repository_bytes
+        assert int(least * len(stream)) <= estimated <= most * len(stream)
+
+
+def share_of(texts, is_delta=False):
+    """Return the estimated share of a sample of texts, in which source code has 1/4."""
+    sample = TextSample()
+    for text in texts:
+        head = text[: sample.count(len(text), is_delta=is_delta)]
+        sample.compress(head, len(text), is_delta=is_delta)
+    return sample.estimate_share(1 / 4)
 
 
 def test_text_sample_few_large_texts_count_by_their_bytes():
-    sample = TextSample()
     archive = random.Random(1).randbytes(1 << 20)
-    for text in [b"x" * 1000] * 1000 + [archive] * 20:
-        sample.compress(text[: sample.count(len(text))], len(text))
-    assert 0.9 < sample.compressed_share() <= 1
+    assert 0.9 < share_of([b"x" * 1000] * 1000 + [archive] * 20) <= 1
+
+
+@pytest.mark.parametrize("is_delta", [False, True])
+def test_text_sample_has_texts_of_the_whole_source(is_delta):
+    code, archive = SOURCE_CODE[:20_000], random.Random(1).randbytes(20_000)
+    # The first texts are of another kind than the others.
+    assert 0.8 < share_of([code] * 500 + [archive] * 4500, is_delta) < 1
+    # Commits change two files in turn.
+    assert 0.45 < share_of([code, archive] * 2500, is_delta) < 0.78
+
+
+@pytest.mark.parametrize("how", ["gz", "xz"])
+def test_dump_estimate_of_a_part_of_few_bytes_uses_the_usual_compression(
+    tmp_path, monkeypatch, how
+):
+    # The first text is larger than the part to read. Python has read much more of the file than that part.
+    monkeypatch.setattr(dump_source_module, "SAMPLE_BYTES", 1 << 16)
+    path = tmp_path / "it"
+    path.write_bytes(compressed(BASE + file(b"trunk/f", random.Random(1).randbytes(1 << 20)), how))
+    factor = dump_source_module.COMPRESSED_FACTOR
+    assert dump_source(path).estimate().repository_bytes == factor * path.stat().st_size // 4
+
+
+@pytest.mark.parametrize("how", ["gz", "xz"])
+def test_dump_estimate_of_a_part_has_at_least_the_bytes_of_the_file(tmp_path, monkeypatch, how):
+    numbers = random.Random(1)
+    archives = [file(b"trunk/%d" % number, numbers.randbytes(1 << 20)) for number in range(4)]
+    # Two of the archives. Python has read more of the file than them.
+    monkeypatch.setattr(dump_source_module, "SAMPLE_BYTES", 5 << 19)
+    path = tmp_path / "it"
+    path.write_bytes(compressed(BASE + b"".join(archives), how))
+    size = path.stat().st_size
+    assert size <= dump_source(path).estimate().repository_bytes < 1.02 * size
 
 
 @pytest.mark.parametrize("how", ["gz", "xz"])

@@ -57,7 +57,10 @@ def test_example_has_no_number_where_several_cells_fit():
 
 @pytest.mark.parametrize(
     ("result", "is_marked"),
-    [("undecided", True), ("bounded", True), ("", True), ("equal", False), ("different", False)],
+    [
+        *(("undecided", True), ("bounded", True), ("too small", True), ("", True)),
+        *(("equal", False), ("different", False)),
+    ],
 )
 @pytest.mark.parametrize("sides", [("nopack", "pack"), ("pack", "nopack")])
 def test_example_marks_a_difference_from_the_row_above_that_is_open(sides, result, is_marked):

@@ -1,6 +1,7 @@
 """The reports of `plan` and `doctor`: forecasts, detectable differences, capabilities, side effects."""
 
 import math
+import os
 import subprocess
 from types import SimpleNamespace
 
@@ -29,6 +30,8 @@ from vcsbench.run.project import Project
 from vcsbench.sources.base import HistoryForm, SizeEstimate
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.storages import disks, filesystems
+from vcsbench.storages.workdir import LOADED_FOLDER
+from vcsbench.subjects.repository import copy_path
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
 # A cell without a server and without a step that clears caches.
@@ -57,6 +60,9 @@ def test_other_loads_of_a_session_have_the_space_of_their_copies(tmp_path):
     assert other["bytes"] >= 23 * 2 * 4096
     # The loaded repository, and two copies. It has no full shard to pack.
     assert other["storages"] == {str(tmp_path / "storage"): 3 * other["bytes"]}
+    # Of two loads, the same one is the earlier one for both.
+    (first,) = project.other_loads("ruby", "f7")
+    assert (first["format"], first["is_earlier"], other["is_earlier"]) == ("f6", True, False)
 
 
 def plan_lines(project):
@@ -295,6 +301,41 @@ def test_space_has_loads_packed_repositories_copies_and_spacers(tmp_path, fragme
     spacers_of_empty = 3 * estimate_spacer_bytes("f7", "nopack", 1, fragmentation_kib)
     assert needed == 8 * ruby + 3 * empty + spacers + spacers_of_empty
     assert any(words.size(needed) in line for line in plan_lines(project))
+
+
+def test_space_is_less_by_the_copies_and_the_load_that_a_run_replaces(tmp_path):
+    project = open_project(tmp_path, grid={STUDY: {"include": [WARM]}}, copies=3)
+    plan, repositories = project.plan, project.repositories
+    before = side_effects.storage_bytes(plan, repositories, "disk")
+    # A copy that is not as it was written, and a load without a record.
+    (variant,) = {v for v, _ in repositories.missing("disk") if v.repo == "ruby"}
+    workdir = repositories.workdir("disk").path
+    loaded = workdir / LOADED_FOLDER / "ruby" / "f7" / "f7.nopack"
+    for folder in (copy_path(workdir, variant.name, 2), loaded):
+        folder.mkdir(parents=True)
+        (folder / "file").write_bytes(os.urandom(1 << 14))
+    os.sync()
+    less = before - side_effects.storage_bytes(plan, repositories, "disk")
+    assert less == pytest.approx(2 << 14, rel=0.3)
+
+
+def test_space_for_a_load_is_on_its_home_only(tmp_path):
+    study = "fsfs-ssd-2014"
+    # One storage has the copies of f6, and the other one those of f7.
+    parts, storages = [], {}
+    for name, fmt in (("ram", "f6"), ("ssd", "f7")):
+        parts.append({**WARM, "format": fmt, "storage": name, "cache": "hot"})
+        storages[name] = str(tmp_path / name)
+        (tmp_path / name).mkdir()
+    keys = {"studies": [study], "storages": storages, "copies": 2, "duplicates": 0}
+    project = open_project(tmp_path, grid={study: {"include": parts}}, **keys)
+    plan, repositories = project.plan, project.repositories
+    assert repositories.storages == ["ram", "ssd"]
+    ruby, empty = (side_effects.loaded_bytes(plan, name) for name in ("ruby", "empty"))
+    for name in repositories.storages:
+        copies = [variant.repo for variant, _ in repositories.missing(name)]
+        needed = side_effects.storage_bytes(plan, repositories, name)
+        assert needed == ruby * (1 + copies.count("ruby")) + empty * copies.count("empty")
 
 
 def test_rounds_detect_more_with_less_scatter_and_more_rounds():

@@ -1,5 +1,6 @@
 """The study git-server: its grid, its access, and what decides on it."""
 
+import dataclasses
 import re
 
 import pytest
@@ -17,6 +18,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.environment import QUIET_GIT, git_settings, program_environment
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
+from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.records import complete_context, complete_run
@@ -110,6 +112,15 @@ def test_git_that_reads_the_configuration_of_a_user_is_not_measured(
         reasons[axes["system"]] = axis_of("upkeep").why_not("", recipe, systems)
     assert reasons.pop("git") == expected
     assert set(reasons.values()) == {""}
+
+
+@pytest.mark.parametrize("upkeep", ["one-pack", "midx-bitmap"])
+def test_git_on_the_path_does_not_count_if_programs_are_deployed(environment, monkeypatch, upkeep):
+    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: "2.31.8")
+    recipe = draft(environment, upkeep=upkeep)
+    assert "git is 2.31.8" in axis_of("upkeep").why_not(upkeep, recipe, environment)
+    deployed = dataclasses.replace(environment, machine=Machine(deployed=True))
+    assert axis_of("upkeep").why_not(upkeep, recipe, deployed) == ""
 
 
 def test_why_not_without_an_upkeep_leaves_the_error_to_the_variant(environment):

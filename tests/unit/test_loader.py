@@ -80,11 +80,18 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
         with pytest.raises(UserError, match="copies need about"):  # the two storages share a device
             choose(large // 5, {first: 3, second: 3})
 
-        # Loads at the same time share /dev/shm. On one core, there are none.
+        # Loads at the same time share /dev/shm, and the earlier one has precedence. On one core, there are
+        # none.
         size = small * 3 // 5
-        other = {"repo": "it", "format": "f7", "made": "now", "bytes": size, "storages": {}}
+        other = {"repo": "it", "format": "f7", "made": "now", "is_earlier": True, "bytes": size}
+        other["storages"] = {str(tmp_path): 0}
         assert choose(size, {first: 1}, [other]) is first
         assert choose(size, {first: 1}, [other], cores=1) is scratch
+        assert choose(size, {first: 1}, [{**other, "is_earlier": False}]) is scratch
+        # The other load is made on its storage.
+        first.make(STAGING, "it.f7")
+        assert choose(size, {first: 1}, [other]) is scratch
+        first.remove(STAGING, "it.f7")
         # All loads share the storage.
         size = large // 5
         other |= {"bytes": size, "storages": {str(tmp_path): 3 * size, "/no/storage": size}}
@@ -93,7 +100,8 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
 
 
 def test_other_load_that_has_ended_or_has_written_takes_less_space(tmp_path):
-    other = {"repo": "it", "format": "f7", "made": "now", "bytes": 3 << 20, "storages": {}}
+    other = {"repo": "it", "format": "f7", "made": "now", "is_earlier": True, "bytes": 3 << 20}
+    other["storages"] = {}
     record = tmp_path / "results/loaded/it/f7.json"
     record.parent.mkdir(parents=True)
     for made, others in (("before", [other]), ("now", [])):
@@ -118,6 +126,19 @@ def test_choose_staging_reserves_the_space_of_spacers(tmp_path, capsys):
         choose_staging(size, scratch, {storage: 3}, {storage: 1 << 60})
 
 
+def test_choose_staging_counts_repositories_without_those_that_they_replace(tmp_path, capsys):
+    scratch, storage = (WorkDir(tmp_path / name, "/checkout") for name in ("scratch", "storage"))
+    for place in (scratch, storage):
+        place.storage.mkdir()
+    # Two of them fit, and three do not.
+    size = SizeEstimate(0, free_bytes(tmp_path) * 2 // 5)
+    with pytest.raises(UserError, match="copies need about"):
+        choose_staging(size, scratch, {storage: 3})
+    replaced = {storage: 2 * size.repository_bytes}
+    assert choose_staging(size, scratch, {storage: 3}, replaced_bytes=replaced) is scratch
+    assert ", in place of " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("moment", ["never", "before", "during"])
 def test_load_of_a_changed_source_is_refused(tmp_path, monkeypatch, capsys, moment):
     monkeypatch.setattr("vcsbench.run.job.exit_on_signals", lambda: None)
@@ -133,7 +154,7 @@ def test_load_of_a_changed_source_is_refused(tmp_path, monkeypatch, capsys, mome
     request = {"home": str(tmp_path), "repositories": {str(tmp_path): 2}}
     params = {"request": request, "definition": definition, "identity": identity}
     params |= {"rebuild_token": "now", "scratch": str(tmp_path), "root": str(tmp_path)}
-    params |= {"others": [], "cores": 2}
+    params |= {"others": []}
     job = SimpleNamespace(params=SimpleNamespace(**params), output=[f"{tmp_path}/record"])
     job.wildcards = SimpleNamespace(repo="it", format="f8")
     job.log = [f"{tmp_path}/log"]

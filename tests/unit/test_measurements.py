@@ -8,12 +8,12 @@ import pytest
 
 from unit.synthetic import AXES, THRESHOLDS, make_study
 from vcsbench.errors import UserError
-from vcsbench.evidence.collection import collect
+from vcsbench.evidence.collection import KILLED, collect
 from vcsbench.evidence.column_names import MEASUREMENT_COLUMNS
 from vcsbench.evidence.flags import Flag, is_invalid
 from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
 from vcsbench.measure.runs import Run, read_export
-from vcsbench.plan.result_state import OUTDATED, UNMEASURED
+from vcsbench.plan.result_state import OUTDATED, PENDING, UNMEASURED
 from vcsbench.report.quality_section import list_set_aside
 
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"
@@ -266,6 +266,16 @@ def test_failures_have_last_line_of_log_or_reason(tmp_path):
     grid, folder = read_grid(study.grid), str(study.results)
     none = collect(study.name, *grid, {CELL: 3}, [], THRESHOLDS, folder=folder)
     assert none.failures["reason"].tolist() == [OUTDATED, reason, OUTDATED]
+
+
+def test_failures_of_a_killed_process_have_an_empty_log(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=2, failed={(CELL, 2)})
+    # The shell of the job makes the log, and the process has no time to write into it.
+    (study.results / "logs/cells" / study.name / CELL / "round2.log").write_text("")
+    (failure,) = study.collected().failures.to_dict("records")
+    assert failure == {"cell": CELL, "round": 2, "reason": KILLED}
+    # It is a failure, and no cell-round that waits for its turn.
+    assert KILLED not in PENDING
 
 
 @pytest.mark.parametrize(

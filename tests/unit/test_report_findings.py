@@ -145,6 +145,12 @@ def test_every_code_has_a_text():
     assert all(texts.withheld_text([code]) for code in WithheldCode)
 
 
+@pytest.mark.parametrize("state", ["failed", "invalid", "outdated", "not finished"])
+def test_reason_without_a_result_names_each_state_of_its_cells(state):
+    label, _, facts = texts.reason_text(Reason(ReasonCode.NO_RESULT)).partition(": ")
+    assert label == "no result" and state in facts
+
+
 COLD_LOG, PACKED = {"command": "log", "cache": "cold"}, {"packing": "pack"}
 SLOWER = {"ratio": 0.8, "call": "slower"}
 

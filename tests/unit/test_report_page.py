@@ -37,7 +37,7 @@ from vcsbench.report.change_costs import describe_costs, make_estimate, measured
 from vcsbench.report.finding_tables import describe_opposites
 from vcsbench.report.legend import list_words
 from vcsbench.report.page import build_page, describe_page
-from vcsbench.report.page_texts import describe_cold, describe_uncertain
+from vcsbench.report.page_texts import describe_cold
 from vcsbench.report.pick_answers import NOT_MEASURED
 from vcsbench.report.quality_section import (
     FEW_DUPLICATE_ROUNDS,
@@ -265,9 +265,22 @@ def test_picks_have_the_axes_of_a_reader(results, page):
     whole = describe_page(replace(results, advice=replace(results.advice, cards=cards)))
     assert whole.answers.picks == []
     assert page.answers.wishes == []
-    # The formats of this study are not those of the user's own repository.
+    # The formats of this study are not those of the user's own repository, so its wishes assume one.
     own = describe_page(replace(results, own_repository="/srv/repo"))
-    assert {pick.preset for pick in own.answers.picks} == {""} and own.answers.wishes == []
+    assert {pick.preset for pick in own.answers.picks} == {""}
+    assert own.answers.wishes and all(wish.assumed for wish in own.answers.wishes)
+
+
+def test_wishes_link_to_the_cards_of_their_questions(results):
+    cards = []
+    for each in results.advice.cards:
+        question = replace(each.question, name=f"about_{each.question.axis}")
+        cards.append(replace(each, question=question))
+    advice = replace(results.advice, cards=cards)
+    own = parse(build_page(replace(results, advice=advice, own_repository="/srv/repo")))
+    links = {link.attributes["href"] for link in own.by_id("wishes").all("a")}
+    assert links == {"#card-about_format", "#card-about_packing"}
+    assert {link[1:] for link in links} <= {element.attributes.get("id") for element in own}
 
 
 @pytest.mark.parametrize("first", ["as-is", "f6"])
@@ -289,8 +302,10 @@ def test_format_and_packing_of_an_own_repository_are_preset_if_they_are_known(re
     is_known = first == "as-is"
     expected = ["", "as-is", "nopack", ""] if is_known else [""] * 4
     assert [pick.preset for pick in answers.picks] == expected
-    assert bool(answers.wishes) is is_known
-    assert {wish.axis for wish in answers.wishes} <= {"format", "packing"}
+    assert {wish.axis for wish in answers.wishes} == {"format", "packing"}
+    # Only values that nothing shows are assumed.
+    assumed = {label for wish in answers.wishes for label in wish.assumed}
+    assert assumed.isdisjoint({first, "not packed"}) is is_known
 
 
 def test_answers_of_cards_follow_the_picks_on_a_page_without_operations(results, page, tree):
@@ -497,32 +512,6 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     assert name == "Longer runs" and "ruby: {scale: 1.0}" in command
 
 
-@pytest.mark.parametrize(
-    ("tables", "axes", "number"),
-    [
-        (["f6-vs-f7", "nopack-vs-pack"], ["format", "packing"], 0),
-        (["f6-vs-f7", "nopack-vs-pack"], ["packing"], 5),
-        # The card answers by the elapsed time, or by another metric for a role.
-        (["bytes-read-by-packing"], ["packing"], 5),
-        (["bytes-read-by-format"], ["format"], 0),
-        (["f6-vs-f7"], [], 0),
-    ],
-)
-def test_uncertain_counts_the_comparisons_of_tables_without_a_card(results, tables, axes, number):
-    counts = {"different": 3, "undecided": 2}
-    cards = []
-    for card in results.advice.cards:
-        if card.question.axis in axes:
-            roles = {"call_mib": "a slow disk"} if card.question.axis == "format" else {}
-            cards.append(replace(card, question=replace(card.question, next_to=roles)))
-    advice = replace(results.advice, cards=cards)
-    account = Account(tables=dict.fromkeys(tables, counts))
-    sentences = describe_uncertain(replace(results, advice=advice, account=account), [])
-    total = 5 * len(tables)
-    sentence = f"{number} of the {total} are in tables only, not in cards."
-    assert [text for text in sentences if "in tables only" in text] == [sentence] * bool(number)
-
-
 @pytest.mark.parametrize("kind", ["virtual disk", "spinning disk"])
 @pytest.mark.parametrize("scale", [0.1, 1])
 def test_condition_names_storage_and_scale_that_differ_from_the_published(results, kind, scale):
@@ -575,6 +564,14 @@ def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
     assert FEW_DUPLICATE_ROUNDS in page.remarks and NO_DUPLICATES not in page.remarks
     alone = [run for run in results.measurements if not is_duplicate(run["cell"])]
     assert NO_DUPLICATES in describe_quality(replace(results, measurements=alone))
+
+
+def test_quality_without_a_comparison_of_times_asks_for_no_more_rounds(results):
+    tables = {name: results.tables[name] for name in ("elapsed", "bytes-read-by-format")}
+    duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
+    remarks = describe_quality(replace(results, tables=tables))
+    expected = f"{len(duplicates)} cells have a duplicate. No comparison of times uses them."
+    assert expected in remarks and FEW_DUPLICATE_ROUNDS not in remarks
 
 
 def test_quality_without_a_timed_run_promises_nothing(results):

@@ -32,11 +32,14 @@ def made(tmp_path):
         ({}, "REPO=old TREE=x LOG=log "),
         ({"repository": "/new", "tree": None, "server_log": "/l"}, "REPO=/new LOG=/l "),
         ({"repository": None, "tree": "y"}, "TREE=y "),
+        # The command has quotes around a `~`, so that no shell would expand it.
+        ({"repository": "~/x", "server_log": "~/l"}, "REPO=/home/ann/x LOG=/home/ann/l "),
     ],
 )
 def test_command_has_the_repository_of_the_configuration_in_place_of_the_last_run(
-    config, variables
+    monkeypatch, config, variables
 ):
+    monkeypatch.setenv("HOME", "/home/ann")
     command = "vcsbench run --repository=old --tree=x --server-log=log -k"
     provenance = Provenance(command=command, config=config)
     results = Results(default_study(), {}, provenance=provenance)

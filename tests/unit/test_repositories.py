@@ -26,6 +26,7 @@ from vcsbench.prepare.copies import (
 from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.repositories import (
     PreparedRepositories,
+    count_replaced_bytes,
     estimate_spacer_bytes,
     missing_copies,
 )
@@ -33,18 +34,20 @@ from vcsbench.prepare.subversion_loader import make_packed
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages import folder_states
 from vcsbench.storages.filesystems import IN_MEMORY, mount_of, mounted_at
-from vcsbench.storages.workdir import WorkDir
+from vcsbench.storages.workdir import LOADED_FOLDER, WorkDir
 from vcsbench.subjects.repository import (
     REPOSITORIES,
     Variant,
     check_copy,
     copy_path,
+    empty_copy_ok,
     metadata_file,
     read_metadata,
     scaled_revisions,
     write_metadata,
 )
 from vcsbench.systems import SUBVERSION, fsfs
+from vcsbench.systems.subversion import EMPTY_FORMAT
 
 pytestmark = needs("svnadmin", "svn")
 
@@ -213,6 +216,18 @@ def test_make_copies_makes_all_of_sound_and_none_of_damaged_repositories(into):
     flip_bits(into / "f6.nopack" / "db" / "revs" / "1" / "12", 0.5)
     make(into, *VARIANTS)
     assert len(copied(into)) == 2 * len(BOTH) + 1, "and the empty repository"
+
+
+def test_empty_repository_of_an_earlier_format_is_not_used(into):
+    workdir = WorkDir(into.parent, into)
+    earlier = workdir.make(REPOSITORIES) / "empty"
+    fsfs.create(earlier, "f7")
+    write_metadata(earlier, {"state": folder_states.read_state(earlier)})
+    assert not empty_copy_ok(workdir.path, SUBVERSION)
+    make(into, VARIANTS[0], workdir=workdir)
+    assert empty_copy_ok(workdir.path, SUBVERSION)
+    empty = workdir.path / REPOSITORIES / SUBVERSION.empty_name
+    assert formats.read_shape(empty).format == EMPTY_FORMAT
 
 
 # The state of a copy
@@ -432,12 +447,27 @@ def test_space_for_copies_on_two_storages_of_one_folder_is_added(tmp_path):
     assert prepared.load_request("ruby", "f6") == {"home": folder, "repositories": {folder: 8}}
 
 
-def test_space_for_a_changed_copy_is_that_of_the_copy_that_it_replaces(tmp_path):
+def test_space_for_a_load_is_less_by_the_copies_and_the_load_that_it_replaces(tmp_path):
     needed, folders = {"disk": VARIANTS[:1]}, {"disk": str(tmp_path)}
     prepared = PreparedRepositories(needed, folders, 3, tmp_path, dumps={}, fragmentation_kib=0)
-    copy_path(WorkDir(tmp_path, tmp_path).path, VARIANTS[0].name, 2).mkdir(parents=True)
-    # Two new copies, and the loaded repository.
-    assert prepared.load_request("ruby", "f6")["repositories"] == {str(tmp_path): 3}
+    workdir = WorkDir(tmp_path, tmp_path).path
+    old_copy = copy_path(workdir, VARIANTS[0].name, 2)
+    old_load = workdir / LOADED_FOLDER / "ruby" / "f6"
+    for path in (old_copy, old_load / "f6.nopack", old_load / "f6.pack"):
+        path.mkdir(parents=True)
+        (path / "file").write_bytes(os.urandom(1 << 16))
+    # It is of another source, so it may have another size.
+    write_metadata(old_copy, {"identity": "i0"})
+    os.sync()
+    request = prepared.load_request("ruby", "f6")
+    # Three copies, and the loaded repository.
+    folder = str(tmp_path)
+    assert request["repositories"] == {folder: 4}
+    old_bytes = sum(request["replaced"][folder])
+    assert old_bytes == pytest.approx(3 << 16, rel=0.1)
+    assert count_replaced_bytes(request, 1 << 20) == {folder: old_bytes}
+    # The larger ones count as much as the new ones.
+    assert count_replaced_bytes(request, 1000) == {folder: 3000}
 
 
 def test_load_request_counts_the_copies_between_which_spacers_lie(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from project import needs, open_folder, wait_for
+from project import mounted, needs, needs_root, open_folder, wait_for
 from vcsbench import process_facts
 from vcsbench.measure import instructions
 from vcsbench.measure.counters import read_device_use
@@ -86,13 +86,30 @@ def subject_at(path):
     return subject
 
 
-@pytest.mark.parametrize("writes_to_disk", [True, False])
-def test_evidence_counts_the_disk_next_to_a_subject_in_memory(folder, writes_to_disk):
+@pytest.fixture
+def disk_folder(folder):
+    """A folder on a disk whose use can be read."""
     if read_device_use(folder).read_bytes is None:
         pytest.skip("the device of /var/tmp cannot be seen here")
+    return folder
+
+
+@needs_root
+def test_evidence_counts_the_same_devices_before_and_after_a_run(disk_folder):
+    output = disk_folder / "new"
+    collector = EvidenceCollector(None, subject_at(output), None, "")
+    collector.begin(os.getpid(), is_timed=True)
+    # The output that the run makes is on another device, here on none.
+    with mounted(output):
+        evidence = collector.end(os.getpid())
+    assert evidence["device_write_bytes"] >= 0 and evidence["device_reads"] >= 0
+
+
+@pytest.mark.parametrize("writes_to_disk", [True, False])
+def test_evidence_counts_the_disk_next_to_a_subject_in_memory(disk_folder, writes_to_disk):
     with open_folder("/dev/shm") as memory:
         # A load from RAM to a disk, or an export from a disk to RAM. The output does not exist yet.
-        read, above = (memory, folder) if writes_to_disk else (folder, memory)
+        read, above = (memory, disk_folder) if writes_to_disk else (disk_folder, memory)
         collector = EvidenceCollector(subject_at(read), subject_at(above / "new"), None, "")
         collector.begin(os.getpid(), is_timed=True)
         evidence = collector.end(os.getpid())

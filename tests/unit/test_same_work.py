@@ -262,21 +262,29 @@ def test_has_idle_server_update_needs_its_changes_only(kind, folder, work):
 
 
 @pytest.mark.parametrize(
-    ("read", "checked", "is_idle"),
+    ("read", "checked", "facts", "work", "is_idle"),
     [
-        (900, 900, False),
-        (300, 900, True),
-        # The client reads the files itself in all runs.
-        (0, 0, True),
-        (0, None, True),
-        (900, None, False),
-        (None, 900, False),
+        (900, 900, {}, NO_WORK, False),
+        (300, 900, {}, NO_WORK, True),
+        # The client reads the files itself in all runs, and asks the server for nothing or for little.
+        (0, 0, {}, NO_WORK, True),
+        (0, None, {}, NO_WORK, True),
+        (2000, 2000, {}, TREE, True),
+        (52_428, None, {}, TREE, True),
+        (52_429, None, {}, TREE, False),
+        # A pull needs its changes only.
+        (2000, 2000, {"written": "/targets/1"}, TREE, False),
+        (900, None, {}, NO_WORK, False),
+        (None, 900, {}, TREE, False),
     ],
 )
-def test_has_idle_server_whose_sent_bytes_are_not_counted_by_bytes_read(read, checked, is_idle):
-    context = complete_context({"captured_io": {"server_rchar": checked}})
-    run = complete_run({"evidence": {"server_kind": "hg-serve", "server_rchar": read}})
-    assert same_work.has_idle_server(run, context) is is_idle
+def test_has_idle_server_whose_sent_bytes_are_not_counted_by_bytes_read(
+    read, checked, facts, work, is_idle
+):
+    content = {"work_kind": "built_tree", "captured_io": {"server_rchar": checked}, **facts}
+    evidence = {"server_kind": "hg-serve", "server_rchar": read}
+    run = complete_run({"evidence": evidence, "work": work})
+    assert same_work.has_idle_server(run, complete_context(content)) is is_idle
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,18 @@ def test_setup_that_cannot_build_hyperfine_names_cargo_and_not_apt(machine):
     assert "cargo on PATH" in done.stderr and "apt-get install" not in done.stderr
 
 
+def test_setup_that_cannot_build_hyperfine_names_other_missing_packages_for_apt(machine):
+    machine.hyperfine("1.12.0")
+    machine.has("cargo", "exit 1")
+    machine.lacks_subversion()
+    done = machine.set_up()
+    assert done.returncode == 1
+    assert "too old" in done.stderr and "this machine has no apt-get" in done.stderr
+    (remedy,) = [line for line in done.stderr.splitlines() if "cargo on PATH" in line]
+    packages = remedy.partition("apt-get install --no-install-recommends ")[2].split()
+    assert packages[0] == "subversion" and "hyperfine" not in packages
+
+
 def test_setup_with_packages_that_no_source_has_names_the_sources(machine):
     machine.has("apt-get")
     machine.lacks_subversion()

@@ -137,6 +137,26 @@ def test_operation_of_a_workload_shares_its_weight_over_the_states_of_the_caches
     assert replace(made, workload=workload).answer_for({}).value == "pack"
 
 
+def test_undecided_outcomes_take_no_weight_of_a_workload_in_steps_and_cards():
+    """The log is slower over http and undecided over svn. It still counts 60."""
+    workload = [
+        WeightedOperation("log", 60, {"command": "log"}),
+        WeightedOperation("export", 40, {"command": "export"}),
+    ]
+    logs = [
+        ({**LOG, "access": "http"}, WORSE, 1 / 1.3),
+        ({**LOG, "access": "svn"}, NOISY, 1.0),
+    ]
+    made = packing(*logs, ({**EXPORT, "access": "http"}, BETTER, 1.4))
+    plan = plan_steps([made], PRESENT, MARGIN, workload)
+    (change,) = plan.others
+    assert plan.steps == [] and change.worth is Worth.DEPENDS
+    assert math.isclose(change.gain, 40 * math.log(1.4) - 60 * math.log(1.3))
+    weighted = replace(made, workload=workload)
+    for picks in ({}, PRESENT):
+        assert weighted.answer_for(picks).value == "nopack"
+
+
 @pytest.mark.parametrize(
     ("further", "worth"),
     [([], Worth.DO), ([(EXPORT, WORSE, 1 / 1.3)], Worth.DEPENDS)],

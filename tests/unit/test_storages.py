@@ -196,6 +196,10 @@ def test_device_use_flushes_are_those_of_disks_below_a_stack(tmp_path, monkeypat
     # Bytes read and written, reads, and flushes.
     assert read_device_use(Path("dm-0")) == (1024, 2048, 3, 12)
     assert read_device_use(Path("sda/sda1")).flushes == 5
+    # The flushes of one disk are not counted, so their sum is unknown.
+    (tmp_path / "sda/mq").rmdir()
+    assert read_device_use(Path("dm-0")).flushes is None
+    (tmp_path / "sda/mq").mkdir()
     # The kernel sends no flushes to a disk without a volatile cache, and counts none without its queues.
     (tmp_path / "sda/queue/write_cache").write_text("write through\n")
     assert read_device_use(Path("dm-0")).flushes == 7

@@ -215,6 +215,11 @@ def test_lines_tell_failed_cells_from_those_that_the_next_run_measures():
         ("--config minutes=60 seed=2", "make report ARGS='--config seed=2'"),
         ("--config studies=[builds] minutes=5", "make report"),
         ("--config rounds=5", "make report ARGS='--config rounds=5'"),
+        # Variables decide on these, so that a reader can replace them. The values are YAML.
+        ("--config repository=/r seed=2", "make report REPO=/r ARGS='--config seed=2'"),
+        ("--config server_log=/l tree='\"1\"'", "make report TREE=1 LOG=/l"),
+        ("--repository=/a -C repository=/b server_log=/l", "make report REPO=/b LOG=/l"),
+        ("--repository=/a --tree=x --config repository=null tree=[", "make report"),
         # A run that measured cells again measures the next ones if it is continued.
         ("--forcerun cell -k", "make report ARGS=-k"),
         ("-R a b --forceall -n", "make report ARGS=-n"),

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from project import CONFIG, mounted, needs, needs_root
+from project import CONFIG, mounted, needs, needs_root, write_program
 from unit.study_grid import published_table, study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
@@ -262,6 +262,25 @@ def test_checkout_head_has_the_committed_tree(kind, tree, tmp_path):
     (tmp_path / "private").mkdir()
     checkout_head(head, tmp_path / "head", shutil.which("svn") or "")
     assert inspect_built_tree(tmp_path / "head", NEUTRAL) == before
+
+
+@needs("svn", "svnadmin")
+def test_tree_of_a_subversion_head_is_exported_with_the_libraries_of_the_build(tree, tmp_path):
+    (tree / "folder" / "below" / "ends\r").unlink()
+    repository, build, used = (tmp_path / name for name in ("repository", "my build", "used"))
+    subprocess.run(["svnadmin", "create", repository], check=True)
+    url = f"file://{repository}/trunk"
+    subprocess.run(["svn", "import", "-q", "--no-ignore", "-m", "x", tree, url], check=True)
+    script = f'#!/bin/sh\necho "$LD_LIBRARY_PATH" >>{used}\nexec {shutil.which("svn")} "$@"\n'
+    write_program(build / "bin" / "svn", script)
+    recipe = recipe_of(tree, "", tmp_path / "storage")
+    source = open_source("mine", {"source": "svn", "path": str(repository)})
+    recipe["repository"]["head"] = source.head()
+    recipe["build"]["client"] = {"prefix": str(build), "library_path": "/opt/my lib"}
+    record = Tree(recipe, 1, tmp_path, Path.cwd()).source_record
+    exported = inspect_built_tree(Path(record["path"]), NEUTRAL)
+    assert exported == inspect_built_tree(tree, NEUTRAL)
+    assert set(used.read_text().splitlines()) == {"/opt/my lib"}
 
 
 def test_same_work_of_unchecked_work_is_refused():

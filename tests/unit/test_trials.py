@@ -20,7 +20,7 @@ from unit.test_forecast import STUDY, open_project
 from unit.test_git_study import CLONE
 from vcsbench import kernel, machine_lock
 from vcsbench.errors import UserError
-from vcsbench.forecast import trials
+from vcsbench.forecast import doctor, plan_report, trials
 from vcsbench.measure import counters
 from vcsbench.storages.session_folders import WRITTEN
 
@@ -61,7 +61,7 @@ def test_proc_with_processes_only_is_named_and_refused(root, monkeypatch):
     assert "/proc/self/stat" not in sentence
     monkeypatch.setattr(counters, "read", lambda file: "")
     with pytest.raises(UserError, match="subset=pid"):
-        counters.read_counters()
+        counters.read_counters(counters.CountedDevices())
 
 
 NO_STRACE = pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
@@ -97,13 +97,15 @@ def test_program_is_tried_for_cells_that_need_it(root, tmp_path, monkeypatch):
     grid = {"git-server": {"include": [part]}}
     of_git = open_project(root, studies=["git-server"], grid=grid).plan
     of_subversion = plan_of(tmp_path)
-    assert of_git.cells and named(of_git, trials.try_programs) == []
+    assert of_git.cells and named(of_git, trials.try_cell_programs) == []
     fakes = Fakes(tmp_path / "fakes")
     fakes.add("git", UNLINKED)
     monkeypatch.setenv("PATH", f"{fakes.bin}:{os.environ['PATH']}")
-    (sentence,) = named(of_git, trials.try_programs)
+    (sentence,) = named(of_git, trials.try_cell_programs)
     assert sentence.startswith("git cannot be run: libsvn: cannot open shared object. ")
-    assert named(of_subversion, trials.try_programs) == []
+    assert named(of_subversion, trials.try_cell_programs) == []
+    # The other cells of a session are measured.
+    assert trials.find_lacks(of_git, trials.REQUIRED) == []
 
 
 @pytest.mark.parametrize(
@@ -118,10 +120,16 @@ def test_vmtouch_that_drops_no_file_is_named_if_it_clears_caches(
     fakes.add("vmtouch", script)
     monkeypatch.setenv("PATH", f"{fakes.bin}:{os.environ['PATH']}")
     part = {**CELL, "access": "file", "cache": cache}
-    plan = open_project(root, grid={STUDY: {"include": [part]}}).plan
-    sentences = named(plan, trials.try_eviction)
+    project = open_project(root, grid={STUDY: {"include": [part]}})
+    sentences = named(project.plan, trials.try_eviction)
     assert len(sentences) == number
     assert all(sentence.startswith("vmtouch cannot drop a file") for sentence in sentences)
+    # `make plan` and `make doctor` print it, and a session measures the other cells.
+    assert trials.find_lacks(project.plan, trials.REQUIRED) == []
+    lines = plan_report.describe_plan(project.plan, project.repositories)
+    texts = [check.text for check in doctor.run_checks(project.plan)]
+    for report in (lines, texts):
+        assert sum("vmtouch cannot drop a file" in text for text in report) == number
 
 
 def test_lock_that_cannot_be_opened_is_named(root, tmp_path, monkeypatch):

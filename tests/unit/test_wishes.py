@@ -1,5 +1,7 @@
 """The wishes of a user: which change makes an operation faster most, and what it takes."""
 
+from dataclasses import replace
+
 import pytest
 
 from unit.test_steps import BETTER, EXPORT, LOG, WORSE, card
@@ -50,10 +52,41 @@ def test_find_wishes_sorts_operations_by_gain_with_command_downtime_and_work():
     assert found[1].operation.occasion == "Repeated log over svn (server cache warm)"
 
 
-def test_find_wishes_leaves_out_costs():
+@pytest.mark.parametrize("kind", [{"is_cost": True}, {"aggregate": True}])
+def test_find_wishes_leaves_out_costs_and_answers_over_all_cells(kind):
     made = packing((COLD_LOG, BETTER, 1.7))
-    cost = type(made)(CardQuestion("packing", "?", is_cost=True), made.reference, (), made.cases)
-    assert wishes(cost) == []
+    assert [wish.axis for wish in wishes(made)] == ["packing"]
+    assert wishes(replace(made, question=CardQuestion("packing", "?", **kind))) == []
+
+
+def test_find_wishes_starts_from_the_baseline_of_an_axis_without_a_known_value():
+    made = card("config", ("default", "cache-256"), [(WARM_LOG, BETTER, 1.7)])
+    (wish,) = wishes(made)
+    assert (wish.axis, wish.assumed, wish.command) == ("config", ["default settings"], None)
+    assert wish.text == (
+        "Repeated log over svn (server cache warm): 256 MiB cache, 1.7x faster, "
+        "1.70 → 1.00 s (from default settings)."
+    )
+
+
+def test_find_wishes_names_the_assumed_values_of_other_axes():
+    packed_log = {**WARM_LOG, "packing": "pack"}
+    made = card("config", ("default", "cache-256"), [(packed_log, BETTER, 1.7)])
+    advice = Advice([replace(made, shown=["command", "packing"])])
+    (unknown,) = find_wishes(advice, {}, {})
+    assert unknown.assumed == ["default settings", "packed"]
+    (known,) = find_wishes(advice, {"config": "default", "packing": "pack"}, {})
+    assert known.assumed == [] and "(from" not in known.text
+
+
+def test_wish_for_a_git_repository_has_its_command_and_no_restart_of_a_server():
+    clone = {"command": "clone", "cache": "hot-os", "access": "git"}
+    made = card("upkeep", ("as-is", "bitmap"), [(clone, BETTER, 1.7)])
+    repack = CardAction([ActionStep("git repack -a -d --write-bitmap-index")])
+    advice = Advice([with_action(made, "bitmap", repack)])
+    (wish,) = find_wishes(advice, {"upkeep": "as-is"}, {})
+    assert wish.operation.occasion == "Repeated bare clone over git (OS cache warm)"
+    assert (wish.command, wish.assumed) == (repack.steps[0].command, [])
 
 
 @pytest.mark.parametrize(
@@ -105,8 +138,10 @@ def test_find_wishes_names_operations_that_become_slower():
 @pytest.mark.parametrize(
     ("axis", "sides", "where"),
     [
-        # The value that a user has is unknown.
+        # Users may have several accesses.
         ("access", ("svn", "http"), LOG),
+        # It has a method in place of a command.
+        ("packing", ("nopack", "pack"), {"cache": "cold"}),
         # Nobody runs svnbench at work.
         ("packing", ("nopack", "pack"), {**LOG, "command": "null-log"}),
         # It is about another repository than the user has.

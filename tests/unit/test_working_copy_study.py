@@ -1,6 +1,7 @@
 """The study of working copies: published numbers by value, impossible cells, scaled revisions."""
 
 import configparser
+import dataclasses
 import os
 import re
 import shutil
@@ -145,6 +146,10 @@ def test_filesystem_folder_where_no_file_can_be_made_is_skipped_with_its_key():
     # A storage that cannot be written is a lack of the whole run (test_trials.py).
     on_storage = {**draft, "storage": {"name": "disk", "path": "/proc", "shelf": "disk"}}
     assert axis_of("filesystem").why_not("elsewhere", on_storage, here) == ""
+    # A report of existing results makes no file, and a node of a cluster has another folder of this name.
+    report, _ = made(axes, filesystems={"elsewhere": "/proc"}, measure="nothing")
+    for other in (report, dataclasses.replace(here, is_elsewhere=True)):
+        assert axis_of("filesystem").why_not("elsewhere", draft, other) == ""
 
 
 @needs("svn", "svnadmin")

@@ -34,6 +34,7 @@ from vcsbench.machine import can_drop_caches
 from vcsbench.programs import Programs
 from vcsbench.records import complete_context
 from vcsbench.run.project import Project
+from vcsbench.systems import SUBVERSION
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
@@ -118,8 +119,8 @@ class Bench:
         """Return a context with a client that has an extra action. The file `count` grows with its runs."""
         count = self.project.path / "count"
         count.unlink(missing_ok=True)
-        svn = shutil.which("svn")
-        text = CLIENT.format(python=sys.executable, svn=svn, count=str(count), body=body)
+        words = {"python": sys.executable, "svn": shutil.which("svn"), "count": str(count)}
+        text = CLIENT.format(**words, empty=SUBVERSION.empty_name, body=body)
         return self.program("svn", text)
 
 
@@ -150,7 +151,7 @@ CLIENT = """#!{python}
 import os, subprocess, sys
 real = [{svn!r}, *sys.argv[1:]]
 url = next((word for word in sys.argv if "://" in word), "")
-if "log" not in sys.argv or url.endswith("/empty"):
+if "log" not in sys.argv or url.endswith("/{empty}"):
     os.execv(real[0], real)
 with open({count!r}, "a") as file:
     file.write("x")

@@ -9,6 +9,7 @@ import pytest
 from project import ROOT, free_port, invalid_flags, mounted, needs, ruby, wait_for
 from vcsbench.axes.client_axes import REFLINK_LIBRARY
 from vcsbench.storages.cell_filesystem import why_cannot_make
+from vcsbench.systems import SUBVERSION
 
 STUDY = "working-copy-2012"
 MAKEABLE = ("btrfs", "ext4", "xfs", "tmpfs")
@@ -186,7 +187,8 @@ def test_remote_server_is_measured_without_server_evidence(project):
             run = project.rows(f"measurements/{STUDY}.csv")[0]
             assert not run["server_cpu_s"] and not invalid_flags([run])
             # The served repository has to equal the local copy.
-            configure(project, part, server={**remote, "url": f"svn://127.0.0.1:{port}/empty"})
+            empty = f"svn://127.0.0.1:{port}/{SUBVERSION.empty_name}"
+            configure(project, part, server={**remote, "url": empty})
             output = project.fail("measured")
             assert "relocate" in output and "has uuid" in output
         finally:

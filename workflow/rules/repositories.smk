@@ -23,9 +23,8 @@ rule load:
             wildcards.repo, wildcards.format
         ),
         # Loads share the space of the disks, and some run at the same time. With `output`, Snakemake does not
-        # compare these two.
+        # compare it.
         others=lambda wildcards, output: PROJECT.other_loads(wildcards.repo, wildcards.format),
-        cores=lambda wildcards, output: workflow.cores,
         # By functions: Snakemake takes braces in a text for wildcards.
         scratch=lambda wildcards: PLAN.config.settings.scratch,
         root=lambda wildcards: str(PROJECT.root),

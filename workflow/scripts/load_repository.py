@@ -6,7 +6,7 @@ from typing import Any
 from vcsbench import progress, sources
 from vcsbench.files import write_json
 from vcsbench.prepare import loader
-from vcsbench.prepare.repositories import count_spacer_bytes
+from vcsbench.prepare.repositories import count_replaced_bytes, count_spacer_bytes
 from vcsbench.records import LoadRequest
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming
@@ -31,19 +31,25 @@ def load() -> None:
     estimate = source.estimate()
     copy_counts: dict[WorkDir, int] = {}
     spacer_bytes: dict[WorkDir, int] = {}
+    replaced_bytes: dict[WorkDir, int] = {}
     spacer_bytes_by_folder = count_spacer_bytes(request, fmt, estimate.revisions)
+    replaced_by_folder = count_replaced_bytes(request, loader.repository_bytes(estimate))
     for folder, count in request["repositories"].items():
         storage = WorkDir(folder, params.root)
         copy_counts[storage] = count
         if folder in spacer_bytes_by_folder:
             spacer_bytes[storage] = spacer_bytes_by_folder[folder]
+        if folder in replaced_by_folder:
+            replaced_bytes[storage] = replaced_by_folder[folder]
     workdir = loader.choose_staging(
         estimate,
         scratch,
         copy_counts,
         spacer_bytes,
         loader.unfinished_loads(params.others, params.root),
-        params.cores,
+        # As `--cores all` counts them. If Snakemake has fewer, a load may avoid `scratch` without need.
+        cores=len(os.sched_getaffinity(0)),
+        replaced_bytes=replaced_bytes,
     )
     is_private = sources.is_private(params.definition)
     # Before the first file of the repository is written.

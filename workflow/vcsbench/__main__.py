@@ -139,8 +139,11 @@ def _with_absolute_paths(arguments: Sequence[str]) -> list[str]:
 
 
 def _absolute_path(text: str) -> str:
-    """Return the absolute path of a user's path. A URL stays as it is, and so does an empty text."""
-    return text if not text or is_url(text) else os.path.abspath(text)
+    """Return the absolute path of a user's path. A URL stays as it is, and so does an empty text.
+
+    No shell expands the `~` of `--repository=~/project`, nor that of `REPO='~/project'`.
+    """
+    return text if not text or is_url(text) else os.path.abspath(os.path.expanduser(text))
 
 
 def _flush_output() -> None:
@@ -162,10 +165,10 @@ def _act(options: argparse.Namespace, extra_arguments: list[str]) -> int:
     for name in ("server_log", "bundle"):
         path = getattr(options, name, None)
         if path:
-            setattr(options, name, os.path.abspath(path))
-    if options.repository and not is_url(options.repository):
-        options.repository = os.path.abspath(options.repository)
-    options.configfiles = [os.path.abspath(file) for file in options.configfile]
+            setattr(options, name, os.path.abspath(os.path.expanduser(path)))
+    if options.repository:
+        options.repository = _absolute_path(options.repository)
+    options.configfiles = [os.path.abspath(os.path.expanduser(file)) for file in options.configfile]
     # Without a named study, the actions `baseline` and `bundle` take all studies.
     options.studies = [name for name in _study_names(options) if name != "all"]
     _check_options(options)

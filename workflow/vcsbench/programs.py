@@ -71,8 +71,9 @@ LOADED_LIBRARY = re.compile(r"(/.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 CONFIGURATION_BYTES = 1 << 20
 # The name of this Python in digests. A command may run another program that is named `python`.
 INTERPRETER = "interpreter"
-# What the command `hg debuginstall` prints about an installation: its versions and its modules.
-MERCURIAL_FACTS = "{hgver} {hgverextra} {pythonver} {hgmodules}"
+# What the command `hg debuginstall` prints: the folder of Mercurial's modules. A file in it has the version.
+MERCURIAL_MODULES = "{hgmodules}"
+MERCURIAL_VERSION = "__version__.py"
 # The server configuration with the files that another one lacks.
 DEFAULT_SERVER = "default"
 
@@ -191,13 +192,13 @@ class Programs(_Places):
         """Return the digest of a program or module, or of all `libraries` of Subversion."""
         if name == "libraries":
             return self._digest_libraries()
-        path = self.path(name)
-        if name == "hg" and path:
-            return _digest_mercurial(path)
-        return digest(path)
+        return digest(self.path(name))
 
     def path(self, name: str) -> str:
         """Return the path of a program or module of this build, or of a need; "" if it is missing."""
+        # The file with the version of Mercurial (_with_version_file).
+        if os.path.isabs(name):
+            return name
         if name == INTERPRETER:
             return sys.executable
         if name == "httpd":
@@ -334,21 +335,49 @@ def binaries(
     `client` and `server` find the programs of each side. `clients` are the names of the programs that the
     client runs, such as ("tar", "svn"). `kind` is the kind of the server, such as "svnserve", and "" for a
     cell without a server. Example: {"client svn": "0123...", "client libraries": "4567...", "server
-    svnserve": "89ab..."}.
+    svnserve": "89ab..."}. Next to `hg` is the file with Mercurial's version, by its path.
     """
     digests = {}
-    for name in clients:
+    for name in _with_version_file(clients):
         digests[f"client {name}"] = client.digest_of(name)
     # Only the libraries of Subversion count here. A client such as tar loads none of them.
     if any(name in SUBVERSION_PROGRAMS for name in clients):
         digests["client libraries"] = client.digest_of("libraries")
     if kind:
         # Such as httpd and its module mod_dav_svn.
-        for name in SERVER_PROGRAMS[kind]:
+        for name in _with_version_file(SERVER_PROGRAMS[kind]):
             digests[f"server {name}"] = server.digest_of(name)
     if kind in SUBVERSION_SERVERS:
         digests["server libraries"] = server.digest_of("libraries")
     return digests
+
+
+def _with_version_file(names: Sequence[str]) -> list[str]:
+    """Return the names of programs, with the path of the file that has Mercurial's version if `hg` is one.
+
+    The program is a short script, which is the same in all versions. Its modules are the rest of it.
+    """
+    all_names = list(names)
+    file = find_mercurial_version(path_of("hg")) if "hg" in names else ""
+    if file:
+        all_names.append(file)
+    return all_names
+
+
+@cache
+def find_mercurial_version(hg: str) -> str:
+    """Return the file with the version of Mercurial, by the path of its program; "" if there is none.
+
+    The plan needs it. A cell-round only reads the file, because a start of Mercurial takes 0.3 s.
+    """
+    if not hg:
+        return ""
+    command = [hg, "debuginstall", "-T", MERCURIAL_MODULES]
+    # It may fail about a setting that has no effect here, such as a missing editor.
+    done = processes.run_program(command, limit_s=TRACE_LIMIT_S, may_fail=True)
+    file = os.path.join(done.output.strip(), MERCURIAL_VERSION)
+    # A Mercurial in one file has no folder of modules.
+    return file if os.path.isabs(file) and os.path.isfile(file) else ""
 
 
 def check_unchanged(expected: Mapping[str, str], client: Programs, server: Programs) -> None:
@@ -388,16 +417,6 @@ def _find_named_files(path: str) -> list[str]:
     if not interpreter.startswith(b"#!"):
         return []
     return [os.fsdecode(name) for name in re.findall(rb"/[^\s'\":;]+", lines)]
-
-
-@cache
-def _digest_mercurial(path: str) -> str:
-    """Return a digest of Mercurial's program, of its version and of its place."""
-    # The program is a short script, which is the same in all versions. Its modules are the rest of it.
-    command = [path, "debuginstall", "-T", MERCURIAL_FACTS]
-    # It may fail about a setting that has no effect here, such as a missing editor.
-    facts = processes.run_program(command, limit_s=TRACE_LIMIT_S, may_fail=True).output
-    return hashlib.sha256(f"{digest(path)} {facts}".encode()).hexdigest()[:16]
 
 
 @cache

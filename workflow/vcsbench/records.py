@@ -559,11 +559,13 @@ class LoadRequest(TypedDict):
     """The space that a load needs: the folder of the storage that keeps the loaded repository, and by folder
     of a storage the number of repositories of the same size that are made there later.
 
-    With spacers, also their mean size, and by folder the number of copies in each state.
+    If some of these replace older ones, also the bytes of each older one, by folder. With spacers, also their
+    mean size, and by folder the number of copies in each state.
     """
 
     home: str
     repositories: dict[str, int]
+    replaced: NotRequired[dict[str, list[int]]]
     fragmentation_kib: NotRequired[float]
     copies: NotRequired[dict[str, dict[str, int]]]
 
@@ -572,11 +574,13 @@ class OtherLoad(TypedDict):
     """Another load of a session: the key `made` of its record when it has ended, and the space that it needs.
 
     `bytes` is the size of the loaded repository, `storages` the bytes that are made of it later, by folder.
+    With `is_earlier`, it comes before this load in the order of loads, and has precedence in `scratch`.
     """
 
     repo: str
     format: str
     made: str
+    is_earlier: bool
     bytes: int
     storages: dict[str, int]
 

@@ -175,11 +175,13 @@ class Card:
         # A cost is the time of a value against that of the reference.
         if self.question.is_cost:
             deciding = [case for case in deciding if case.decides(self.reference)]
-        # Only these cases share the weights. Otherwise an operation would lose the weight of its cases that
-        # the reader's picks leave out.
-        weights = share_weights([case.where for case in deciding], self.workload)
-        weighted = zip(deciding, weights, strict=True)
-        return [replace(case, weight=weight) for case, weight in weighted]
+        # Only the decided ones of these cases share the weights. Otherwise an operation would lose the weight
+        # of its cases that the reader's picks leave out, or that show nothing.
+        decided = [case for case in deciding if case.is_decided]
+        undecided = [case for case in deciding if not case.is_decided]
+        weights = share_weights([case.where for case in decided], self.workload)
+        weighted = zip(decided, weights, strict=True)
+        return [*(replace(case, weight=weight) for case, weight in weighted), *undecided]
 
     def _recommend(self, cases: Sequence[Case], deciding: Sequence[Case]) -> tuple[AnswerKind, str]:
         """Return the kind of the answer and the value to choose; NOT_MEASURED without a deciding case.

@@ -68,6 +68,14 @@ def case_label(where: AxisValues, shown: Sequence[str], names_cache: bool = True
     # _warmth() is such as `OS cache warm`, and "" for a cold state, which `cold` names already.
     head_parts = [" ".join(command_words), _warmth(cache, access)]
     head = ", ".join(part for part in head_parts if part)
+    in_brackets = ", ".join(label_details(where, shown))
+    if head and in_brackets:
+        return f"{head} ({in_brackets})"
+    return head or in_brackets or "all cases"
+
+
+def label_details(where: AxisValues, shown: Sequence[str]) -> list[str]:
+    """Return the labels that case_label() prints in brackets, by the axes `shown`: `["f7", "packed"]`."""
     details = []
     for axis in shown:
         value = where.get(axis, "")
@@ -78,10 +86,7 @@ def case_label(where: AxisValues, shown: Sequence[str], names_cache: bool = True
         value_words = load_vocabulary().value(axis, value)
         if not value_words.silent:
             details.append(value_words.short or value_label(axis, value))
-    in_brackets = ", ".join(details)
-    if head and in_brackets:
-        return f"{head} ({in_brackets})"
-    return head or in_brackets or "all cases"
+    return details
 
 
 def _warmth(cache: str, access: str) -> str:

@@ -351,19 +351,22 @@ def _change_to(
 
     Its worth is a class, such as Worth.DO for gains without a loss. Changes of the same worth are sorted by
     the gain. That adds the logarithms of the factors, so that 2x faster and 2x slower cancel each other. A
-    workload weighs the outcomes, as it weighs the cases of a card. Without a workload, each operation has the
-    weight 1.
+    workload weighs the decided outcomes, as it weighs the cases of a card. Without a workload, each operation
+    has the weight 1.
     """
     outcomes = find_outcomes(card, value, states)
+    weighted = outcomes
     if workload:
-        weights = share_weights([outcome.where for outcome in outcomes], workload)
+        # An undecided outcome shows nothing, so it takes no part of the weight of its operation.
+        weighted = [outcome for outcome in outcomes if outcome.effect in DECIDED]
+        weights = share_weights([outcome.where for outcome in weighted], workload)
     else:
         # An operation such as the cold log may have one outcome over http and one over svn. Each of the two
         # then has half of its weight.
         outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
         weights = [1 / outcome_counts[outcome.operation_key] for outcome in outcomes]
     gain = 0.0
-    for outcome, weight in zip(outcomes, weights, strict=True):
+    for outcome, weight in zip(weighted, weights, strict=True):
         if outcome.effect is ChangeEffect.FASTER:
             gain += weight * math.log(outcome.factor)
         elif outcome.effect is ChangeEffect.SLOWER:

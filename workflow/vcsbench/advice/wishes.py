@@ -55,18 +55,20 @@ class Operation(NamedTuple):
         repeated command, all are warm.
         """
         state = cache_state(self.cache)
+        command = labels.value_label(COMMAND_AXIS, self.command)
         over = f" over {self.access}" if self.access else ""
         label = labels.value_label(CACHE_AXIS, self.cache)
         if state.is_cold:
-            return f"First {self.command} of the morning{over} ({label})"
-        # The server has served the command before, so its own caches are warm.
-        if state.keeps_server:
-            return f"Repeated {self.command}{over} ({label})"
-        # A new server, but the operating system has the files in memory.
+            return f"First {command} of the morning{over} ({label})"
+        # A new server, but the operating system has the files in memory. The servers of git keep no cache, so
+        # a restart changes nothing there.
+        if state.is_hot and not state.keeps_server and _server_of(self.access):
+            return f"First {command} after a restart of the server{over} ({label})"
+        # The server has served the command before, so its own caches are warm; or it has none.
         if state.is_hot:
-            return f"First {self.command} after a restart of the server{over} ({label})"
+            return f"Repeated {command}{over} ({label})"
         # The axis cache does not apply to this command.
-        return f"{self.command.capitalize()}{over}"
+        return f"{command.capitalize()}{over}"
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,17 @@ class Wish:
 
     operation: Operation
     axis: str
+    # The name of the card's question, by which the page finds the card.
+    question: str
     # The label of the new value.
     change: str
     factor: float
     before_s: float
     after_s: float
-    # The command that applies the change, "" if that takes several lines.
-    command: str
+    # The labels of the values before the change that nothing shows to be the user's: `["default settings"]`.
+    assumed: Sequence[str]
+    # The command that applies the change: "" if that takes several lines, None without a command.
+    command: str | None
     # "" if the change does not interrupt the service. `downtime` names the interruption.
     condition: str
     downtime: str
@@ -95,22 +101,31 @@ class Wish:
         """Return sentences on the gain, on the price of the change, and on operations that become slower.
 
         Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.`, `svnadmin
-        pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).`
+        pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).` Assumed
+        values stand behind the times: `1.57 → 0.93 s (from default settings)`.
         """
         # Both end with the unit, `1.57 s` and `0.93 s`, which the text has once.
         before, after = labels.seconds_of_both([self.before_s, self.after_s])
-        gain = (
+        times = f"{before.removesuffix(' s')} → {after}"
+        # Users with other values than these gain another factor.
+        if self.assumed:
+            times += f" (from {', '.join(self.assumed)})"
+        text = (
             f"{self.operation.occasion}: {self.change}, {labels.factor(self.factor)} faster, "
-            f"{before.removesuffix(' s')} → {after}."
+            f"{times}."
         )
-        price = [f"`{self.command}`" if self.command else "Several commands"]
+        price = []
+        if self.command is not None:
+            price.append(f"`{self.command}`" if self.command else "Several commands")
         # The downtime is the interruption of the service, such as `no downtime`. The work is the time that
         # the change itself takes.
         if self.downtime:
             price.append(self.downtime)
         if self.work:
             price.append(self.work.text)
-        text = f"{gain} {', '.join(price)}."
+        if price:
+            sentence = ", ".join(price)
+            text += f" {sentence[0].upper()}{sentence[1:]}."
         # The same change can make other operations slower.
         if self.slower:
             text += f" Slower: {enumeration(self.slower)}."
@@ -121,7 +136,8 @@ def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> l
     """Return the changes that make an operation of the user faster, the largest gain first.
 
     There are one or two for each command with a state of caches (_best_wishes). `values_now` has the values
-    of the user's repository: `{"format": "f6", "packing": "pack"}`. `work` has the time that a change took
+    of the user's repository: `{"format": "as-is", "packing": "pack"}`. Changes on other axes, such as the
+    settings of the server, start from the baseline of their card. `work` has the time that a change took
     here: `{("packing", "pack"): MeasuredWork(4.2, "20 000 revisions", is_in_memory=False)}`.
     """
     # A gain below the margin, such as 1.1, is no reason to change anything.
@@ -129,8 +145,9 @@ def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> l
     # By command and state of caches: {("log", "cold"): [...]}.
     by_operation: dict[tuple[str, str], list[Wish]] = {}
     for card in advice.cards:
-        # A cost, such as that of https, is no reason to change.
-        if card.question.is_cost:
+        # A cost, such as that of https, is no reason to change. An answer over all cells, such as that on
+        # builds, is about no single operation.
+        if card.question.is_cost or card.question.aggregate:
             continue
         for wish in _wishes_of_card(card, values_now, work, margin):
             # The key has no access: over http, svn and file, the wishes are nearly the same.
@@ -159,27 +176,34 @@ def _wishes_of_card(
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
-    Yield nothing if `values_now`, the values of the user's repository, lack that axis. A repository shows its
-    format, for example, but not the access of its users. `work` has the time that a change took here.
+    `values_now` has the values of the user's repository. If it lacks the axis, the change starts from the
+    baseline of the card: a repository shows its format, for example, and not the settings of its server. The
+    access has no such start, because users may have several. `work` has the time that a change took here.
     """
     axis = card.question.axis
-    if axis not in values_now:
+    assumed_start = "" if axis == ACCESS_AXIS else card.start
+    start = values_now.get(axis, assumed_start)
+    if not start:
         return
+    state = {**values_now, axis: start}
+    assumed_starts = [] if axis in values_now else [labels.value_label(axis, start)]
+    # The axes that distinguish the cases of the card, without those whose values are the user's.
+    assumed_axes = [name for name in card.shown if name not in values_now]
     # The measured values of the axis, each once, in order.
     values = dict.fromkeys(value for case in card.cases for value in case.times)
     for value in values:
-        if value == values_now[axis]:
+        if value == start:
             continue
         # The outcomes of the change from the present value to this one, case by case. Those below the margin
         # do not matter. A factor is at least 1, whether the case becomes faster or slower.
-        all_outcomes = steps.find_outcomes(card, value, [values_now])
+        all_outcomes = steps.find_outcomes(card, value, [state])
         outcomes = [outcome for outcome in all_outcomes if outcome.factor >= margin]
         # The change applies to the whole repository. So each of its wishes lists all operations that become
         # slower, and they are collected first.
         slower = []
         for outcome in outcomes:
             if outcome.effect is ChangeEffect.SLOWER:
-                label = labels.case_label(outcome.where, [ACCESS_AXIS])
+                label = labels.case_label(outcome.where, [ACCESS_AXIS, *assumed_axes])
                 slower.append(f"{label} ({labels.factor(outcome.factor)})")
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
@@ -190,14 +214,19 @@ def _wishes_of_card(
             if outcome.before_s is None or outcome.after_s is None:
                 continue
             where = outcome.where
-            access = where.get(ACCESS_AXIS, "")
+            command, access = where.get(COMMAND_AXIS, ""), where.get(ACCESS_AXIS, "")
+            # A study of trees has methods in place of commands.
+            if not command:
+                continue
             yield Wish(
-                operation=Operation(where.get(COMMAND_AXIS, ""), where.get(CACHE_AXIS, ""), access),
+                operation=Operation(command, where.get(CACHE_AXIS, ""), access),
                 axis=axis,
+                question=card.question.name or axis,
                 change=labels.value_label(axis, value),
                 factor=outcome.factor,
                 before_s=outcome.before_s,
                 after_s=outcome.after_s,
+                assumed=[*assumed_starts, *labels.label_details(where, assumed_axes)],
                 command=_only_command(action, access),
                 condition=action.condition,
                 downtime=action.downtime,
@@ -206,14 +235,22 @@ def _wishes_of_card(
             )
 
 
-def _only_command(action: CardAction, access: str) -> str:
+def _server_of(access: str) -> str:
+    """Return the server of Subversion for an access, "" for the files themselves and for an access of git."""
+    facts = SUBVERSION.accesses.get(access)
+    return facts["server"] if facts else ""
+
+
+def _only_command(action: CardAction, access: str) -> str | None:
     """Return the command that applies a value for an access, such as `svnadmin pack REPO`.
 
-    Return "" without a command, with several commands, or if the command has several lines.
+    Return "" with several commands, or if the command has several lines, and None without a command.
     """
     # Some steps concern one server only: httpd for a case over http. A step with "" concerns all of them.
-    server = SUBVERSION.accesses[access]["server"]
+    server = _server_of(access)
     commands = [step.command for step in action.steps if step.server in ("", server)]
+    if not commands:
+        return None
     is_one_line = len(commands) == 1 and "\n" not in commands[0]
     return commands[0] if is_one_line else ""
 

@@ -109,8 +109,9 @@ def needed_format(recipe: Recipe) -> str:
 def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
     """Return why a build is too old for the format of a cell's repository, in a clause; "" if it is not.
 
-    The program that opens the repository decides, and only if its version is known: the server, or without
-    one the client. Example: `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
+    The programs that open the repository decide, and only if their versions are known: the server, or without
+    one the client. The client's svn also opens it to check out a working copy before the command runs.
+    Example: `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
     """
     value = needed_format(recipe)
     fmt = parse_format(value).format if value else ""
@@ -118,6 +119,8 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
         fmt = env.own_shape.format if env.own_shape else ""
     release = RELEASES.get(fmt, "")
     since = version_numbers(release)
+    if since is None:
+        return ""
     server = recipe["access"]["server"]
     if server:
         side = build.server
@@ -130,16 +133,22 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
         words = programs_in(_commands_of(recipe))
         # svn also exports the tree that a command such as cp reads.
         names = [*(word for word in words if word in SUBVERSION_PROGRAMS), "svn"]
-    # Snakemake deploys other programs than those on the PATH of this process.
-    is_deployed = not side.prefix and env.machine.deployed
-    found = next(filter(side.find, names), "")
-    if since is None or is_deployed or not found:
-        return ""
-    version = program_version(side, found)
-    numbers = version_numbers(version)
-    if numbers is None or numbers >= since:
-        return ""
-    return f"{side.find(found)} is {version}, and {fmt} needs Subversion {release} or later"
+    # Each side that opens the repository. The first of its programs that is found shows the version.
+    openers = [(side, names)]
+    if recipe.get("output") in ("working_copy", "changed_working_copy"):
+        openers.append((build.client, ["svn"]))
+    for opening_side, candidates in openers:
+        # Snakemake deploys other programs than those on the PATH of this process.
+        is_deployed = not opening_side.prefix and env.machine.deployed
+        found = next(filter(opening_side.find, candidates), "")
+        if is_deployed or not found:
+            continue
+        version = program_version(opening_side, found)
+        numbers = version_numbers(version)
+        if numbers is not None and numbers < since:
+            path = opening_side.find(found)
+            return f"{path} is {version}, and {fmt} needs Subversion {release} or later"
+    return ""
 
 
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
@@ -409,10 +418,11 @@ def linked_of(recipe: Recipe, env: Environment) -> dict[str, str]:
 def _digested_clients(build: Build, recipe: Recipe, env: Environment) -> tuple[str, ...]:
     """Return the programs of a cell's command that get digests, such as ("svn",), and its other `needs`."""
     programs = programs_in(_commands_of(recipe)) if _has_digests(build, build.client, env) else ()
-    # The client starts a program for some accesses.
+    # The client starts a program for some accesses. An environment that Snakemake deploys may have another
+    # one than the PATH of this process, such as an ssh.
     helper = CLIENT_HELPERS.get(recipe["access"]["server"])
-    helpers = (helper,) if helper else ()
-    # An environment that Snakemake deploys has a Python of its own, which is not the one of this process.
+    helpers = (helper,) if helper and not env.machine.deployed else ()
+    # Such an environment also has a Python of its own, which is not the one of this process.
     has_interpreter = _runs_python(recipe) and not env.machine.deployed
     interpreter = (INTERPRETER,) if has_interpreter else ()
     return (*programs, *interpreter, *helpers, *recipe.get("needs", []))

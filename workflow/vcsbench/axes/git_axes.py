@@ -39,6 +39,9 @@ def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
     # Repositories of other systems have no upkeep.
     if repository.get("system") != GIT.name:
         return ""
+    # Snakemake deploys another git than that on the PATH of this process.
+    if env.machine.deployed:
+        return ""
     version = git_version()
     if not version:
         return "git is not installed (Debian: git)"

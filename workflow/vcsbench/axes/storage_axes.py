@@ -195,7 +195,9 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
         return f"{root} is no folder"
     # A folder of `storages` is tried before a run (trials.try_folders), with the name of its key.
     is_storage = root == str(resolve(recipe["storage"]["path"], env.root))
-    refused = "" if is_storage else _why_no_file(root)
+    # A report of existing results makes no file, and the nodes of a cluster have folders of their own.
+    measures_here = env.config.settings.measure == "all" and not env.is_elsewhere
+    refused = _why_no_file(root) if measures_here and not is_storage else ""
     if refused:
         return f"{root} cannot be written ({refused}); use another folder in `filesystems`"
     return ""

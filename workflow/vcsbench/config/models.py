@@ -419,7 +419,7 @@ class Settings(Model):
     duplicates: int = key(1, was="twins", ge=0, le=100)
     """How many cells of each class (command, cache, access) are measured twice, the second with `~2` at the
     end of its name. Their difference is a part of every comparison's error. With 0, every comparison is
-    undecided. A build that you list twice is no duplicate: it is a check that you read yourself."""
+    undecided. A build listed twice is no duplicate: it is the noise check of the page and the terminal."""
     min_effect_pct: Percentage = key(10, was="notable_pct")
     """The margin: the smallest effect worth noting, in per cent, on every machine. A comparison is equal if
     its difference is shown to be below it (docs/statistics.md)."""

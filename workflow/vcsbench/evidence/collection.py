@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
+# The reason why a cell-round with an empty log has no result. It counts as a failure.
+KILLED = "its process was killed, perhaps for lack of memory, or it still runs: see Snakemake's log"
+
 
 class Collected(NamedTuple):
     """The results of a study, in three frames.
@@ -143,20 +146,22 @@ class _Failure(Exception):
 
 
 def _why_missing(cell_round: CellRound) -> str:
-    """Return the reason why a cell-round has no result: OUTDATED, UNMEASURED, or the last line of its log.
+    """Return why a cell-round has no result: OUTDATED, UNMEASURED, KILLED, or the last line of its log.
 
     It is OUTDATED if there is an export nevertheless. A workflow run that measures nothing leaves out this
-    export, because another recipe measured it. It is UNMEASURED without a line in the log: the workflow run
-    ended before its turn, or its process was killed.
+    export, because another recipe measured it. It is UNMEASURED without a log: the workflow run ended before
+    its turn. It is KILLED if the log is empty.
     """
     if os.path.exists(cell_round.export):
         return OUTDATED
     try:
         text = Path(cell_round.log).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
-        text = ""
+        return UNMEASURED
     last_line = text.split("\n")[-1].strip()
-    return last_line or UNMEASURED
+    # The shell of the job makes an empty log. A process that fails or gets a SIGTERM writes the reason there,
+    # and one that gets a SIGKILL cannot.
+    return last_line or KILLED
 
 
 def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[RunColumns]:

@@ -286,7 +286,9 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
     else:
         # CIFS has no counter of bytes from the network. But the local disks have one, of their reads for all
         # programs. The client cannot have read more than that from them. The count is None if neither input
-        # nor output is on a local disk: the client then reads nothing of them from one.
+        # nor output is on a local disk: the client then reads nothing of them from one. It is also None if
+        # the input is on a file system that hides its disk, such as overlayfs. Its reads are then unknown,
+        # and count as 0: those of the client may all be from the network.
         device_bytes = evidence.get("device_read_bytes") or 0
         client_disk_bytes = min(client_bytes, device_bytes)
     # The server of the repository, such as svnserve, runs on this machine.

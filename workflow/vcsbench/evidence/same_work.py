@@ -259,10 +259,14 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
         read_bytes = evidence.get("server_rchar")
         if read_bytes is None:
             return False
-        # If the client reads the files itself in all runs, both counts are 0. A server that serves has read
-        # something. The count of the checked run may be unknown.
+        # If the client reads the files itself in all runs, both counts are small or 0. A server that serves
+        # has read something. The count of the checked run may be unknown.
         checked_bytes = context["captured_io"].get("server_rchar") or 0
-        return read_bytes < max(1.0, SENT_SHARE * checked_bytes)
+        lower_bounds = [1.0, SENT_SHARE * checked_bytes]
+        if _sends_all_work(context):
+            # The files of a repository are compressed as much as what a server sends.
+            lower_bounds.append(FILES_SENT_SHARE * _count_received_bytes(run))
+        return read_bytes < max(lower_bounds)
     sent_bytes = evidence.get("server_wchar")
     if not evidence.get("server_kind") or sent_bytes is None:
         return False
@@ -274,8 +278,8 @@ def _needed_sent_bytes(run: RunRecord, context: Context) -> float:
 
     It is the larger of two numbers. One is half of the bytes that the server sent in the checked run
     (SENT_SHARE). The other is a small share of the bytes that the client printed or wrote, such as 20 kB for
-    a log of 1 MB; for a clone of git, it is 4 bytes for each object. For traffic, it is the second number,
-    because the first one is not known.
+    a log of 1 MB. If the work has the number of git's objects (`git_clone`), it is 4 bytes for each. For
+    traffic, it is the second number, because the first one is not known.
     """
     # A request gets an answer, however small.
     lower_bounds = [1.0]
@@ -284,22 +288,34 @@ def _needed_sent_bytes(run: RunRecord, context: Context) -> float:
     # all requests may come from 2 of them.
     if checked_bytes is not None and "traffic" not in run:
         lower_bounds.append(SENT_SHARE * checked_bytes)
-    # The work of an update, a pull or a fetch is that of the whole folder, but the server sends only the
-    # changes. So the second number is for commands without a working copy or a clone (`written`) that exists
-    # before the run.
-    if not context.get("working_copy") and not context.get("written"):
-        work = run["work"]
-        received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
-        # The work is that of one request. Traffic has many of them.
-        if "traffic" in run:
-            received_bytes *= len(run["traffic"]["read"]["ended_s"])
+    if _sends_all_work(context):
         # A server compresses files by at most 1:1,000. The output of a command that prints (PRINTING), such
         # as log, is compressed less.
         share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
-        lower_bounds.append(share * received_bytes)
-        # A clone of git has no bytes in its work, but the number of its objects.
-        lower_bounds.append(SENT_BYTES_PER_OBJECT * int(work.get("objects", 0)))
+        lower_bounds.append(share * _count_received_bytes(run))
+        # The work `git_clone` has no bytes, but the number of objects. A clone of the study systems has the
+        # bytes of its tree (`built_tree`), and no objects: git does not trace those of a clone.
+        lower_bounds.append(SENT_BYTES_PER_OBJECT * int(run["work"].get("objects", 0)))
     return max(lower_bounds)
+
+
+def _sends_all_work(context: Context) -> bool:
+    """Return True if the server has to send all that is in the work of its client.
+
+    The work of an update, a pull or a fetch is that of the whole folder, but the server sends only the
+    changes. Such commands have a working copy or a clone (`written`) that exists before the run.
+    """
+    return not context.get("working_copy") and not context.get("written")
+
+
+def _count_received_bytes(run: RunRecord) -> int:
+    """Return the bytes of a run's work, which its client printed or wrote; in traffic, by all requests."""
+    work = run["work"]
+    received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
+    # The work is that of one request. Traffic has many of them.
+    if "traffic" in run:
+        received_bytes *= len(run["traffic"]["read"]["ended_s"])
+    return received_bytes
 
 
 def count_needed_flushes(run: RunRecord, context: Context) -> int:

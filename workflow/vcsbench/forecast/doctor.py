@@ -93,7 +93,7 @@ def run_checks(plan: Plan) -> list[Check]:
     """Return the facts about this machine that matter for the cells of a plan, in the order of the report."""
     checks = [*_check_cells(plan), *_check_packages(plan), *_check_versions()]
     checks += [*_check_cache_clearing(plan), *_check_storages(plan)]
-    for lack in trials.find_lacks(plan, trials.BEFORE_SESSION):
+    for lack in trials.find_lacks(plan, (*trials.BEFORE_SESSION, *trials.OF_SOME_CELLS)):
         checks.append(Check(CheckResult.MISSING, lack.what, lack.remedy))
     for lack in trials.find_lacks(plan, trials.EVIDENCE):
         checks.append(Check(CheckResult.LIMITED, lack.what, lack.remedy))
@@ -182,7 +182,8 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
 def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Check]:
     """Yield a check for each storage with too little space for the repositories, copies and spacers of a run.
 
-    `scratch` has none: a load that is too large for it goes to a storage.
+    The space of those that a run replaces is free for it. `scratch` has no check: a load that is too large
+    for it goes to a storage.
     """
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)

@@ -45,11 +45,18 @@ def describe_plan(
     yield ""
     yield from _describe_duration(plan, repositories, spent_s)
     yield from _describe_detectable_differences(plan)
+    # The cells that need these things fail. A run measures the others.
+    yield from _describe_lacks("Cannot be measured here", plan, trials.OF_SOME_CELLS)
     # Runs can do without these things, but their evidence is then not complete.
-    lacks = trials.find_lacks(plan, trials.EVIDENCE)
+    yield from _describe_lacks("Less evidence", plan, trials.EVIDENCE)
+
+
+def _describe_lacks(heading: str, plan: Plan, tried: Sequence[trials.Trial]) -> Iterator[str]:
+    """Yield a heading and a sentence for each thing that this machine lacks; nothing if it has all."""
+    lacks = trials.find_lacks(plan, tried)
     if lacks:
         yield ""
-        yield "Less evidence"
+        yield heading
         for lack in lacks:
             yield f"  {lack.sentence()}"
 

@@ -116,26 +116,48 @@ def _bytes_to_load(plan: Plan, repositories: PreparedRepositories) -> int:
 
 
 def storage_bytes(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
-    """Return about how many bytes a run takes on a storage, for repositories, their copies and spacers."""
+    """Return about how many more bytes a run takes on a storage, for repositories, their copies and spacers.
+
+    Of a new repository in place of an older one, only the difference in size counts.
+    """
     kib = plan.config.settings.fragmentation_kib
+    loads = missing_loads(repositories)
     needed_bytes = 0
     copied: set[Variant] = set()
-    for variant, _ in repositories.missing(storage):
+    for variant, number in repositories.missing(storage):
         # Several copies of one repository count each.
-        needed_bytes += loaded_bytes(plan, variant.repo)
+        size = loaded_bytes(plan, variant.repo)
+        old_size = repositories.size_of_copy(storage, variant, number)
+        needed_bytes += size - min(size, old_size)
         revisions = plan.env.revisions(variant.repo)
         needed_bytes += estimate_spacer_bytes(variant.format, variant.state, revisions, kib)
         copied.add(variant)
     for variant in copied:
         # A packed repository is made of the loaded one before its copies, and may exist from an earlier run.
+        # Another load removes it.
         load = repositories.read_load(variant.repo, variant.format)
-        if variant.is_made and (load is None or staged_path(load, variant) is None):
+        is_staged = load is not None and staged_path(load, variant) is not None
+        is_removed = (variant.repo, variant.format) in loads
+        if variant.is_made and (is_removed or not is_staged):
             needed_bytes += loaded_bytes(plan, variant.repo)
-    # A repository is loaded in `scratch`, and then moved to the first storage. It stays there, so that
+    # A repository is loaded in `scratch`, and then moved to a storage, its home. It stays there, so that
     # another packing needs no load. So its bytes count in both folders.
-    if storage == repositories.storages[0]:
-        needed_bytes += _bytes_to_load(plan, repositories)
-    return needed_bytes
+    for repo, fmt in loads:
+        home = repositories.load_request(repo, fmt)["home"]
+        if _storage_of(repositories, home) == storage:
+            size = loaded_bytes(plan, repo)
+            old_sizes = repositories.sizes_of_loaded(repo, fmt, home)
+            needed_bytes += size - sum(min(size, old_size) for old_size in old_sizes)
+    # An earlier load may have had a packed repository that is not needed now.
+    return max(0, needed_bytes)
+
+
+def _storage_of(repositories: PreparedRepositories, folder: str) -> str:
+    """Return the first storage with copies in a folder: two storages may be one folder; "" without one."""
+    for storage in repositories.storages:
+        if repositories.folders[storage] == folder:
+            return storage
+    return ""
 
 
 def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
@@ -161,6 +183,8 @@ def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
         if needed_bytes:
             space = _describe_space(needed_bytes, folder)
             yield f"Takes {space} for repositories and their copies. {place}"
+        elif repositories.missing(storage):
+            yield f"Makes copies on {storage} again, in the space of older ones. {place}"
         else:
             yield f"All copies on {storage} exist. {place}"
 

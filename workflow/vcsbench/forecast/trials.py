@@ -1,7 +1,8 @@
 """Try what a cell needs on this machine: files of the kernel, system calls, programs, rights and folders.
 
 A right is tried and never derived from the user: root in a container lacks some. `make doctor` and
-`make plan` print everything that is lacking, and a run refuses to begin without what is required.
+`make plan` print everything that is lacking, and a run refuses to begin without what is required. Without a
+program of some cells, it measures the others.
 """
 
 import os
@@ -97,27 +98,43 @@ def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
 
 
 def try_programs(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack for each program that fails: setpriv, hyperfine, or an installed program of a cell.
+    """Yield a lack for each program that fails and that all cells need: setpriv, hyperfine, and Subversion's.
 
-    setpriv and hyperfine are tried with the options that vcsbench needs. A missing program of a cell is no
-    lack here: the cells that need it are skipped, with this reason.
+    setpriv and hyperfine are tried with the options that vcsbench needs.
     """
     yield from _try_check(processes.check_setpriv)
     # Snakemake deploys the other programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
-    names = set(SUBVERSION)
-    for cell in plan.cells:
-        names |= installed_programs(plan.draft(cell))
-    for name in sorted(names & VERSION_OPTION.keys()):
-        path = ON_PATH.path(name)
-        reason = _why_fails([path, VERSION_OPTION[name]]) if path else ""
-        if reason:
-            system = "Subversion" if name.startswith("svn") else name
-            yield Lack(f"{name} cannot be run: {reason}", f"install {system} again")
+    for name in SUBVERSION:
+        yield from _try_version(name)
     reason = _why_fails(HYPERFINE)
     if reason:
         yield Lack(f"hyperfine cannot be used: {reason}", "install hyperfine 1.15 or newer")
+
+
+def try_cell_programs(plan: Plan) -> Iterator[Lack]:
+    """Yield a lack for each other installed program of a cell that fails, such as git."""
+    if plan.env.machine.deployed:
+        return
+    names: set[str] = set()
+    for cell in plan.cells:
+        names |= installed_programs(plan.draft(cell))
+    names.difference_update(SUBVERSION)
+    for name in sorted(names & VERSION_OPTION.keys()):
+        yield from _try_version(name)
+
+
+def _try_version(name: str) -> Iterator[Lack]:
+    """Yield a lack if a program does not print its version.
+
+    A missing program is no lack here: the cells that need it are skipped, with this reason.
+    """
+    path = ON_PATH.path(name)
+    reason = _why_fails([path, VERSION_OPTION[name]]) if path else ""
+    if reason:
+        system = "Subversion" if name.startswith("svn") else name
+        yield Lack(f"{name} cannot be run: {reason}", f"install {system} again")
 
 
 def try_eviction(plan: Plan) -> Iterator[Lack]:
@@ -359,18 +376,20 @@ def try_residency_and_layout(plan: Plan) -> Iterator[Lack]:
 
 
 Trial = Callable[[Plan], Iterator[Lack]]
-# Without these no cell can be measured, or no report made.
+# A session does not begin without these: it could measure no cell, no cell with a server, or none on a
+# storage, or it could make no report.
 REQUIRED: tuple[Trial, ...] = (
     try_kernel_files,
     try_system_calls,
     try_temporary_folder,
     try_programs,
-    try_eviction,
     try_lock,
     try_server,
     try_folders,
     try_file_times,
 )
+# Without these some cells fail, and a session measures the others. `make plan` and `make doctor` print them.
+OF_SOME_CELLS: tuple[Trial, ...] = (try_cell_programs, try_eviction)
 # `make plan` and `make doctor` also try what a session needs and a dry run does not. A session itself checks
 # it before it starts Snakemake.
 BEFORE_SESSION: tuple[Trial, ...] = (*REQUIRED, try_checkout)

@@ -14,6 +14,7 @@ from vcsbench.storages.disks import (
     find_block_devices,
     find_image_devices,
     has_counted_flushes,
+    has_volatile_cache,
     whole_disks,
 )
 
@@ -50,13 +51,20 @@ class DeviceUse(NamedTuple):
     """The use of block devices by all processes. `reads` are counted after merging.
 
     A field is None if there is no device, or if the counts of a device cannot be read. `flushes` is also None
-    if the kernel does not count them: before 5.5, and of a disk without a volatile cache.
+    if no disk has a volatile cache, or if the kernel does not count them: before 5.5, and of some drivers.
     """
 
     read_bytes: int | None = None
     write_bytes: int | None = None
     reads: int | None = None
     flushes: int | None = None
+
+
+class CountedDevices(NamedTuple):
+    """Block devices, as folders of sysfs: those whose reads count, and those whose writes and flushes do."""
+
+    read: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
 
 
 class MachineCounters(NamedTuple):
@@ -88,11 +96,11 @@ class MachineCounters(NamedTuple):
     quota_throttled_us: int | None
 
 
-def read_counters(*paths: Path, written: Sequence[Path] | None = None) -> MachineCounters:
-    """Read the machine's counters now, and the counters of the block devices that hold `paths`.
+def read_counters(devices: CountedDevices) -> MachineCounters:
+    """Read the machine's counters now, and the counters of block devices.
 
-    `written` are the paths whose devices count writes; None: all (read_device_use). The difference of two
-    readings counts the events between them. Raise UserError if /proc lacks the files about the machine.
+    The difference of two readings of the same devices counts the events between them. Raise UserError if
+    /proc lacks the files about the machine.
     """
     clock_s = time.monotonic()
     # `cpu 4705 356 584 3699 23 23 0 0 0 0`: the ticks of all processors in user mode, idle, and so on.
@@ -110,7 +118,7 @@ def read_counters(*paths: Path, written: Sequence[Path] | None = None) -> Machin
         cpu_stalled_us=_read_stalled_us("cpu"),
         memory_stalled_us=_read_stalled_us("memory"),
         io_stalled_us=_read_stalled_us("io"),
-        device=read_device_use(*paths, written=written),
+        device=_read_use(devices),
         rpcs=number_in(NFS_CLIENT, "rpc"),
         delayed_acks=_read_delayed_acks(),
         wire_bytes=_read_wire_bytes(),
@@ -219,42 +227,59 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
     return load
 
 
-def read_device_use(*paths: Path, written: Sequence[Path] | None = None) -> DeviceUse:
-    """Return the use, by all processes since boot, of the block devices that hold some paths.
+def choose_devices(*paths: Path, written: Sequence[Path] | None = None) -> CountedDevices:
+    """Return the block devices that hold some paths, so that each byte counts once.
 
     Written bytes and flushes are those of the devices that hold the paths `written`; None: all of the paths.
-    A device that holds several paths counts once. A path without a device, as in memory, counts nothing. A
-    field is None if no device is left to count, or if one of them cannot be read.
+    A device that holds several paths counts once. A path without a device, as in memory, counts nothing.
     """
-    read_devices = _choose_devices(paths)
     # An export to RAM reads from a disk, and writes to none. The writes of other programs to that disk are
     # not the command's.
-    written_devices = _choose_devices(paths if written is None else written)
-    # For each device, the numbers that the kernel counts: reads, sectors read, and so on.
-    reads = _read_statistics(read_devices)
-    writes = _read_statistics(written_devices)
-    return DeviceUse(
-        read_bytes=_sum_column(reads, SECTORS_READ, SECTOR_BYTES),
-        write_bytes=_sum_column(writes, SECTORS_WRITTEN, SECTOR_BYTES),
-        reads=_sum_column(reads, READS),
-        flushes=_count_flushes(written_devices),
-    )
+    written_paths = paths if written is None else written
+    return CountedDevices(_find_devices(paths), _find_devices(written_paths))
 
 
-def _choose_devices(paths: Iterable[Path]) -> set[str]:
-    """Return the block devices that hold some paths, so that each byte counts once, as folders of sysfs."""
+def _find_devices(paths: Iterable[Path]) -> frozenset[str]:
     devices: set[str] = set()
     for path in paths:
         devices |= find_block_devices(path)
     # The device that holds the image of a loop device counts the bytes of the loop device, too. If it holds a
     # path itself, the loop device is left out.
-    return {device for device in devices if devices.isdisjoint(find_image_devices(device))}
+    counted = [device for device in devices if devices.isdisjoint(find_image_devices(device))]
+    return frozenset(counted)
+
+
+def read_device_use(*paths: Path, written: Sequence[Path] | None = None) -> DeviceUse:
+    """Return the use, by all processes since boot, of the block devices that hold some paths.
+
+    choose_devices() chooses the devices. A field is None if none is left to count, or if one of them cannot
+    be read.
+    """
+    return _read_use(choose_devices(*paths, written=written))
+
+
+def _read_use(devices: CountedDevices) -> DeviceUse:
+    # For each device, the numbers that the kernel counts: reads, sectors read, and so on.
+    reads = _read_statistics(devices.read)
+    writes = _read_statistics(devices.written)
+    return DeviceUse(
+        read_bytes=_sum_column(reads, SECTORS_READ, SECTOR_BYTES),
+        write_bytes=_sum_column(writes, SECTORS_WRITTEN, SECTOR_BYTES),
+        reads=_sum_column(reads, READS),
+        flushes=_count_flushes(devices.written),
+    )
 
 
 def _count_flushes(devices: Iterable[str]) -> int | None:
-    """Return the flushes of the disks of some devices since boot; None if the kernel does not count them."""
+    """Return the flushes of the disks of some devices since boot.
+
+    Return None if no disk gets flushes, or if the kernel does not count those of one disk.
+    """
     # The kernel counts flushes of whole disks only, not of partitions and of devices that lie on others.
-    disks = {disk for disk in _find_disks(devices) if has_counted_flushes(disk)}
+    disks = {disk for disk in _find_disks(devices) if has_volatile_cache(disk)}
+    # A sum without the flushes of a disk would look like too few of them.
+    if not all(has_counted_flushes(disk) for disk in disks):
+        return None
     total = None
     for disk in disks:
         # A flush of a loop device becomes one of the disk that holds its image.

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from vcsbench import kernel, process_facts, server_user
 from vcsbench.deployment.link import LinkedNetworks
 from vcsbench.measure import caches, counters, instructions
-from vcsbench.measure.counters import EvidencePart, MachineCounters, count_growth, subtract
+from vcsbench.measure.counters import (
+    CountedDevices,
+    EvidencePart,
+    MachineCounters,
+    count_growth,
+    subtract,
+)
 from vcsbench.measure.memory_sampler import MemorySampler
 from vcsbench.measure.network_output import NetworkCounts, find_network_output
 from vcsbench.measure.server import Server, find_other_servers
@@ -159,6 +165,8 @@ class EvidenceCollector:
         # Facts about the present run, which are set before it. `before` is None if no run has begun.
         self.is_timed = False
         self.before: Snapshot | None = None
+        # The devices of input and output, whose use is counted.
+        self.devices = CountedDevices()
         # None if the caches were not cleared before the run.
         self.cleared: ClearedResidency | None = None
         # The facts about the machine at the begin of a timed run.
@@ -209,6 +217,9 @@ class EvidenceCollector:
         if self.server:
             # Processes of earlier connections must not end within this run.
             self.server.await_connections()
+        # end() reads the same devices: the counts of others could not be subtracted. To choose them again
+        # would also make calls on NFS, which would count as those of the run.
+        self.devices = self._choose_devices()
         if not is_timed:
             self.before = self._snapshot([hyperfine_pid])
             return
@@ -309,18 +320,8 @@ class EvidenceCollector:
         self.instruction_counters = {}
         return counts
 
-    def _snapshot(self, client_pids: list[int]) -> Snapshot:
-        """Read all counters of machine, client and server now. The difference of two snapshots is one run.
-
-        `client_pids` are the processes that count as the client: hyperfine, and before a timed run also its
-        children that still live. The counts of a process include those of its ended children.
-        """
-        counted_pids = list(client_pids)
-        if not self.is_timed:
-            # An untimed run is a child of this process, not of hyperfine.
-            counted_pids.append(os.getpid())
-        client = process_facts.usage(counted_pids)
-        # The counted devices are those of input and output.
+    def _choose_devices(self) -> CountedDevices:
+        """Return the devices of input and output before a run."""
         folders: list[Path] = []
         # The folders that the command writes to.
         written_folders: list[Path] = []
@@ -333,14 +334,27 @@ class EvidenceCollector:
             # A commit changes its input.
             if subject is self.output or subject.is_written:
                 written_folders += present
+        # Without a folder that the command writes to, as for a log, all devices count writes.
+        return counters.choose_devices(*folders, written=written_folders or folders)
+
+    def _snapshot(self, client_pids: list[int]) -> Snapshot:
+        """Read all counters of machine, client and server now. The difference of two snapshots is one run.
+
+        `client_pids` are the processes that count as the client: hyperfine, and before a timed run also its
+        children that still live. The counts of a process include those of its ended children.
+        """
+        counted_pids = list(client_pids)
+        if not self.is_timed:
+            # An untimed run is a child of this process, not of hyperfine.
+            counted_pids.append(os.getpid())
+        client = process_facts.usage(counted_pids)
         # The CPU time of vcsbench: of this process, and of the relay on a line between client and server.
         own_cpu_s = time.process_time()
         # None for a cell without such a line.
         if self.networks:
             own_cpu_s += self.networks.cpu_s()
         return Snapshot(
-            # Without a folder that the command writes to, as for a log, all devices count writes.
-            machine=counters.read_counters(*folders, written=written_folders or folders),
+            machine=counters.read_counters(self.devices),
             client=client,
             own_cpu_s=own_cpu_s,
             # `self.network` is the network file system of the output; None without one.

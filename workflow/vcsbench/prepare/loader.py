@@ -58,15 +58,17 @@ def choose_staging(
     spacer_bytes: Mapping[WorkDir, int] | None = None,
     others: Sequence[OtherLoad] = (),
     cores: int | None = None,
+    replaced_bytes: Mapping[WorkDir, int] | None = None,
 ) -> WorkDir:
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
     `repositories` has the number of repositories that each storage gets after the load, such as copies, each
-    as large as the loaded one. `spacer_bytes` has the size of the spacers between the copies on each storage
-    (None: there are none). `others` are the loads of the session that have not ended (unfinished_loads), of
-    which up to `cores`, with this one, are made at the same time (None: all). Print the needed and the free
-    space, and that a load is not in `scratch`. Raise UserError if a storage has too little space for the
-    repositories of all loads, or if no work folder also has space for the load.
+    as large as the loaded one. `spacer_bytes` has the size of the spacers between the copies on each storage,
+    and `replaced_bytes` that of the older repositories which the new ones replace (None: there are none).
+    `others` are the loads of the session that have not ended (unfinished_loads), of which up to `cores`, with
+    this one, are made at the same time (None: all). Print the needed and the free space, and that a load is
+    not in `scratch`. Raise UserError if a storage has too little space for the repositories of all loads, or
+    if no work folder also has space for the load.
     """
     size = repository_bytes(estimate)
     # Scratch comes first, because it is the fastest. It may be one of the storages, and is listed once.
@@ -77,8 +79,11 @@ def choose_staging(
     # share its space, so each of them has the bytes of all.
     devices = {workdir: os.stat(workdir.path).st_dev for workdir in workdirs}
     bytes_by_device: Counter[int] = Counter()
+    replaced = replaced_bytes or {}
     for workdir, number in repositories.items():
-        bytes_by_device[devices[workdir]] += size * number
+        # An older repository is removed before the new one is made.
+        new_bytes = size * number - replaced.get(workdir, 0)
+        bytes_by_device[devices[workdir]] += max(0, new_bytes)
     for workdir, spacers in (spacer_bytes or {}).items():
         bytes_by_device[devices[workdir]] += spacers
     for other in others:
@@ -94,6 +99,8 @@ def choose_staging(
     text = f"{total} of about {words.size(size)} each"
     if spacer_bytes:
         text += f", spacers of {words.size(sum(spacer_bytes.values()))}"
+    if replaced:
+        text += f", in place of {words.size(sum(replaced.values()))}"
     spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
     print_progress(f"{text}; {', '.join(spaces)}")
     # Without space for the later repositories, the load is useless. So the error is raised before hours of
@@ -106,10 +113,10 @@ def choose_staging(
     for workdir in workdirs:
         # The load needs the space of one repository in addition.
         needed = reserved[workdir] + size
-        # So do loads at the same time. On the device of a storage, the space for their repositories is
-        # reserved already.
+        # So do loads at the same time in `scratch`. On the device of a storage, the space for their
+        # repositories is reserved already, or older ones have it.
         if devices[workdir] not in storage_devices:
-            needed += _bytes_at_the_same_time(others, workdir, cores)
+            needed += _bytes_at_the_same_time(others, scratch, cores)
         if needed <= free[workdir]:
             if workdir is not scratch:
                 print_progress(
@@ -132,18 +139,34 @@ def unfinished_loads(others: Sequence[OtherLoad], root: str | Path) -> list[Othe
 
 
 def _bytes_at_the_same_time(
-    others: Sequence[OtherLoad], workdir: WorkDir, cores: int | None
+    others: Sequence[OtherLoad], scratch: WorkDir, cores: int | None
 ) -> int:
-    """Return how many bytes other loads may still write to a work folder: the largest ones, one per core.
+    """Return how many bytes earlier loads may still write to `scratch`: the largest ones, one per core.
 
-    One of the `cores` (None: unlimited) is this load's.
+    A load leaves space for those before it only. If each left space for all others, loads that do not fit
+    together would all be made elsewhere. One of the `cores` (None: unlimited) is this load's.
     """
     unwritten = []
     for other in others:
-        staging = workdir.path / STAGING / f"{other['repo']}.{other['format']}"
-        unwritten.append(max(0, other["bytes"] - allocated_bytes(staging)))
+        if other["is_earlier"] and not _is_staged_elsewhere(other, scratch):
+            written = allocated_bytes(_staging_path(scratch, other))
+            unwritten.append(max(0, other["bytes"] - written))
     unwritten.sort(reverse=True)
     return sum(unwritten if cores is None else unwritten[: cores - 1])
+
+
+def _is_staged_elsewhere(load: OtherLoad, scratch: WorkDir) -> bool:
+    """Return True if another load is made on one of its storages now, and not in `scratch`."""
+    for folder in load["storages"]:
+        storage = WorkDir(folder, scratch.owner)
+        if storage.path != scratch.path and os.path.lexists(_staging_path(storage, load)):
+            return True
+    return False
+
+
+def _staging_path(workdir: WorkDir, load: OtherLoad) -> Path:
+    """Return the folder of another load in a work folder (staging_dir). It exists while the load is made."""
+    return workdir.path / STAGING / f"{load['repo']}.{load['format']}"
 
 
 def _too_small(workdir: WorkDir, needed: int, free: int) -> UserError:

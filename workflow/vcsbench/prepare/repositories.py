@@ -12,7 +12,8 @@ from vcsbench import words
 from vcsbench.files import read_json
 from vcsbench.formats import PACKED
 from vcsbench.records import CopiesRecord, CopyMetadata, DumpRecord, LoadRecord, LoadRequest
-from vcsbench.storages.workdir import WorkDir
+from vcsbench.storages.file_trees import allocated_bytes
+from vcsbench.storages.workdir import LOADED_FOLDER, WorkDir
 from vcsbench.subjects import repository
 from vcsbench.subjects.repository import Variant
 from vcsbench.systems import SUBVERSION, system_of
@@ -230,12 +231,14 @@ class PreparedRepositories:
         record = self.read_load(repo, fmt)
         return not record or self.load_token(repo, fmt) != record["made"]
 
+    @cache  # noqa: B019 - one instance
     def load_request(self, repo: str, fmt: str) -> LoadRequest:
         """Return the folder of the loaded repository, and how many repositories each folder needs space for.
 
         A folder is that of a storage. All repositories have the size of the loaded one. Example for the
         loaded one, the packed one, and five missing copies: {"home": "/var/tmp", "repositories": {"/var/tmp":
-        7}}. With `fragmentation_kib`, the request also has what the number of spacers follows from.
+        7}}. The request also has the sizes of older repositories that these replace. With
+        `fragmentation_kib`, it has what the number of spacers follows from.
         """
         record = self.read_load(repo, fmt)
         # The request is a param, so Snakemake would load again if it changed. A load that is up to date keeps
@@ -250,6 +253,9 @@ class PreparedRepositories:
         # The loaded repository itself.
         number_by_folder[home] = number_by_folder.get(home, 0) + 1
         request: LoadRequest = {"home": home, "repositories": number_by_folder}
+        replaced = self._list_replaced(repo, fmt, home)
+        if replaced:
+            request["replaced"] = replaced
         # The copies are made together with spacers, which take space until the last copy is made.
         if self.fragmentation_kib:
             request["fragmentation_kib"] = self.fragmentation_kib
@@ -266,12 +272,40 @@ class PreparedRepositories:
                     number_by_state[variant.state] = number_by_state.get(variant.state, 0) + 1
         return number_by_folder
 
+    def _list_replaced(self, repo: str, fmt: str, home: str) -> dict[str, list[int]]:
+        """Return the bytes of each repository that is removed before a new one is made, by folder.
+
+        They are the copies that are made again, and those of an earlier load in the folder `home`. Example:
+        {"/var/tmp": [81920, 81920]}.
+        """
+        sizes_by_folder: dict[str, list[int]] = {}
+        for storage in self.needed:
+            for variant, number in self.missing(storage):
+                if (variant.repo, variant.format) == (repo, fmt):
+                    size = self.size_of_copy(storage, variant, number)
+                    sizes_by_folder.setdefault(self.folders[storage], []).append(size)
+        sizes_by_folder.setdefault(home, []).extend(self.sizes_of_loaded(repo, fmt, home))
+        # The size of a copy that does not exist is 0.
+        return {folder: sizes for folder, sizes in sizes_by_folder.items() if any(sizes)}
+
+    def size_of_copy(self, storage: str, variant: Variant, number: int) -> int:
+        """Return the bytes of a copy on the disk, whatever it holds; 0 if it does not exist."""
+        workdir = self.workdir(storage).path
+        return allocated_bytes(repository.copy_path(workdir, variant.name, number))
+
+    def sizes_of_loaded(self, repo: str, fmt: str, home: str) -> list[int]:
+        """Return the bytes of the loaded repository in a storage's folder `home`, and of each made of it.
+
+        Another load removes all of them (loader.keep_loaded).
+        """
+        folder = WorkDir(home, self.root).path / LOADED_FOLDER / repo / fmt
+        return [allocated_bytes(path) for path in sorted(folder.glob("*"))]
+
     def _count_made_from_load(self, repo: str, fmt: str) -> dict[str, int]:
-        """Return how many repositories are made from a loaded one and take space, by folder of their storage.
+        """Return how many repositories are made from a loaded one, by folder of their storage.
 
         Five missing copies of a packed repository give {"/var/tmp": 6}, because the packed one is made first.
-        A changed copy does not count: it is removed before it is made again. A folder is missing if no cell
-        reads a copy there.
+        A folder is missing if no cell reads a copy there.
         """
         number_by_folder: dict[str, int] = {}
         for storage, variants in self.needed.items():
@@ -279,11 +313,9 @@ class PreparedRepositories:
             if not variants_of_load:
                 continue
             number = 0
-            workdir = self.workdir(storage).path
             # A missing copy is given by its variant and its number.
-            for variant, copy in self.missing(storage):
-                path = repository.copy_path(workdir, variant.name, copy)
-                if variant in variants_of_load and not path.exists():
+            for variant, _ in self.missing(storage):
+                if variant in variants_of_load:
                     number += 1
             # A made variant, such as a packed one, is made from the loaded repository before its copies.
             for variant in variants_of_load:
@@ -348,6 +380,18 @@ def count_spacer_bytes(request: LoadRequest, fmt: str, revisions: int) -> dict[s
         for state, number in number_by_state.items():
             size = estimate_spacer_bytes(fmt, state, revisions, request["fragmentation_kib"])
             bytes_by_folder[folder] = bytes_by_folder.get(folder, 0) + number * size
+    return bytes_by_folder
+
+
+def count_replaced_bytes(request: LoadRequest, size: int) -> dict[str, int]:
+    """Return the bytes of older repositories that those of a load replace, by folder of their storage.
+
+    A new repository has the `size` of the loaded one. Of an older one that is larger, no more than this size
+    counts, because some new repositories are made before the older ones of others are removed.
+    """
+    bytes_by_folder: dict[str, int] = {}
+    for folder, old_sizes in request.get("replaced", {}).items():
+        bytes_by_folder[folder] = sum(min(size, old_size) for old_size in old_sizes)
     return bytes_by_folder
 
 

@@ -20,9 +20,11 @@ NOTE = (
 )
 # Behind a number whose difference from the row above is not certain.
 OPEN_MARK = " ~"
-OPEN_NOTE = "~: the difference from the row above is undecided, or nearly equal."
+OPEN_NOTE = (
+    "~: the difference from the row above is undecided, nearly equal, or too small to compare."
+)
 # A comparison after one round has no result (None).
-OPEN_RESULTS = (None, Result.BOUNDED, Result.UNDECIDED)
+OPEN_RESULTS = (None, Result.BOUNDED, Result.UNDECIDED, Result.TOO_SMALL)
 
 
 def make_examples(results: Results) -> list[PlainTable]:

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
+from vcsbench.config.validation import parse_yaml
+from vcsbench.errors import UserError
 from vcsbench.plan.result_state import NOTHING
 
 # The variables of make by the fields of MakeCommand, in the order in which a command has them.
@@ -25,8 +27,8 @@ VARIABLES = {
     "minutes": "MINUTES",
     "baseline": "NAME",
 }
-# Settings of --config that are not repeated: they would override MINUTES= and STUDY= of a repeated run.
-DROPPED_KEYS = ("minutes", "studies")
+# Settings of --config that are not repeated: they would override the variables of a repeated run.
+DROPPED_KEYS = ("minutes", "studies", "repository", "tree", "server_log")
 # Options of Snakemake without a value, which can be joined: `-Fk`. -f and -F measure again what is measured.
 JOINED_OPTIONS = re.compile("-[Ffknpq]+")
 FORCING = re.compile("[Ff]")
@@ -87,7 +89,8 @@ def parse_command(command_line: str) -> MakeCommand:
 
     Example: `vcsbench run --study=builds --minutes=9 -k` gives `make report STUDY=builds ARGS=-k`. Left out
     are limits of time and cores, studies in --config, options that suppress the measuring, and those that
-    force it. A command line that is empty or has an unbalanced quote gives `make report`.
+    force it. A repository, tree or log of a server in --config becomes a variable. A command line that is
+    empty or has an unbalanced quote gives `make report`.
     """
     try:
         typed = shlex.split(command_line)
@@ -114,21 +117,41 @@ def parse_command(command_line: str) -> MakeCommand:
     # `arguments` are the words that the parser does not know, such as `-k`.
     parsed, arguments = parser.parse_known_args(options)
 
+    # The options that --config may set, too. Its value has precedence, and a later one before an earlier one.
+    variables: dict[str, str] = {
+        "repository": parsed.repository,
+        "tree": parsed.tree,
+        "server_log": parsed.server_log,
+    }
     # The other settings of --config are repeated. They come last, because --config takes all words behind it.
     settings = []
     for setting in parsed.config:
-        key = setting.partition("=")[0]
+        key, _, value = setting.partition("=")
+        if key in variables:
+            variables[key] = _read_setting(value)
         if key not in DROPPED_KEYS and setting != f"measure={NOTHING}":
             settings.append(setting)
     if settings:
         arguments += ["--config", *settings]
     return MakeCommand(
-        repository=parsed.repository,
-        tree=parsed.tree,
-        server_log=parsed.server_log,
+        repository=variables["repository"],
+        tree=variables["tree"],
+        server_log=variables["server_log"],
         study=parsed.study,
         arguments=shlex.join(arguments),
     )
+
+
+def _read_setting(text: str) -> str:
+    """Return the text that a value of --config is, "" for null. The value is YAML.
+
+    Return "" also for a value that is no text: no run has accepted it.
+    """
+    try:
+        value = parse_yaml(text, "--config")
+    except UserError:
+        return ""
+    return value if isinstance(value, str) else ""
 
 
 def _without_forcing(words: Iterable[str]) -> list[str]:

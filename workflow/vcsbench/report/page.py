@@ -15,6 +15,7 @@ from vcsbench.advice.wishes import Wish, find_wishes
 from vcsbench.axis_names import FORMAT_AXIS
 from vcsbench.codes import Verdict
 from vcsbench.config.study import Study
+from vcsbench.formats import AS_IS
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts, findings_section, page_texts, quality_section, summary
 from vcsbench.report.cell_details import collect_details
@@ -320,8 +321,14 @@ def _find_wishes_of_reader(results: Results, picks: Sequence[Pick]) -> list[Wish
     """Return the changes that gain most on the reader's own repository, [] if it was not measured."""
     if not results.own_repository:
         return []
-    # The preset values of the picks are the values of the reader's repository.
-    values_now = {pick.axis: pick.preset for pick in picks if pick.preset}
+    # An exact copy has the format of the reader's repository, or the packs and refs of one of git.
+    measurable = [cell for cell in results.grid if not cell.get("skip")]
+    values_now: dict[str, str] = {}
+    for axis in results.order:
+        if any(cell.get(axis) == AS_IS for cell in measurable):
+            values_now[axis] = AS_IS
+    # The preset values of the picks are those of the reader's repository, too.
+    values_now |= {pick.axis: pick.preset for pick in picks if pick.preset}
     return find_wishes(results.advice, values_now, measured_work(results))
 
 

@@ -9,7 +9,6 @@ from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import BUILD_AXIS, CACHE_AXIS
 from vcsbench.codes import Result, StopReason
-from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.report.account import Account, describe_results
@@ -242,11 +241,6 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]
     # On a noisy machine, the scatter is the likely reason why comparisons are undecided.
     if undecided and account.scatter_pct > comparisons.NOISY_PCT:
         sentences.append(f"The noise ({account.scatter_pct:.2g} %) is the reason.")
-    in_tables_only = _count_outside_of_cards(results)
-    if in_tables_only:
-        sentences.append(
-            f"{in_tables_only} of the {counts.total()} are in tables only, not in cards."
-        )
     if too_small:
         sentences.append(
             "Too small: start-up can explain the difference, or runs are short; a larger repository or scale "
@@ -255,29 +249,6 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]
     if undecided and not any(step.name == MORE_ROUNDS for step in steps):
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
-
-
-def _count_outside_of_cards(results: Results) -> int:
-    """Return the number of comparisons in tables that no card is about, 0 without a card.
-
-    A card is about a table if it asks about the table's axis, and answers by the table's metric.
-    """
-    questions = [card.question for card in results.advice.cards]
-    number = 0
-    for name, counts in results.account.tables.items():
-        definition = results.study.tables.get(name)
-        if not questions or definition is None or "compare" not in definition:
-            continue
-        axis = definition["compare"]["axis"]
-        metric = name_in(definition)
-        is_in_card = any(
-            question.axis == axis
-            and metric in (DEFAULT_METRIC, question.doubles, *question.next_to)
-            for question in questions
-        )
-        if not is_in_card:
-            number += sum(counts.values())
-    return number
 
 
 def describe_time(account: Account) -> list[str]:

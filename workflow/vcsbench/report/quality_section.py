@@ -278,24 +278,31 @@ def _describe_duplicates(results: Results) -> str:
     """Return a sentence on the systematic noise: the difference between cells and their duplicates.
 
     A duplicate is a cell that is measured a second time with the same settings. NO_DUPLICATES is the sentence
-    without a duplicate, and FEW_DUPLICATE_ROUNDS if no table has the difference.
+    without a duplicate, and FEW_DUPLICATE_ROUNDS if no comparison of times has the difference.
     """
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
-    # The standard deviations between cells and duplicates, in logarithms. A table has one only if some cell
-    # and its duplicate both have two rounds.
-    deviations = []
+    # The comparisons of elapsed times. A table of single times has no ratio.
+    compared: list[Row] = []
     for name, rows in results.tables.items():
         # `notes` has the tables that compare with a saved baseline. These compare no duplicates.
         is_of_study = name not in results.notes
         if is_of_study and name_in(results.study.tables[name]) == DEFAULT_METRIC:
-            numbers = [row.get("duplicate_sd") for row in rows]
-            deviations += [number for number in numbers if words.is_number(number)]
+            for row in rows:
+                if words.is_number(row.get("ratio")) and not row.get("withheld"):
+                    compared.append(row)
+    # The standard deviations between cells and duplicates, in logarithms. A comparison has one only if some
+    # cell of the study and its duplicate both have two rounds.
+    numbers = [row.get("duplicate_sd") for row in compared]
+    deviations = [number for number in numbers if words.is_number(number)]
     if not duplicates:
         return NO_DUPLICATES
+    verb, pronoun = ("has", "it") if len(duplicates) == 1 else ("have", "them")
+    subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
+    if not compared:
+        # More rounds would not help: no two times are compared.
+        return f"{subject}. No comparison of times uses {pronoun}."
     if not deviations:
         return FEW_DUPLICATE_ROUNDS
-    verb = "has" if len(duplicates) == 1 else "have"
-    subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
     # The sentence has the largest deviation of all tables. 0.02 in logarithms is about 2 %.
     largest_pct = 100 * math.expm1(max(deviations))
     if not largest_pct:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -142,13 +143,13 @@ class Results:
         config = self.provenance.config
         # The stored command is that of the last run that measured anything. It may have been on another
         # repository, or in another folder, where relative paths meant other files. The configuration is that
-        # of this page.
+        # of this page. No shell expands the `~` of a path that the command has between quotes.
         if config:
             command = replace(
                 command,
-                repository=config.get("repository") or "",
+                repository=os.path.expanduser(config.get("repository") or ""),
                 tree=config.get("tree") or "",
-                server_log=config.get("server_log") or "",
+                server_log=os.path.expanduser(config.get("server_log") or ""),
             )
         return replace(command, study=self.study.name)
 

@@ -158,9 +158,11 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 
     Example: {"fsfs-san-2014/log": "n1"}. A block is complete if one node has all of its exports, which are
     result files of cell-rounds. Ratios compare cells of one block, which must not come from two nodes. So the
-    results of an incomplete block are taken from the present node only, which will complete it.
+    results of an incomplete block are taken from the present node only, which will complete it. At the end,
+    the assignment is written again, because reports depend on the time of its file (Cluster.records).
     """
-    present_node = NodeAssignment.read(root, job).node
+    assignment = NodeAssignment.read(root, job)
+    present_node = assignment.node
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
     # The present node comes last: if another node has the complete block as well, that node is taken.
     nodes = sorted(folders.keys() - {present_node})
@@ -184,6 +186,7 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
         # them (run.node), so no other node's are needed.
         for file in work.others:
             _copy(folders[present_node] / file, root / file)
+    assignment.write()
     return node_by_block
 
 
@@ -291,8 +294,8 @@ class Cluster:
     def records(self) -> list[str]:
         """Return the files on which the measurements depend: the records of the nodes' jobs.
 
-        A run that measures nothing must not start a job, and a failed job has no record. Each attempt of a
-        job writes its assignment, so this file is newer than measurements without the results of the attempt.
+        A run that measures nothing must not start a job, and a failed job has no record. collect_job() writes
+        the assignment of a job, so this file is newer than measurements without the collected results.
         """
         jobs = sorted(set(self.jobs.values()))
         if self.plan.config.settings.measure == NOTHING:

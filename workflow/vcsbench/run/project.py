@@ -21,6 +21,7 @@ from vcsbench.plan.result_state import ALL, NOTHING
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import (
     PreparedRepositories,
+    count_replaced_bytes,
     count_spacer_bytes,
     load_record,
     pack_record,
@@ -106,7 +107,7 @@ class Project:
             source.check()
 
     def check_machine(self, tried: Sequence[trials.Trial] = trials.REQUIRED) -> None:
-        """Raise a UserError that names everything that cells need, and this machine lacks."""
+        """Raise a UserError that names everything that a session needs, and this machine lacks."""
         trials.refuse(trials.find_lacks(self.plan, tried))
 
     def check_server_log(self) -> None:
@@ -218,13 +219,17 @@ class Project:
                 size = repository_bytes(estimate)
                 request = self.repositories.load_request(name, other_format)
                 storages = count_spacer_bytes(request, other_format, estimate.revisions)
+                replaced = count_replaced_bytes(request, size)
                 for folder, number in request["repositories"].items():
-                    storages[folder] = storages.get(folder, 0) + number * size
+                    new_bytes = max(0, number * size - replaced.get(folder, 0))
+                    storages[folder] = storages.get(folder, 0) + new_bytes
                 others.append(
                     {
                         "repo": name,
                         "format": other_format,
                         "made": self.repositories.load_token(name, other_format),
+                        # Any fixed order of the loads will do.
+                        "is_earlier": (name, other_format) < (repo, fmt),
                         "bytes": size,
                         "storages": storages,
                     }
@@ -280,8 +285,8 @@ def open_project(
 
     `raw` is the merged configuration, `files` are the files that it was read from; a later one has
     precedence. `deployed` means that Snakemake deploys the programs. If this machine measures, raise
-    UserError with everything that it lacks. On a cluster, and if nothing is measured, only the times of files
-    are checked here.
+    UserError with everything required that it lacks. On a cluster, and if nothing is measured, only the times
+    of files are checked here.
     """
     # vcsbench passes the options of its command line to Snakemake in a file. An error must name the option,
     # such as --minutes, and not this file.

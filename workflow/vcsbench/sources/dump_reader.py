@@ -341,7 +341,7 @@ class DumpReader:
             self._check_size(length)
             head_bytes = self.texts.count(length, is_delta=is_delta)
             head = b"".join(self._read_content(head_bytes))
-            self.texts.compress(head, length)
+            self.texts.compress(head, length, is_delta=is_delta)
             length -= head_bytes
             if self._stream.seekable():
                 self.offset += length

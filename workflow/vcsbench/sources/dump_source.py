@@ -29,8 +29,10 @@ from vcsbench.storages.file_trees import OddPaths
 # For an estimate: bytes of a dump per byte of its file compressed by zstd. For other compressed files, the
 # first records show how well they are compressed.
 COMPRESSED_FACTOR = 6
+# Fewer bytes of first records do not show it, because Python reads up to 128 KiB of the file ahead.
+LEAST_SAMPLE_BYTES = 1 << 20
 # Bytes of a repository per byte of a dump of source code, and the least for any dump. A dump of archives or
-# images, or one with deltas, becomes no smaller in a repository: a sample of its texts shows that.
+# images becomes no smaller in a repository, and one with deltas a little: a sample of its texts shows that.
 REPOSITORY_FACTOR = 1 / 4
 # Enough records for an exact count of most dumps, within two seconds. To skip a text in a compressed file,
 # its bytes must be decompressed, which takes time, so their number is limited, too.
@@ -161,13 +163,14 @@ class DumpSource(SourceWithTree):
         size = self._path.stat().st_size
         if self._is_compressed:
             factor: float = COMPRESSED_FACTOR
-            if self._compressed_bytes:
-                factor = sample.offset / self._compressed_bytes
+            if self._compressed_bytes and sample.offset >= LEAST_SAMPLE_BYTES:
+                # The bytes that Python has read ahead would make it less than 1 for archives.
+                factor = max(1.0, sample.offset / self._compressed_bytes)
             size = sample.offset if sample.is_whole else int(factor * size)
         revisions = sample.revisions
         if not sample.is_whole and sample.offset:
             revisions = revisions * max(size, sample.offset) // sample.offset
-        share = max(REPOSITORY_FACTOR, sample.texts.compressed_share())
+        share = sample.texts.estimate_share(REPOSITORY_FACTOR)
         return SizeEstimate(max(1, revisions), int(size * share))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:

@@ -1,5 +1,6 @@
 """Subversion repositories at URLs: as sources, and their youngest trees as folders."""
 
+import shlex
 import urllib.parse
 from functools import cached_property
 from pathlib import Path
@@ -130,24 +131,26 @@ def _url_of_tree(url: str, tree: str) -> str:
 def export_head(
     url: str, folder: str, svn: str, revision: str, tree: str | None = None
 ) -> list[str]:
-    """Export a folder of a repository to a new local folder, by the client program `svn`.
+    """Export a folder of a repository to a new local folder, by a client of Subversion.
 
+    `svn` is the start of the client's command line, for a shell, such as "env LD_LIBRARY_PATH=/lib /x/svn".
     `revision` is the head of the source: a number in digits, or "0" for the youngest revision. `tree` is the
     folder in the repository; without it, trunk is exported, or the root if there is no trunk. Return notes
     for reports: always []. Raise UserError if svn fails, or does not answer in time.
     """
     check_local_url(url)
     failure = f"{url}: svn export failed"
+    client = shlex.split(svn)
     options = ["--non-interactive"]
     if revision != "0":
         options += ["-r", revision]
     if tree is None:
-        argv = [svn, "list", *options, pegged(url)]
+        argv = [*client, "list", *options, pegged(url)]
         names = output(argv, failure, limit_s=ANSWER_S)
         tree = choose_tree(names)
     # pegged() adds an @ to a URL that has one, because svn reads the text behind the last @ as a revision.
     place = pegged(_url_of_tree(url, tree))
-    argv = [svn, "export", "--ignore-externals", *options, place, folder]
+    argv = [*client, "export", "--ignore-externals", *options, place, folder]
     with Program(argv, failure, limit_s=PAUSE_S) as program:
         # svn prints each file that it has exported. Reading raises UserError if svn prints nothing for
         # PAUSE_S seconds.

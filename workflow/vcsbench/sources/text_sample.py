@@ -1,28 +1,65 @@
-"""Estimate how well the texts of a source can be compressed, from the beginnings of some of them."""
+"""Estimate how many bytes a repository has per byte of a source, from the beginnings of some texts."""
 
+import random
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 # The bytes of a text that are compressed. More of them take time, and most texts are alike from end to end.
 HEAD_BYTES = 1 << 14
 # A few large texts may have most of the bytes of a source. So texts from this size on have a sample of their
-# own. Each of the two samples has at most this number of texts.
+# own, and so have deltas. Each of the three samples has less than this number of texts.
 LARGE_BYTES = 1 << 18
 MOST_TEXTS = 250
 # Fewer bytes of texts than these say nothing: their repository is small in any case.
 LEAST_BYTES = 1 << 14
 # The fastest level of zlib.
 LEVEL = 1
+# Bytes after zlib per byte of source code, and of archives or images.
+SOURCE_CODE_SHARE = 0.4
+INCOMPRESSIBLE_SHARE = 1.0
+
+
+class _KeptText(NamedTuple):
+    """The bytes of a text in a sample, before and after zlib."""
+
+    length: int
+    compressed_bytes: float
 
 
 @dataclass
 class _SampledTexts:
-    """Texts of similar sizes: the bytes of all of them, and of those in the sample before and after zlib."""
+    """Texts of one kind: the bytes of all of them, and a random sample with one text of `step`."""
 
     all_bytes: int = 0
-    number: int = 0
-    sampled_bytes: int = 0
-    compressed_bytes: float = 0.0
+    step: int = 1
+    kept: list[_KeptText] = field(default_factory=list)
+    # A constant seed, because each process must make the same estimate.
+    dice: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def count(self, length: int) -> bool:
+        """Count a text, and return True if the sample needs it.
+
+        The choice is random. To take each n-th text would be wrong if commits change two files in turn.
+        """
+        self.all_bytes += length
+        return self.dice.random() * self.step < 1
+
+    def keep(self, text: _KeptText) -> None:
+        """Add a text to the sample. If the sample is full then, keep half of it, and double the step."""
+        self.kept.append(text)
+        if len(self.kept) == MOST_TEXTS:
+            self.kept = self.dice.sample(self.kept, MOST_TEXTS // 2)
+            self.step *= 2
+
+    @property
+    def compressed_share(self) -> float:
+        """The bytes of the texts after zlib, as a share of those before."""
+        length = sum(text.length for text in self.kept)
+        # If no text can be read, no compression is the safe guess.
+        if not length:
+            return INCOMPRESSIBLE_SHARE
+        return sum(text.compressed_bytes for text in self.kept) / length
 
 
 class TextSample:
@@ -31,40 +68,43 @@ class TextSample:
     def __init__(self) -> None:
         self._small = _SampledTexts()
         self._large = _SampledTexts()
-        # Deltas are small already, and stay so.
-        self._delta_bytes = 0
+        self._deltas = _SampledTexts()
 
     def count(self, length: int, *, is_delta: bool = False) -> int:
         """Count a text, and return how many of its first bytes compress() needs; 0 if it is not sampled."""
-        if is_delta:
-            self._delta_bytes += length
+        # Records without a text, such as those of folders, are no part of the sample.
+        if not length:
             return 0
-        texts = self._texts_like(length)
-        texts.all_bytes += length
-        if texts.number == MOST_TEXTS:
-            return 0
-        return min(length, HEAD_BYTES)
+        is_sampled = self._texts_like(length, is_delta).count(length)
+        return min(length, HEAD_BYTES) if is_sampled else 0
 
-    def compress(self, head: bytes, length: int) -> None:
+    def compress(self, head: bytes, length: int, *, is_delta: bool = False) -> None:
         """Add a text of `length` bytes that begins with `head` to the sample."""
         if not head:
             return
-        texts = self._texts_like(length)
-        texts.number += 1
-        texts.sampled_bytes += length
         # zlib makes random bytes a little longer. Subversion stores them as they are.
-        texts.compressed_bytes += length * min(1.0, len(zlib.compress(head, LEVEL)) / len(head))
+        share = min(1.0, len(zlib.compress(head, LEVEL)) / len(head))
+        self._texts_like(length, is_delta).keep(_KeptText(length, length * share))
 
-    def _texts_like(self, length: int) -> _SampledTexts:
+    def _texts_like(self, length: int, is_delta: bool) -> _SampledTexts:
+        if is_delta:
+            return self._deltas
         return self._large if length >= LARGE_BYTES else self._small
 
-    def compressed_share(self) -> float:
-        """Return the bytes of all texts after compression, as a share of those before; 0.0 for few bytes."""
-        total = self._delta_bytes
-        compressed = float(self._delta_bytes)
+    def estimate_share(self, least: float) -> float:
+        """Return the bytes of a repository per byte of the source, from `least` for source code up to 1.0.
+
+        A repository has deltas of source code, so its share is below that after zlib. Of archives or images,
+        neither a delta nor zlib makes less. The shares between these two are interpolated.
+        """
+        total = self._deltas.all_bytes
+        # A delta of the source stays a delta, which the repository only compresses.
+        repository_bytes = total * self._deltas.compressed_share
         for texts in (self._small, self._large):
             total += texts.all_bytes
-            # If no text can be read, no compression is the safe guess.
-            share = texts.compressed_bytes / texts.sampled_bytes if texts.sampled_bytes else 1.0
-            compressed += texts.all_bytes * share
-        return compressed / total if total >= LEAST_BYTES else 0.0
+            above = texts.compressed_share - SOURCE_CODE_SHARE
+            place = max(0.0, above / (INCOMPRESSIBLE_SHARE - SOURCE_CODE_SHARE))
+            repository_bytes += texts.all_bytes * (least + (1.0 - least) * place)
+        if total < LEAST_BYTES:
+            return least
+        return max(least, repository_bytes / total)

@@ -255,8 +255,7 @@ class DirectorySource(LocalSource):
             size += state.st_size
             if stat.S_ISREG(state.st_mode):
                 _sample_file(path, state.st_size, sample)
-        share = max(REPOSITORY_FACTOR, sample.compressed_share())
-        return SizeEstimate(REVISIONS, int(size * share))
+        return SizeEstimate(REVISIONS, int(size * sample.estimate_share(REPOSITORY_FACTOR)))
 
     def write(self, out: BinaryIO) -> Facts:
         tree = LoadedTree(self._path)

@@ -503,7 +503,8 @@ class CellCheck:
 
         - NOT_COUNTED: the cells ran, but the metric was not counted.
         - NOT_IN_GRID, SKIPPED: a side of the comparison has no cell in the grid, or only skipped ones.
-        - NO_RESULT: the cells have no valid round.
+        - NO_RESULT: the cells have no valid round. They failed, or no run has finished them so far, or their
+          results are invalid or outdated.
 
         `rows` has the rounds of the finding's cells. `grid` has the axis values of each cell, and `skip`: why
         it is not measured, or "".

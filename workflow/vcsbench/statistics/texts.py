@@ -86,7 +86,9 @@ REASON_TEXTS = {
     ReasonCode.SKIPPED: "skipped: {reason}",
     ReasonCode.INCOMPLETE: "incomplete rounds: none has a valid run of each of {total}",
     ReasonCode.NO_SHARED_ROUND: "no shared round: {withheld}",
-    ReasonCode.NO_RESULT: "no result: all cells failed or have invalid runs",
+    ReasonCode.NO_RESULT: (
+        "no result: no cell has a valid run: they failed, are invalid, outdated or not finished"
+    ),
     ReasonCode.NO_BASELINE: "no baseline: {name} has no results of this study, use make baseline NAME={name}",
     ReasonCode.STUDY_NOT_MEASURED: "the key `studies` lacks {study}",
     ReasonCode.OTHER_WORK: "other work: {detail}",
@@ -100,7 +102,7 @@ REASON_TEXTS = {
 # What to do about a reason of a verdict: one sentence each.
 PUBLISHED_STORAGE = "Measure on the published kind of storage (keys `storage` and `storages`)."
 MORE_TIME = "Continue with more time: `make report` with a larger `MINUTES=`."
-RUN_AGAIN = "Run again: failed and incomplete rounds are measured again."
+RUN_AGAIN = "Run again: failed, outdated and incomplete rounds are measured again."
 ACTION_TEXTS = {
     ReasonCode.NEEDS_ROUNDS: MORE_TIME,
     ReasonCode.FEW_ROUNDS: MORE_TIME,

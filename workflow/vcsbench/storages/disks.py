@@ -131,15 +131,22 @@ def _image_folder(image: str) -> str:
     return folder if os.path.isdir(folder) else ""
 
 
-def has_counted_flushes(disk: str) -> bool:
-    """Return True if the kernel counts the flushes of a disk, given its folder of sysfs.
+def has_volatile_cache(disk: str) -> bool:
+    """Return True if a disk, given its folder of sysfs, has a volatile cache.
 
-    The kernel sends flushes only to a disk with a volatile cache, so there are none to count for others. Some
-    drivers get requests without the kernel's queues (`mq`), where flushes are counted: pmem, DRBD, a zvol, or
-    an NVMe disk with several paths.
+    The kernel sends flushes only to such a disk, so there are none to count for others.
+    """
+    return read(f"{disk}/queue/write_cache") == WRITE_BACK
+
+
+def has_counted_flushes(disk: str) -> bool:
+    """Return True if a disk gets flushes, and the kernel counts them, given the disk's folder of sysfs.
+
+    Some drivers get requests without the kernel's queues (`mq`), where flushes are counted: pmem, DRBD, a
+    zvol, or an NVMe disk with several paths.
     """
     has_queues = os.path.isdir(f"{disk}/mq")
-    return has_queues and read(f"{disk}/queue/write_cache") == WRITE_BACK
+    return has_queues and has_volatile_cache(disk)
 
 
 def _disk(folder: str) -> Disk:

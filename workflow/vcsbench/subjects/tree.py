@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import stat
 import urllib.parse
 from contextlib import suppress
@@ -220,7 +221,9 @@ class Tree(FilesystemSubject):
         # The times of files differ in a guest (a virtual machine), and with them the identity of a
         # folder. With "", the folder is not compared with its identity.
         identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
-        return {"notes": checkout_head(repository["head"], path, svn, identity)}
+        # The client runs with the libraries of its build.
+        command = shlex.join([*client.env_command(), svn])
+        return {"notes": checkout_head(repository["head"], path, command, identity)}
 
 
 def _make_words(path: Path) -> Words:
@@ -320,10 +323,11 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
 def checkout_head(head: Head, path: Path, svn: str, identity: str = "") -> list[str]:
     """Put the tree of a source's head (Source.head) at a new path, without its history.
 
-    A head is, for example, {"kind": "git", "path": "/src/ruby", "commit": "9f86d081"}. `svn` is the path of
-    the client. `identity` is only for a source that is a folder ("directory"), whose head names no commit or
-    revision: the folder must still have this identity, if it is not "". Return notes on renamed and left-out
-    names. Raise UserError with the last line of a failed process.
+    A head is, for example, {"kind": "git", "path": "/src/ruby", "commit": "9f86d081"}. `svn` is the start of
+    the client's command line, for a shell (export_head). `identity` is only for a source that is a folder
+    ("directory"), whose head names no commit or revision: the folder must still have this identity, if it is
+    not "". Return notes on renamed and left-out names. Raise UserError with the last line of a process that
+    failed.
     """
     # Each kind is a task of sources.main() with arguments of its own, which runs in another process.
     kind = head["kind"]

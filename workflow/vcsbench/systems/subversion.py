@@ -62,6 +62,8 @@ class Subversion(System):
     title = "Subversion"
     programs = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync", "svnserve")
     axes = ("format", "packing")
+    # With the format, because an empty repository of another format may be left from an earlier version.
+    empty_name = f"empty-{EMPTY_FORMAT}"
     store = FsfsStore()
     # "" is for commands without a server, such as `svnadmin dump`.
     accesses: ClassVar[Mapping[str, Access]] = {
