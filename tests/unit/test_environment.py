@@ -84,7 +84,7 @@ def test_work_of_commands_is_recorded_on_a_german_desktop(tmp_path):
     repository = tmp_path / "repository"
     fsfs.create(repository, "f7")
     for name in ("a", "b", "c"):
-        fsfs.run_client("svn", "mkdir", "-q", "-m", "x", f"file://{repository}/{name}")
+        fsfs.run_client(Programs(), "mkdir", "-q", "-m", "x", f"file://{repository}/{name}")
 
     def work(read, *argv):
         command = Invocation(argv, "", Programs().environment(), 60)

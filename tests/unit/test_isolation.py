@@ -140,7 +140,7 @@ from vcsbench.systems.fsfs import run_client
 isolation.unshare_mounts()
 check_result(libc.mount({there!r}, b"/etc/subversion", None, 0x1000, None))
 url, folder = {url!r}, Path({folder!r})
-run_client("svn", "checkout", url, folder / "wc")
+run_client(Programs(), "checkout", url, folder / "wc")
 stage = object.__new__(PreparedCell)
 stage.folder, stage.files = folder, folder / "files"
 stage.recipe, stage.subjects = {{"axes": {{}}}}, []

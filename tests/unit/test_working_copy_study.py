@@ -24,6 +24,7 @@ from vcsbench.machine import Machine
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import draft_recipe, why_not
+from vcsbench.programs import Programs
 from vcsbench.storages import filesystems
 from vcsbench.storages.file_trees import RESERVED_PATHS
 from vcsbench.subjects.working_copy import (
@@ -240,22 +241,21 @@ def templates_of(path, tree=""):
     recipe |= {"storage": {"path": str(path.parent)}, "revisions_behind": 1000}
     recipe |= {"repository": {"name": path.name, "identity": "x"}}
     repository = SimpleNamespace(path=path, tree=tree, root=ROOT)
-    return WorkingCopyTemplates(recipe, repository, shutil.which("svn") or "")
+    return WorkingCopyTemplates(recipe, repository, Programs())
 
 
 @needs("svn", "svnadmin")
 def test_templates_have_the_url_of_their_keywords(copies):
     """Copies share templates. An update leaves the old URL in files that it does not touch."""
     first, second = copies
-    svn = shutil.which("svn") or ""
     record = templates_of(first).working_copy(1)
     template, old = record["path"], record["url"]
     updated = first.parent / "updated"
     shutil.copytree(template, updated, symlinks=True)
     new = f"file://{second}"
     set_root(updated, new)
-    assert run_client(svn, "info", "--show-item", "url", updated) == new
-    run_client(svn, "update", updated)
+    assert run_client(Programs(), "info", "--show-item", "url", updated) == new
+    run_client(Programs(), "update", updated)
     assert old in (updated / "file").read_text() and new in (updated / "other").read_text()
     export = templates_of(second).export(2)
     tree, url = Path(export["path"]), export["url"]

@@ -20,7 +20,7 @@ from vcsbench.codes import AnswerKind, Call, Result, WhyUndecided, WithheldCode
 from vcsbench.evidence.flags import FLAGS, Flag
 from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import AxisValues
-from vcsbench.plan.result_state import PENDING
+from vcsbench.plan.result_state import reason_by_cell
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import ComparisonRow, Limits, comparison_rows
 from vcsbench.words import count_of
@@ -349,10 +349,7 @@ def missing_values(
     `reason`.
     """
     compared = {side for case in cases for pair in case.pairs for side in pair.sides}
-    # A cell with several rounds without a result has the reason of the last one. If some of these rounds
-    # failed, the cell failed: their reason is the one to know. The next run measures the others (PENDING).
-    failed = [row for row in failures if row["reason"] not in PENDING]
-    failure_by_cell = {row["cell"]: str(row["reason"]) for row in (*failures, *failed)}
+    failure_by_cell = reason_by_cell(failures)
     # By value, how many of its cells have each reason: {"f8": {"svnadmin is too old": 4}}.
     reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in grid:

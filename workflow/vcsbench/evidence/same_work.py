@@ -251,47 +251,44 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     unknown.
     """
     evidence = run["evidence"]
-    # The kernel counts what these servers read, but not what they send.
-    if evidence.get("server_kind") in UNCOUNTED_SENDERS:
-        # Traffic may have fewer requests than the checked run (_needed_sent_bytes).
+    if not evidence.get("server_kind"):
+        return False
+    # A server compresses files by at most 1:1,000. The output of a command that prints (PRINTING), such as
+    # log, is compressed less.
+    share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
+    counted_bytes = evidence.get("server_wchar")
+    checked_bytes = context["captured_io"].get("server_wchar")
+    # The kernel counts what these servers read, but not what they send. The files of their repositories are
+    # compressed as much as what a server sends.
+    if evidence["server_kind"] in UNCOUNTED_SENDERS:
+        # Traffic may have fewer requests than the checked run (_needed_bytes).
         if "traffic" in run:
             return False
-        read_bytes = evidence.get("server_rchar")
-        if read_bytes is None:
-            return False
-        # If the client reads the files itself in all runs, both counts are small or 0. A server that serves
-        # has read something. The count of the checked run may be unknown.
-        checked_bytes = context["captured_io"].get("server_rchar") or 0
-        lower_bounds = [1.0, SENT_SHARE * checked_bytes]
-        if _sends_all_work(context):
-            # The files of a repository are compressed as much as what a server sends.
-            lower_bounds.append(FILES_SENT_SHARE * _count_received_bytes(run))
-        return read_bytes < max(lower_bounds)
-    sent_bytes = evidence.get("server_wchar")
-    if not evidence.get("server_kind") or sent_bytes is None:
+        share = FILES_SENT_SHARE
+        counted_bytes = evidence.get("server_rchar")
+        checked_bytes = context["captured_io"].get("server_rchar")
+    if counted_bytes is None:
         return False
-    return sent_bytes < _needed_sent_bytes(run, context)
+    return counted_bytes < _needed_bytes(run, context, checked_bytes, share)
 
 
-def _needed_sent_bytes(run: RunRecord, context: Context) -> float:
-    """Return how many bytes a server has to send at least for the work of its client.
+def _needed_bytes(
+    run: RunRecord, context: Context, checked_bytes: int | None, share: float
+) -> float:
+    """Return how many bytes a server has to send, or to read, at least for the work of its client.
 
-    It is the larger of two numbers. One is half of the bytes that the server sent in the checked run
-    (SENT_SHARE). The other is a small share of the bytes that the client printed or wrote, such as 20 kB for
-    a log of 1 MB. If the work has the number of git's objects (`git_clone`), it is 4 bytes for each. For
-    traffic, it is the second number, because the first one is not known.
+    It is the larger of two numbers. One is half of the bytes that the server sent in the checked run,
+    `checked_bytes` (SENT_SHARE). The other is a small `share` of the bytes that the client printed or wrote,
+    such as 20 kB for a log of 1 MB. If the work has the number of git's objects (`git_clone`), it is 4 bytes
+    for each. For traffic, it is the second number, because the first one is not known.
     """
     # A request gets an answer, however small.
     lower_bounds = [1.0]
-    checked_bytes = context["captured_io"].get("server_wchar")
     # The checked run of traffic has one request of each client. An open loop may send fewer: with 8 clients,
     # all requests may come from 2 of them.
     if checked_bytes is not None and "traffic" not in run:
         lower_bounds.append(SENT_SHARE * checked_bytes)
     if _sends_all_work(context):
-        # A server compresses files by at most 1:1,000. The output of a command that prints (PRINTING), such
-        # as log, is compressed less.
-        share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
         lower_bounds.append(share * _count_received_bytes(run))
         # The work `git_clone` has no bytes, but the number of objects. A clone of the study systems has the
         # bytes of its tree (`built_tree`), and no objects: git does not trace those of a clone.

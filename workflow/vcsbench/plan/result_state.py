@@ -10,8 +10,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from vcsbench.cell_rounds import CONTEXT, CellRound
 from vcsbench.errors import UserError
@@ -22,11 +23,10 @@ from vcsbench.storages.file_trees import remove_path
 
 BUDGET_FOLDER = "results/budget"
 ALL, NOTHING = "all", "nothing"
-# Reasons of a cell-round without a result that did not fail. Pages have a text for each of them.
-OUTDATED = (
-    "outdated"  # a run that measures nothing has left out its result, which is of another recipe
-)
-UNMEASURED = "unmeasured"  # no run has finished it so far
+# Reasons of a cell-round without a result that did not fail. Pages have a text for each of them. OUTDATED: a
+# run that measures nothing has left out its result, which is of another recipe. UNMEASURED: no run has
+# finished it so far.
+OUTDATED, UNMEASURED = "outdated", "unmeasured"
 # The next run measures cell-rounds with these reasons. All other reasons are failures.
 PENDING = (OUTDATED, UNMEASURED)
 # Folders below results/ that remove_unreadable() leaves alone. Logs and builds are no data. The others have
@@ -34,6 +34,18 @@ PENDING = (OUTDATED, UNMEASURED)
 UNCHECKED = ("logs", "builds", "cluster", "loaded", "packed", "dumps", "repositories")
 # Folders below results/ in which a rule makes a folder for each study.
 OUTPUT_FOLDERS = ("tables", "published", "charts")
+
+
+def reason_by_cell(rounds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the reason why each cell has rounds without a result, by its path.
+
+    A row of `rounds` is such a round, with its `cell` and `reason`. The last round of a cell has its reason.
+    If some of its rounds failed, the cell failed, and the last of these has it: the next run measures the
+    others (PENDING).
+    """
+    rows = list(rounds)
+    failed = [row for row in rows if row["reason"] not in PENDING]
+    return {row["cell"]: str(row["reason"]) for row in (*rows, *failed)}
 
 
 def block_name(block: Sequence[str], axes: Mapping[str, object]) -> str:

@@ -3,7 +3,7 @@
 import datetime
 import math
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -265,11 +265,9 @@ class PreparedRepositories:
     def _count_missing_copies(self, repo: str, fmt: str) -> dict[str, dict[str, int]]:
         """Return the numbers of missing copies of a load, by folder and state: {"/var/tmp": {"pack": 5}}."""
         number_by_folder: dict[str, dict[str, int]] = {}
-        for storage in self.needed:
-            for variant, _ in self.missing(storage):
-                if (variant.repo, variant.format) == (repo, fmt):
-                    number_by_state = number_by_folder.setdefault(self.folders[storage], {})
-                    number_by_state[variant.state] = number_by_state.get(variant.state, 0) + 1
+        for storage, variant, _ in self._missing_of(repo, fmt):
+            number_by_state = number_by_folder.setdefault(self.folders[storage], {})
+            number_by_state[variant.state] = number_by_state.get(variant.state, 0) + 1
         return number_by_folder
 
     def _list_replaced(self, repo: str, fmt: str, home: str) -> dict[str, list[int]]:
@@ -279,14 +277,19 @@ class PreparedRepositories:
         {"/var/tmp": [81920, 81920]}.
         """
         sizes_by_folder: dict[str, list[int]] = {}
-        for storage in self.needed:
-            for variant, number in self.missing(storage):
-                if (variant.repo, variant.format) == (repo, fmt):
-                    size = self.size_of_copy(storage, variant, number)
-                    sizes_by_folder.setdefault(self.folders[storage], []).append(size)
+        for storage, variant, number in self._missing_of(repo, fmt):
+            size = self.size_of_copy(storage, variant, number)
+            sizes_by_folder.setdefault(self.folders[storage], []).append(size)
         sizes_by_folder.setdefault(home, []).extend(self.sizes_of_loaded(repo, fmt, home))
         # The size of a copy that does not exist is 0.
         return {folder: sizes for folder, sizes in sizes_by_folder.items() if any(sizes)}
+
+    def _missing_of(self, repo: str, fmt: str) -> Iterator[tuple[str, Variant, int]]:
+        """Yield each missing copy of a load: the name of its storage, its variant, and its number."""
+        for storage in self.needed:
+            for variant, number in self.missing(storage):
+                if (variant.repo, variant.format) == (repo, fmt):
+                    yield storage, variant, number
 
     def size_of_copy(self, storage: str, variant: Variant, number: int) -> int:
         """Return the bytes of a copy on the disk, whatever it holds; 0 if it does not exist."""

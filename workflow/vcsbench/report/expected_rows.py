@@ -23,9 +23,7 @@ class ExpectedRow:
     failures: tuple[str, ...] = ()  # a sentence for each round without a result
     flags: tuple[str, ...] = ()  # those that made runs invalid
     is_outdated: bool = False  # True if rounds have no result, and each because it is out of date
-    is_unmeasured: bool = (
-        False  # True if none of these rounds failed, and some are not measured so far
-    )
+    is_unmeasured: bool = False  # True if none of these failed, and some are not measured so far
 
 
 def expected_rows(

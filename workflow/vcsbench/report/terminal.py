@@ -15,7 +15,7 @@ from vcsbench.config.study import Study
 from vcsbench.evidence import flags
 from vcsbench.external import printable
 from vcsbench.files import read_rows
-from vcsbench.plan.result_state import OUTDATED, UNMEASURED
+from vcsbench.plan.result_state import OUTDATED, UNMEASURED, reason_by_cell
 from vcsbench.report import results as result_files
 from vcsbench.report import summary
 from vcsbench.report.account import describe_results
@@ -203,12 +203,8 @@ def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
     for cell in results.grid:
         if cell.get("skip"):
             reasons_by_kind["Skipped"].append(cell["skip"])
-    # A cell with several rounds without a result counts once, with the reason of the last one. If some of
-    # these rounds failed, the cell failed: their reason is the one to know.
-    reason_by_cell: dict[str, str] = {}
-    for rows in (results.failures, results.failed_rounds):
-        reason_by_cell |= {row["cell"]: row["reason"] for row in rows}
-    for reason in reason_by_cell.values():
+    # A cell with several rounds without a result counts once.
+    for reason in reason_by_cell(results.failures).values():
         kind = kinds_of_pending.get(reason, "Failed")
         reasons_by_kind[kind].append(texts.failure_text(reason))
     for kind, reasons in reasons_by_kind.items():

@@ -156,8 +156,7 @@ class WorkDir:
             self.path.rmdir()
         raise UserError(
             f"{self.storage}: its file system gives new files to user {uid}, and not to the user who makes "
-            f"them, as NFS with root_squash or the mount option uid= does. "
-            "Change that, or use another folder."
+            "them, as NFS with root_squash or the mount option uid= does. Change that, or use another folder."
         )
 
     def lock(self, wait_s: float = 0.0) -> int | None:

@@ -6,7 +6,6 @@ import os
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,9 +61,7 @@ class ChangedWorkingCopy(Subject):
         # An empty working copy without changes, for the run that loads the client's files.
         self.idle_copy = self.path / "idle"
         self.folders = [self.working_copy]
-        client = Programs(**recipe["build"]["client"])
-        # Runs the client of this build outside of the timed region.
-        self.run_svn = partial(run_client, client.get("svn"), env=client.environment())
+        self.client = Programs(**recipe["build"]["client"])
         # The names of the changed files, and the backup of the changed working copy. restore() sets both.
         self.changed: Sequence[str] = ()
         self.backup: FolderBackup | None = None
@@ -105,9 +102,11 @@ class ChangedWorkingCopy(Subject):
         root_url = file_url(self.repository.path)
         tree_path = f"/{self.repository.tree}".rstrip("/")
         options = ("-q", "--ignore-externals", f"-r{self.repository.base}")
-        self.run_svn("checkout", *options, pegged(root_url + tree_path), self.working_copy)
+        run_client(
+            self.client, "checkout", *options, pegged(root_url + tree_path), self.working_copy
+        )
         empty_options = ("-q", "--depth", "empty", "-r0")
-        self.run_svn("checkout", *empty_options, pegged(root_url), self.idle_copy)
+        run_client(self.client, "checkout", *empty_options, pegged(root_url), self.idle_copy)
         if self.change == LARGE_BINARY:
             # Random bytes cannot be compressed. They are the same in each round.
             self.changed = self._add_files(1, random.Random(1).randbytes(LARGE_BYTES))
@@ -164,7 +163,7 @@ class ChangedWorkingCopy(Subject):
                 raise UserError(f"{name}: the repository has a file of this name. Rename it there.")
             path.write_bytes(content)
         if names:
-            self.run_svn("add", "-q", *[self.working_copy / name for name in names])
+            run_client(self.client, "add", "-q", *[self.working_copy / name for name in names])
         return names
 
     def check_run(self) -> None:
@@ -182,7 +181,7 @@ class ChangedWorkingCopy(Subject):
     def facts(self) -> SubjectFacts:
         """Check the working copy after the runs, and return the change. Raise UserError for local changes."""
         options = ("-q", "--ignore-externals")
-        changes = self.run_svn("status", *options, self.working_copy).splitlines()
+        changes = run_client(self.client, "status", *options, self.working_copy).splitlines()
         if changes:
             raise UserError(
                 f"{self.working_copy}: has changes after the commit: {changes[0]} (and {len(changes) - 1} "

@@ -211,18 +211,16 @@ class Tree(FilesystemSubject):
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
         """Put the tree at a path: an export of its repository, or without one the head of its source."""
         client = Programs(**self.recipe["build"]["client"])
-        svn = client.find("svn")
         if self.repository:
             url = file_url(self.repository.path, self.repository.tree)
-            words = ("export", "-q", "--ignore-externals", pegged(url), path)
-            run_client(svn, *words, env=client.environment())
+            run_client(client, "export", "-q", "--ignore-externals", pegged(url), path)
             return {}
         repository = self.recipe["repository"]
         # The times of files differ in a guest (a virtual machine), and with them the identity of a
         # folder. With "", the folder is not compared with its identity.
         identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
         # The client runs with the libraries of its build.
-        command = shlex.join([*client.env_command(), svn])
+        command = shlex.join([*client.env_command(), client.find("svn")])
         return {"notes": checkout_head(repository["head"], path, command, identity)}
 
 

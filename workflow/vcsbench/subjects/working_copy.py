@@ -11,7 +11,7 @@ import re
 import sqlite3
 import stat
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,9 +57,7 @@ class WorkingCopy(FilesystemSubject):
         self.repository = Repository(recipe, number, run, root)
         self.path = self.filesystem.inside / "wc"
         self.folders = [self.path]
-        client = Programs(**recipe["build"]["client"])
-        self.svn = client.get("svn")
-        self.environment = client.environment()
+        self.client = Programs(**recipe["build"]["client"])
         self.revisions = (0, 0)
 
     def content_bytes(self) -> int:
@@ -72,9 +70,7 @@ class WorkingCopy(FilesystemSubject):
         """
         self.repository.check()
         youngest = self.repository.metadata["youngest"]
-        self.templates = WorkingCopyTemplates(
-            self.recipe, self.repository, self.svn, self.environment
-        )
+        self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.client)
         export = self.templates.export(youngest)
         self.counterpart = (Path(export["path"]), export["url"])
         # A checkout begins without a working copy: revision 0.
@@ -117,14 +113,8 @@ class WorkingCopy(FilesystemSubject):
         assert self.origin
         if "remote" in self.recipe:
             # The user's server runs. `svn relocate` connects to it, and checks that it has this repository.
-            run_client(
-                self.svn,
-                "relocate",
-                self.origin(),
-                self.path,
-                env=self.environment,
-                limit_s=self.recipe["time_limit_s"],
-            )
+            limit_s = self.recipe["time_limit_s"]
+            run_client(self.client, "relocate", self.origin(), self.path, limit_s=limit_s)
         else:
             # The cell's server may not run yet. So the URL is written to the working copy's database.
             tree_path = f"/{self.repository.tree}".rstrip("/")
@@ -153,7 +143,7 @@ class WorkingCopy(FilesystemSubject):
         """
         self.filesystem.check()
         _, youngest = self.revisions
-        check_clean(self.svn, self.path, youngest, self.environment)
+        check_clean(self.client, self.path, youngest)
         # Before an update, the copy of the template was written to the file system, too. So only the bytes of
         # a checkout are known. Only an update has a number of revisions in `behind`.
         is_checkout = self.behind is None
@@ -176,20 +166,15 @@ def set_root(working_copy: Path, url: str) -> None:
         database.execute("UPDATE repository SET root = ?", (url,))
 
 
-def check_clean(
-    svn: str, path: Path, revision: int, environment: Mapping[str, str] | None = None
-) -> None:
-    """Raise UserError unless a working copy is at a revision and has no changes.
-
-    `svn` is the client, and `environment` that of its build (run_client).
-    """
-    changes = run_client(svn, "status", path, env=environment).splitlines()
+def check_clean(client: Programs, path: Path, revision: int) -> None:
+    """Raise UserError unless a working copy is at a revision and has no changes."""
+    changes = run_client(client, "status", path).splitlines()
     if changes:
         raise UserError(
             f"{path}: the working copy is not clean after the runs: {changes[0]} (and {len(changes) - 1} "
             f"more). Run again."
         )
-    present = run_client(svn, "info", "--show-item", "revision", path, env=environment)
+    present = run_client(client, "info", "--show-item", "revision", path)
     if present != str(revision):
         raise UserError(
             f"{path}: is at revision {present} after the runs, not {revision}. Run again."
@@ -301,18 +286,10 @@ class WorkingCopyTemplates:
     Their keywords have the URL of the copy that was used first.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        repository: Repository,
-        svn: str,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        """`svn` is the client that makes them, and `environment` that of its build (run_client)."""
+    def __init__(self, recipe: Recipe, repository: Repository, client: Programs) -> None:
         self.recipe = recipe
         self.repository = repository
-        self.svn = svn
-        self.environment = environment
+        self.client = client
         self.workdir = WorkDir(recipe["storage"]["path"], repository.root)
         self.options = recipe.get("pristine_options", [])
         key = [recipe["repository"]["identity"], repository.tree, self.options, recipe["binaries"]]
@@ -350,5 +327,5 @@ class WorkingCopyTemplates:
         url = file_url(self.repository.path)
         source = pegged(f"{url}/{self.repository.tree}".rstrip("/"))
         common_options = ("-q", f"-r{revision}", "--ignore-externals")
-        run_client(self.svn, command, *options, *common_options, source, path, env=self.environment)
+        run_client(self.client, command, *options, *common_options, source, path)
         return {"url": url}

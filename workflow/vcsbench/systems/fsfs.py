@@ -1,13 +1,14 @@
 """Read FSFS repositories on disk, and run Subversion's programs on them."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TypeVar
 
 from vcsbench import formats, processes
 from vcsbench.errors import UserError
 from vcsbench.processes import Program
+from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import raise_write_error
 from vcsbench.storages.folder_states import StoredFile
 from vcsbench.systems.base import regular_files
@@ -158,18 +159,10 @@ def read_output(
     return result
 
 
-def run_client(
-    svn: str,
-    *arguments: str | Path,
-    env: Mapping[str, str] | None = None,
-    limit_s: float | None = None,
-) -> str:
-    """Run the client `svn` outside of the timed region, and return its output.
-
-    `env` is the environment of its build (Programs.environment), None for a client on the PATH.
-    """
-    argv = [svn, *arguments, *CLIENT_OPTIONS, *NO_SETTINGS]
-    return processes.run_program(argv, env=env, limit_s=limit_s).output.strip()
+def run_client(client: Programs, *arguments: str | Path, limit_s: float | None = None) -> str:
+    """Run svn of a build, with the build's libraries, outside of the timed region. Return its output."""
+    argv = [client.get("svn"), *arguments, *CLIENT_OPTIONS, *NO_SETTINGS]
+    return processes.run_program(argv, env=client.environment(), limit_s=limit_s).output.strip()
 
 
 def create(path: Path, fmt: str) -> None:
