@@ -461,6 +461,13 @@ def test_own_repository_has_free_name_of_its_folder(tmp_path, folder, name):
     assert list(own_repository(str(tmp_path / folder), {"ruby": {}})) == [name]
 
 
+@needs("git")
+def test_own_repository_in_the_home_folder_has_the_name_of_that_folder(tmp_path, monkeypatch):
+    subprocess.run(["git", "init", "-q", tmp_path / "alice"], check=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "alice"))
+    assert list(own_repository("~/.git", {})) == ["alice"]
+
+
 # Mutated configurations, studies, findings and expectations
 
 

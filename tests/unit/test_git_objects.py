@@ -186,6 +186,24 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage, monkeypatc
             git_source(path).write(io.BytesIO())
 
 
+def test_blob_with_a_blank_line_behind_its_stated_size_is_refused_at_once(work):
+    blob = resolve(work, "HEAD:plain.txt")
+    damaged = "ab" * 20
+    folder = work / ".git" / "objects" / damaged[:2]
+    folder.mkdir(exist_ok=True)
+    (folder / damaged[2:]).write_bytes(zlib.compress(b"blob 2\0ab\n\nrest"))
+    with (
+        limits(60),
+        git_repository.open_repository(work, root=".") as opened,
+        git_objects.open_blobs(opened) as blobs,
+    ):
+        contents = blobs.read([damaged.encode(), blob.encode()])
+        # The damaged object is read up to its stated size. The rest of it answers the next request.
+        assert b"".join(next(contents).chunks) == b"ab"
+        with pytest.raises(UserError, match="another size"):
+            next(contents)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

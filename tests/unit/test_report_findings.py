@@ -17,6 +17,7 @@ from vcsbench.report.findings_section import (
     MEANINGS,
     NO_REASON,
     REPEAT,
+    describe_findings,
     make_finding_views,
     summarise_reasons,
 )
@@ -66,6 +67,28 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert level.dot is None
     in_order = [view.verdict for view in views]
     assert in_order == sorted(in_order, key=[*MEANINGS].index)
+
+
+def test_finding_with_a_direction_only_is_marked_and_counted(results):
+    rows = [{**row, "verdict": "not measured"} for row in results.findings[3:]]
+    (first, second, third) = results.findings[:3]
+    rows += [{**first, "verdict": "reproduced"}, {**second, "verdict": "reproduced"}]
+    rows += [{**third, "verdict": "weaker"}]
+    expects = {first["id"]: {"over": "mean", "direction": "faster"}}
+    expects[second["id"]] = {"over": "mean", "direction": "equal"}
+    definitions = dict(results.definitions)
+    for name, expect in expects.items():
+        definitions[name] = {**definitions[name], "expect": expect}
+    views = make_finding_views(results, rows, definitions, [])
+    assert [view.id for view in views if view.is_direction and view.verdict == "reproduced"] == [
+        first["id"]
+    ]
+    text = describe_findings(views)
+    assert text == (
+        f"3 of {len(rows)} findings are measured: 2 reproduced, 1 weaker. "
+        "Of those reproduced, 1 states a direction only."
+    )
+    assert describe_findings([view for view in views if view.verdict == "not measured"]) == ""
 
 
 def test_finding_has_the_address_of_its_statement(results):
@@ -167,7 +190,8 @@ SLOWER = {"ratio": 0.8, "call": "slower"}
 def test_mean_has_the_range_of_its_pairs(results, sides, slower, text):
     def change(row):
         is_slower = slower and (slower | COLD_LOG).items() <= row.items()
-        return SLOWER if is_slower else {"ratio": 2.0}
+        # Some of the pairs have another ratio with the same text. The mean is printed with these digits, too.
+        return SLOWER if is_slower else {"ratio": 2.001 if row["access"] == "svn" else 2.0}
 
     rows = [{**row, **change(row)} for row in results.tables["f6-vs-f7"]]
     changed = replace(results, tables={**results.tables, "f6-vs-f7": rows})

@@ -90,8 +90,21 @@ def test_header_has_repository_version_and_counts_duplicates_apart_from_cells(re
     duplicates = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
     assert "6 000 revisions" in repositories and "Subversion 1.14.2" in rest
     assert f"{len(results.measurements)} timed runs of 72 cells" in rest
-    assert duplicates and rest.endswith(f" and {len(duplicates)} duplicates")
+    assert duplicates and rest.endswith(f", {len(duplicates)} of them measured twice")
     assert [s for s in page.remarks if s.startswith(f"{len(duplicates)} cells have a duplicate")]
+
+
+def test_published_page_begins_with_verdicts_and_shows_unpublished_tables_last(page, html):
+    assert page.begins_with_tables and page.result.startswith(
+        f"{sum(view.verdict != 'not measured' for view in page.findings.views)} of "
+    )
+    assert page.result in html.partition("<nav")[0]
+    unpublished = [table for table in page.tables.sections if table.is_unpublished]
+    assert unpublished
+    before, after = html.split('id="further"')
+    for table in page.tables.sections:
+        place = after if table.is_unpublished else before
+        assert f'<section class="table" id="{table.anchor}"' in place
 
 
 def test_page_of_the_same_results_is_the_same_and_requests_nothing(results, html):

@@ -34,7 +34,7 @@ checkpoint decide:
         grid="results/grid/{study}.csv",
         # The exports of all batches before this one.
         exports=lambda wildcards: PLAN.exports_of_study(wildcards.study, int(wildcards.number) - 1),
-        # They contain the duration of the preparation.
+        # These records have the duration of each preparation.
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     output:
         "results/budget/{study}/batch{number}.json",
@@ -45,7 +45,7 @@ checkpoint decide:
     params:
         code=code_of("decide_rounds"),
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
-        # With `output`, Snakemake does not compare it: another number of studies decides nothing again.
+        # Snakemake does not compare a param that uses `output`. So another number of studies decides nothing again.
         studies=lambda wildcards, output: len(PLAN.config.studies),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
         blocks=lambda wildcards: PLAN.batches[wildcards.study].rounds(int(wildcards.number) - 1),

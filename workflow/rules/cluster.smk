@@ -31,7 +31,7 @@ rule node_job:
     resources:
         **(CLUSTER.constraint if CLUSTER else {}),
         slurm_extra=lambda wildcards, attempt: CLUSTER.slurm_extra(int(wildcards.job), attempt),
-        # For other schedulers.
+        # Profiles for schedulers other than Slurm use this.
         host=lambda wildcards, attempt: CLUSTER.host(int(wildcards.job), attempt),
         attempt=lambda wildcards, attempt: attempt,
     params:

@@ -72,7 +72,7 @@ except UserError as error:
 
 
 def one_of(names):
-    """Return the pattern of some names. Snakemake then refuses a target with another one by a sentence."""
+    """Return a pattern for these names only. Snakemake refuses a target with another name by a sentence."""
     return "|".join(re.escape(name) for name in names)
 
 
@@ -94,11 +94,11 @@ def code_of(script):
 
 
 def cell_inputs(wildcards):
-    """Return the records of the subjects of a cell-round.
+    """Return the records of all that is prepared for a round of a cell, such as the record of a storage's copies.
 
-    A result that is up to date is not measured again if copies were made again after a reboot, because the recipe
-    identifies the repository: its records are `ancient`. All other cells need the plain records, because Snakemake
-    compares no params of a job that depends on a running job.
+    A recipe (everything that a measurement depends on) identifies the repository. So a result that is up to date is
+    not measured again if copies were made again after a reboot: the times of `ancient` records do not count. All
+    other cells need the plain records, because Snakemake compares no params of a job that depends on a running job.
     """
     if CLUSTER:
         raise UserError(
@@ -111,12 +111,12 @@ def cell_inputs(wildcards):
 
 
 def exports(wildcards):
-    """Return the exports of a study, after the last decision on rounds."""
+    """Return the exports (result files) of a study. Raise Snakemake's exception until all rounds are decided."""
     return SAMPLING.exports(wildcards.study, checkpoints.decide.get)
 
 
 def raw_data(wildcards):
-    """Return the raw data of all studies."""
+    """Return the results, contexts, decisions and system-call counts of all studies (Project.raw_data)."""
     get = checkpoints.decide.get
     return [file for study in PLAN.config.studies for file in PROJECT.raw_data(study, get)]
 

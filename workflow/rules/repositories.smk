@@ -22,8 +22,8 @@ rule load:
         rebuild_token=lambda wildcards: PROJECT.repositories.load_token(
             wildcards.repo, wildcards.format
         ),
-        # Loads share the space of the disks, and some run at the same time. With `output`, Snakemake does not
-        # compare it.
+        # Loads share the space of the disks, and some run at the same time. Snakemake does not compare a param that
+        # uses `output`.
         others=lambda wildcards, output: PROJECT.other_loads(wildcards.repo, wildcards.format),
         # By functions: Snakemake takes braces in a text for wildcards.
         scratch=lambda wildcards: PLAN.config.settings.scratch,
@@ -70,7 +70,7 @@ rule copy_repo:
         # Packed repositories stay until these storages have their copies.
         others=lambda wildcards: PROJECT.repositories.other_storages(wildcards.storage),
         storage=lambda wildcards: PLAN.config.settings.storages[wildcards.storage],
-        # With `output`, Snakemake does not compare it. The copies' record has the mount that they were made on.
+        # Snakemake does not compare a param that uses `output`. The mount of the copies is in their record.
         mounted=lambda wildcards, output: PROJECT.mounted[wildcards.storage],
         root=lambda wildcards: str(PROJECT.root),
     script:

@@ -42,20 +42,20 @@ rule tables:
     params:
         code=code_of("make_tables"),
         settings=lambda wildcards: PROJECT.params_of(wildcards.study).settings.to_param(),
-        # Of the published numbers and findings.
+        # Params for the verdicts on published findings.
         metadata=lambda wildcards: asdict(PROJECT.params_of(wildcards.study).metadata),
         findings=lambda wildcards: PROJECT.params_of(wildcards.study).findings,
         conditions=lambda wildcards: PROJECT.params_of(wildcards.study).conditions,
-        # Of the user's expectations and baselines: those to compare with, and all that are saved.
+        # The user's expectations, the baselines to compare with, and all saved baselines.
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         saved=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
-        # Of the account. As inputs, these files would start the rules that prepare and decide.
+        # Params for the account of the time. As inputs, the files would start the rules that prepare and decide.
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         studies=len(PLAN.config.studies),
         decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
-        # Of the recommendations.
+        # Params for the recommendations.
         scenario_axes=lambda wildcards: PROJECT.params_of(wildcards.study).scenario_axes,
         questions=lambda wildcards: PROJECT.params_of(wildcards.study).questions,
         workload=lambda wildcards: PROJECT.params_of(wildcards.study).workload,

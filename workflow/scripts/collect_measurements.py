@@ -15,17 +15,19 @@ snakemake: Any
 
 
 def write_measurements() -> None:
-    """Collect the results of a study, and write measurements, failures and fixed cost."""
+    """Write the measurements, failures and fixed cost of a study. `snakemake` is the job of this rule."""
     inputs, params, output = snakemake.input, snakemake.params, snakemake.output
     axes, grid = read_grid(inputs.grid)
-    # On a cluster, the nodes of a run made the files, which are no inputs of this rule.
+    # An export is the result file of a cell-round (one round of a cell). If the nodes of a cluster made the
+    # exports, they are no inputs of this rule: `inputs.exports` is empty, and `of_nodes` lists them.
     exports = params.of_nodes or inputs.exports
     # A job that failed has no export: with --keep-going, its cell-round is a failure here.
     results = [CellRound.parse(path) for path in exports if os.path.exists(path)]
     for result in results:
+        # A recipe is everything that a measurement depends on. `digests` has its digest by cell.
         # Snakemake keeps a result of another recipe if it has no record of the params that made it.
         is_other_recipe = not is_up_to_date(result, params.digests.get(result.cell, ""))
-        # An unreadable result is a failure: collect() has its reason.
+        # An unreadable result is no error here. collect() lists it as a failure, with the reason.
         if is_other_recipe and is_readable(result):
             raise UserError(
                 f"{result.export}: this was measured with other settings, and Snakemake has lost its record "

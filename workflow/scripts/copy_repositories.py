@@ -27,32 +27,35 @@ snakemake: Any
 
 
 def copy() -> None:
-    """Make the missing copies, check their layout, and write the record of all copies."""
+    """Make the missing copies on a storage, and write the record of all. `snakemake` is the rule's job."""
     begun = time.monotonic()
     params = snakemake.params
+    # A variant is a repository in one format and state: ["ruby", "f7", "pack", "9f86..."].
     variants = [Variant(*row) for row in params.variants]
-    # The load record of each variant, by the names of its repository and format.
+    # The record of the load of each variant, by repository and format: {("ruby", "f7"): {"path": ..., ...}}.
     loads: dict[tuple[str, str], LoadRecord] = {}
     for variant in variants:
         record = read_record(load_record(variant.repo, variant.format))
         loads[variant.repo, variant.format] = cast("LoadRecord", record)
     workdir = WorkDir(params.storage, params.root)
+    # This raises UserError if the storage was unmounted since the run began.
     check_mounted(workdir.storage, params.mounted, "the workflow run began")
-    # Before the first file of a private repository is written.
+    # Before the first file of a private repository is written, raise UserError if other users could read it.
     if any(load["private"] for load in loads.values()):
         workdir.make()
         workdir.check_protected()
+    # Raise UserError if the servers, which run as another user, cannot enter the folder.
     workdir.check_reachable()
     settings = CopySettings(params.copies, params.fragmentation_kib, params.seed, params.mounted)
     try:
         metadata = make_copies(workdir, variants, loads, settings)
     except verify.DamagedError as error:
-        # The folder of the damaged repository is loaded/<repository>/<format>.
+        # `staging` is the folder of the damaged repository: loaded/<repository>/<format>.
         repo, fmt = error.staging.parent.name, error.staging.name
         loader.home_of(loads[repo, fmt], params.root).remove(LOADED_FOLDER, repo, fmt)
         reason = str(error).removesuffix(".")
         raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
-    # No copy may be measured with an advantage, such as fewer movements of a disk's heads.
+    # Rounds use the copies in turn. So none should have an advantage, such as fewer movements of disk heads.
     copies: dict[Path, Store] = {}
     for variant in variants:
         for number in range(1, params.copies + 1):
@@ -76,14 +79,15 @@ def copy() -> None:
 def remove_made(variants: list[Variant], loads: Loads) -> None:
     """Remove the made repositories, such as packed ones, whose copies exist on all storages that need them.
 
-    Loaded repositories stay.
+    A made repository was made from a loaded one. The loaded one stays. `snakemake` is the job of the rule.
     """
     for variant in variants:
         record = loads[variant.repo, variant.format]
-        # The user's own repository may be packed as it is.
+        # If the user's own repository is packed, its packed variant is the loaded repository itself.
         if not variant.is_made or record["packing"] == variant.state:
             continue
         made_ns = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
+        # The caller has made the copies on its own storage. `others` are the other storages that need copies.
         other_storages = snakemake.params.others[variant.name]
         copies_records = [Path(f"results/repositories/{name}.json") for name in other_storages]
         # Copies whose record is older than the made repository will be made again from it.

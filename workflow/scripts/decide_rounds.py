@@ -19,11 +19,12 @@ snakemake: Any
 
 
 def decide() -> None:
-    """Write the decision file of a batch.
+    """Write the decision on a batch: how many rounds each block (cells that are measured together) gets.
 
-    `rounds` is the total number of rounds of each block, `of` the digests of the repositories on which it was
-    decided, `why` the reason (StopReason) if the batch gives none.
+    In the file, `gives` is True if the batch has rounds. Otherwise, `why` has the reason (StopReason).
+    `rounds` has the total rounds by block: {"log/cold": 7}. `of` has a digest of each block's repositories.
     """
+    # `snakemake` is the job of the rule `decide`.
     inputs, params = snakemake.input, snakemake.params
     settings = StudySettings.from_param(params.settings)
     axes, grid = read_grid(inputs.grid)
@@ -39,8 +40,8 @@ def decide() -> None:
     # A row per run of all rounds so far.
     frame = read_back(collected.measurements)
 
-    # The time that is left, without the time around the measurements. `make report MINUTES=20` first installs
-    # what is missing: these are minutes of the user, too.
+    # The rest of the study's `minutes`. `prepared` has the files with the times of loads and copies. The time
+    # of set-up counts, too: `make report MINUTES=20` installs missing programs within the user's 20 minutes.
     spent = break_down_time(frame, settings.block, inputs.prepared)
     remaining_s = remaining_seconds(
         params.minutes, progress.set_up_s(), params.studies, spent, len(cell_rounds)
@@ -52,6 +53,7 @@ def decide() -> None:
     context = make_context(frame, grid, settings)
     open_findings = list_open_findings(params.findings, frame, settings, context)
 
+    # A Counter: a block without further rounds has 0. `params.blocks` has the total rounds before this batch.
     allocation = allocate_rounds(comparisons, spent.round_s, remaining_s, open_findings)
     rounds = {block: before + allocation.rounds[block] for block, before in params.blocks.items()}
     decision = {

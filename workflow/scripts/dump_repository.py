@@ -18,7 +18,7 @@ snakemake: Any
 
 
 def dump() -> None:
-    """Verify the loaded repository, dump it, and write the record."""
+    """Verify a loaded repository, dump it, and write a record. `snakemake` is the job of the rule `dump`."""
     begun = time.monotonic()
     params = snakemake.params
     record = cast("LoadRecord", read_record(snakemake.input[0]))
@@ -26,8 +26,9 @@ def dump() -> None:
     scratch = WorkDir(params.scratch, params.root)
     if record["private"]:
         scratch.make()
+        # Raise UserError if other users could read the dump.
         scratch.check_protected()
-    # The loaded repository may have been on a disk for months.
+    # The loaded repository may have been on a disk for months. Raise UserError if it is damaged.
     verify.verify_all(folder)
     repository = folder / f"{record['format']}.{record['packing']}"
     with naming(scratch.path):

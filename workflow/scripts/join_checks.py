@@ -15,9 +15,10 @@ snakemake: Any
 
 
 def join_checks() -> None:
-    """Write all verdicts with a column `study`; also the verdicts of studies that are not measured."""
+    """Write the verdicts on all expectations, with a column `study`. `snakemake` is the job of this rule."""
     output = snakemake.output
     verdicts_by_study = {Path(path).stem: read_frame(path) for path in snakemake.input.verdicts}
+    # The user's files may also have expectations on studies that this run does not measure.
     for study, expected in snakemake.params.of_other_studies.items():
         verdicts_by_study[study] = findings.unmeasured_expectations(study, expected)
     frames = []

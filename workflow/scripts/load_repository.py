@@ -16,15 +16,17 @@ snakemake: Any
 
 
 def load() -> None:
-    """Load the source in RAM or on a storage, keep the repository, and write the record."""
+    """Load a history into a repository, and write the record. `snakemake` is the job of the rule `load`."""
     params = snakemake.params
     repo, fmt = snakemake.wildcards.repo, snakemake.wildcards.format
     source = sources.open_source(repo, params.definition, root=params.root)
+    # Both raise UserError: for an unusable history, and for one that has changed since the run was planned.
     source.check()
     source.check_unchanged(params.identity)
 
-    # The repository is loaded in `workdir`, and stays in `home`. Each storage gets a number of copies of it,
-    # and needs space for them.
+    # The repository is loaded in `workdir`, mostly in RAM, and stays in `home`, a folder on a storage. Later
+    # repositories, such as copies, need space, too: {"/var/tmp": 7} in the request are 7 in this folder. So
+    # do spacers, which scatter the copies on the device. Replaced repositories leave their space to new ones.
     request: LoadRequest = params.request
     scratch = WorkDir(params.scratch, params.root)
     home = WorkDir(request["home"], params.root)
@@ -47,12 +49,12 @@ def load() -> None:
         copy_counts,
         spacer_bytes,
         loader.unfinished_loads(params.others, params.root),
-        # As `--cores all` counts them. If Snakemake has fewer, a load may avoid `scratch` without need.
+        # With `--cores all`, so many loads run at once. With fewer, a load may avoid `scratch` without need.
         cores=len(os.sched_getaffinity(0)),
         replaced_bytes=replaced_bytes,
     )
     is_private = sources.is_private(params.definition)
-    # Before the first file of the repository is written.
+    # Before the first file of the repository is written, raise UserError if other users could read it.
     if is_private:
         for work_folder in (workdir, scratch, home):
             work_folder.make()
@@ -64,6 +66,7 @@ def load() -> None:
             # A load can take hours, in which somebody commits.
             source.check_unchanged(params.identity)
         with naming(home.path):
+            # The name has the format and the packing of the repository, such as f7.nopack.
             loaded = staging / f"{fmt}.{facts['packing']}"
             path = loader.keep_loaded(loaded, home, repo, fmt)
     record = {

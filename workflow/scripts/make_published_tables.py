@@ -14,6 +14,7 @@ snakemake: Any
 
 
 def write_published_tables() -> None:
+    """Write a CSV file for each table of published numbers. `snakemake` is the job of this script's rule."""
     params = snakemake.params
     settings = StudySettings.from_param(params.settings)
     files = list(snakemake.input.numbers)

@@ -49,9 +49,9 @@ class PairedBaseline(NamedTuple):
 
 
 def pair_with_baselines(settings: StudySettings) -> dict[str, PairedBaseline]:
-    """Return the current cells with the same cells of each baseline of the params, by its name.
+    """Return each saved baseline that a table or an expectation compares with, by its name.
 
-    Tables and expectations compare with them.
+    Current cells are paired with the same cells of the baseline. `snakemake` is the job of the rule `tables`.
     """
     study, names = snakemake.wildcards.study, snakemake.params.baselines
     # load_current() reads the settings of all cells from many files. So they are read only if there is a
@@ -74,7 +74,7 @@ def write_tables(
 
     `frame` has the measurements, a row per run, and `paired` each baseline by its name. The table against the
     baseline `old` is `old-vs-now.csv`. Next to it, `old-vs-now.json` has a list of sentences for its reader,
-    such as what changed since.
+    such as what changed since. `snakemake` is the job of the rule `tables`.
     """
     folder = Path(snakemake.output.tables)
     folder.mkdir(parents=True)
@@ -95,9 +95,11 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
     """Write the verdicts on the published findings of the study as a CSV file, a row per finding.
 
     `frame` has the measurements, a row per run, and `grid` the cells of the study, measured or not. Without
-    published numbers (an empty input), findings are judged by the measurements alone.
+    published numbers (an empty input), findings are judged by the measurements alone. `snakemake` is the job
+    of the rule `tables`.
     """
     params = snakemake.params
+    # `by` are further columns that tables group by, such as the host.
     axes, by = settings.axes, settings.by
     published = None
     if snakemake.input.published:
@@ -117,7 +119,8 @@ def judge_expectations(
 ) -> None:
     """Write the verdicts on the user's expectations as a CSV file, a row per expectation.
 
-    An expectation may be about a saved baseline of `paired`: "not slower than before-upgrade".
+    An expectation may be about a saved baseline of `paired`: "not slower than before-upgrade". `frame` has a
+    row per run, and `grid` the cells of the study. `snakemake` is the job of the rule `tables`.
     """
     # Expectations are on cells, and use none of the further columns that tables group by.
     context = findings.make_context(frame, grid, replace(settings, by=[]))
@@ -142,18 +145,24 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
 
     It has the keys of budget.budget_report(), and three more. `minutes` is the time that the user gave to
     this study (None if rounds are fixed), `studies` the number of studies of the run, and `why` the reason
-    why the study gets no more rounds (StopReason), or "".
+    why the study gets no more rounds (StopReason), or "". `snakemake` is the job of the rule `tables`.
     """
     params = snakemake.params
-    # Rounds are given to comparisons of times only, so the account is of these.
-    timed = settings.of_times()
-    comparisons = list_comparisons(read_tables(timed), timed.tables, timed.block, timed.limits)
-    spent = break_down_time(frame, timed.block, params.prepared)
+    # More time is spent on further rounds. Only tables that compare times need them: counts have no noise. So
+    # all other tables are left out here.
+    time_settings = settings.of_times()
+    tables = read_tables(time_settings)
+    # The axes of a block: its cells run next to each other, and get further rounds together.
+    block = settings.block
+    comparisons = list_comparisons(tables, time_settings.tables, block, settings.limits)
+    # `prepared` are the records of loads and copies, with the time of each.
+    spent = break_down_time(frame, block, params.prepared)
     cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
-    scatter = run_scatter(frame, timed.block)
-    account = budget_report(comparisons, spent, cell_rounds, timed.limits, scatter)
-    # The last decision file has the reason. After an aborted run, the last files are missing: read_json()
-    # returns {} for them, and `why` keeps its value.
+    # The standard deviation of ln(time) of a run.
+    scatter = run_scatter(frame, block)
+    account = budget_report(comparisons, spent, cell_rounds, settings.limits, scatter)
+    # Each decision on further rounds has a file, and the last file has the reason. After an aborted run, the
+    # last files are missing: read_json() returns {} for them, and `why` keeps its value.
     why = ""
     for path in params.decisions:
         why = read_json(path).get("why", why)
@@ -175,7 +184,7 @@ def read_tables(settings: StudySettings) -> dict[str, pd.DataFrame]:
 def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
     """Write the recommendations for an administrator, computed from the tables that compare, as JSON.
 
-    `frame` has the measurements, a row per run, and `grid` the cells of the study, measured or not.
+    `frame` has a row per run, and `grid` the cells of the study. `snakemake` is the job of the rule `tables`.
     """
     params = snakemake.params
     # A study may have commands that others are only compared with (key `reference_only`). No user can choose

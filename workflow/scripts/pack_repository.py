@@ -19,9 +19,10 @@ snakemake: Any
 
 
 def pack() -> None:
-    """Make the states of the loaded repository, such as a packed copy, and write the record."""
+    """Make the states of a repository, such as a packed copy. `snakemake` is the job of the rule `pack`."""
     begun = time.monotonic()
     record = cast("LoadRecord", read_record(snakemake.input[0]))
+    # None if the repository is gone or was changed since it was loaded.
     repository = loaded_path(record)
     if not repository:
         # Without the record, the next workflow run loads the repository again.
@@ -29,6 +30,7 @@ def pack() -> None:
         raise UserError(
             f"{record['path']}: the loaded repository is gone or was changed. Run again to load it again."
         )
+    # Errors without a path, as of a write to a full disk, get the path of this folder.
     with naming(repository.parent):
         preparation = preparation_of(record["format"])
         seconds_by_state = preparation.make_states(repository, snakemake.params.states)

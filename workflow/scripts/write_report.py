@@ -21,10 +21,11 @@ PARAMS = (
 
 
 def write_page() -> None:
+    """Write the page of a study and its other files. `snakemake` is the job of the rule `report`."""
     params = {name: snakemake.params[name] for name in PARAMS}
     # An imported bundle makes the page again from this file.
     write_json(snakemake.output.made_with, params)
-    # Before the results are read, because the page cites it. Snakemake runs scripts in the checkout.
+    # read_results() reads this file, because the page cites it. Snakemake runs scripts in the checkout.
     write_json(snakemake.output.provenance, provenance(Path.cwd(), snakemake.config))
 
     study = load_study(snakemake.input.study)

@@ -122,16 +122,22 @@ class Console:
         pause_s = REFRESH_TIMED_S if self._is_terminal else LOG_EVERY_S
         is_closed = False
         while not is_closed:
+            # Each wake-up disturbs a measurement, so the pause is short only while the run prepares.
             is_preparing = self.progress.stage is RunStage.PREPARING
             is_closed = self._closed.wait(REFRESH_S if is_preparing else pause_s)
             with self._lock:
                 self._show(time.monotonic())
 
     def _show(self, now: float) -> None:
-        """Write the line if it has changed; in a log file if the stage has, or after a minute."""
+        """Write the line of the progress, if it is time for that.
+
+        On a terminal, it is written if it has changed. In a log file, it is written if the stage of the run
+        has changed, or after a minute. `now` is in seconds of the monotonic clock.
+        """
         if self._closed.is_set():
             return
         if self._is_terminal:
+            # The line also names another measurement that this run waits for.
             self.progress.observe_machine(now)
             line = printable(self.progress.line(now))
             if line != self._line:
@@ -173,7 +179,7 @@ class Console:
 
 
 def describe_failure(fields: Mapping[str, Any]) -> str:
-    """Return what failed, its logs, and the last lines of these, from the fields of Snakemake's event.
+    """Return the output of a failed job, its logs and their last lines, from the fields of Snakemake's event.
 
     For example: "failed: results/cells/s/a/round1.json (log: results/logs/cells/s/a/round1.log)".
     """
@@ -192,9 +198,10 @@ def describe_failure(fields: Mapping[str, Any]) -> str:
 
 
 def describe_message(text: str) -> str:
-    """Return a message of Snakemake as a user needs it; "" if another message has it."""
+    """Return a message of Snakemake as a user needs it; "" if the console has described the failure."""
     if text.startswith(REPEATED):
         return ""
+    # A traceback becomes a sentence. Other errors lose the place in vcsbench's own code (PLACE).
     text = _describe_crash(text) if text.startswith(TRACEBACK) else PLACE.sub("", text)
     return "\n".join(printable(line) for line in text.splitlines())
 
@@ -203,7 +210,8 @@ def _describe_crash(traceback: str) -> str:
     """Return a sentence with the error at the end of a traceback, and the remedy."""
     error = traceback.rstrip().splitlines()[-1]
     number = ERRNO.match(error)
-    # An error of the disk concerns no records.
+    # The error arose while Snakemake read its records. With a number of the system, such as that of a full
+    # disk, the records themselves are not at fault.
     if PERSISTENCE in traceback and not number:
         return (
             f".snakemake: Snakemake cannot read its records of earlier jobs: {error}. Remove the folders "

@@ -94,10 +94,10 @@ class RunProgress:
         self.stage = RunStage.PREPARING
 
     def expect_all(self, total: int) -> None:
-        """Take the number of all jobs, which grows when a decision has added rounds."""
+        """Take the number of all jobs. It grows when a decision has added rounds of cells to measure."""
         added = total - self.total.total()
         if added > 0 and self.ended[DECIDING_RULE]:
-            # One of the new jobs is the next decision.
+            # One of the new jobs is the next decision. The others measure a round of a cell each.
             self.total.update({MEASURING_RULE: added - 1, DECIDING_RULE: 1})
 
     def start(self, number: int, job: Job) -> None:
@@ -105,9 +105,10 @@ class RunProgress:
         self._update_stage()
 
     def end(self, number: int, has_failed: bool, now: float) -> str:
-        """Remove a job that has ended. Return a message about it; "" for most jobs.
+        """Remove the job `number`, which has ended. Return a message about it; "" for most jobs.
 
-        For example: "loaded ruby f7 in 52 s", or "measured 593 cell-rounds (1 failed)".
+        For example: "loaded ruby f7 in 52 s". After the last planned cell-round (a round of a cell), it is
+        "measured 593 cell-rounds (1 failed)". `now` is in seconds of the monotonic clock.
         """
         job = self.running.pop(number, None)
         if job is None:
@@ -124,8 +125,9 @@ class RunProgress:
         number_of_round = int(names.get("round", 0))
         result = CellRound(names.get("study", ""), names.get("cell", ""), number_of_round)
         context = read_context(result.context)
+        # The console has estimated how long the job waited for another measurement. The context of the
+        # cell-round has the exact time, but a failed cell-round has no context.
         waited_s = job.waited_s
-        # A failed cell-round has no context.
         if context is not None:
             waited_s = context["took"].get("waited_s", waited_s)
         self.waited_s += waited_s
@@ -136,7 +138,7 @@ class RunProgress:
         return f"measured {cell_rounds(self.ended[MEASURING_RULE])}{self._describe_failures()}"
 
     def observe_machine(self, now: float) -> None:
-        """Look whether another measurement holds the machine: the jobs that measure wait for it."""
+        """Update `other_holder`, the process of another measurement, and how long jobs have waited for it."""
         self.other_holder = 0
         if self.stage in (RunStage.MEASURING, RunStage.COUNTING):
             self.other_holder = _other_holder()
@@ -180,6 +182,7 @@ class RunProgress:
         elif len(self.measured_s) >= MIN_SAMPLES and self.count_left(MEASURING_RULE):
             mean_s = statistics.fmean(self.measured_s)
             estimates.append(self.count_left(MEASURING_RULE) * mean_s)
+        # The run lasts until all of these have passed, so the longest one counts.
         return max(estimates, default=None)
 
     def _update_stage(self) -> None:
@@ -193,7 +196,8 @@ class RunProgress:
             self.stage = RunStage.COUNTING
         elif MEASURING_RULE in rules:
             self.stage = RunStage.MEASURING
-        # A table of one study may be made while another study is measured.
+        # Only other jobs run, such as the tables of a study. The stage stays while another study has cells to
+        # measure. It is PREPARING while another study still has to be prepared.
         elif rules and not self.count_left(COUNTING_RULE, MEASURING_RULE):
             is_prepared = not self.count_left(*RULES_BEFORE_REPORT)
             self.stage = RunStage.REPORTING if is_prepared else RunStage.PREPARING
@@ -232,6 +236,7 @@ def _other_holder() -> int:
     """Return the process of another run that holds the machine's lock; 0 without one."""
     root = os.environ.get(RUN_ROOT)
     holder = lock_holder() if root else 0
+    # All jobs of this run have this variable.
     if holder and f"{RUN_ROOT}={root}" in process_facts.environment(holder):
         return 0
     return holder
@@ -252,7 +257,8 @@ def _describe_holder(pid: int) -> str:
 def _describe_job(job: Job) -> list[str]:
     """Return a text for each stage of a job, for example "loading ruby f7: 548 of 2,011 revisions"."""
     stages = progress.read_stages(job.log)
-    # Stages without a count say no more than that the job runs.
+    # A stage without a count shows only that the job runs, so it is left out. If all of them are without a
+    # count, the last one is shown.
     counted = [stage for stage in stages if stage.done or stage.total] or stages[-1:]
     if not counted:
         return [job.describe_running("preparing")]

@@ -6,7 +6,7 @@ import sys
 
 __version__ = "0.2.0"
 
-# Python keeps bytecode that a full disk or a limit on the size of files has cut. Then no process can start.
+# If a full disk or a limit cuts a file of bytecode, Python never starts again. Below 64 MiB, it writes none.
 _disk = os.statvfs(__file__)
 _limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
 _can_be_cut = _limit != resource.RLIM_INFINITY and _limit < 64 << 20

@@ -53,6 +53,7 @@ PATH_OPTIONS = {
     "--configfile": True,
     "--configfiles": True,
 }
+# Keys of the configuration that the command line overrides: {"minutes": 15.0, "rounds": None}.
 Overrides = dict[str, Any]
 
 
@@ -66,14 +67,15 @@ def main(arguments: list[str]) -> int:
     # The script vcsbench blocks Ctrl-C (SIGINT), so that none is lost while Python starts.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     accept_all_characters()
+    # `extra_arguments` are the words that belong to no option of the parser. `options.forwards` is True for
+    # an action that forwards them to Snakemake.
     options, extra_arguments = _parser().parse_known_args(_split_flags(arguments))
-    # `options.forwards` is True for an action that forwards unknown arguments to Snakemake.
     if extra_arguments and not options.forwards:
         unknown = shlex.join(extra_arguments)
         print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
         return EXIT_MISCONFIGURED
     try:
-        # Reports name this command, and not Snakemake's.
+        # Reports name this command, and not Snakemake's. Snakemake and its jobs inherit the variable.
         os.environ[TYPED] = shlex.join(["vcsbench", *_with_absolute_paths(arguments)])
         code = _act(options, extra_arguments)
         # Output that cannot be written, for example to a full disk, is an error like that of an action.
@@ -84,7 +86,7 @@ def main(arguments: list[str]) -> int:
         code = EXIT_FAILED
     except Exception as error:
         print(printable(describe_fault(error)), file=sys.stderr)
-        # `doctor` returns EXIT_FAILED if cells cannot be measured here. So its errors have another code.
+        # `doctor` returns EXIT_FAILED if this machine cannot measure. So its errors have another code.
         code = EXIT_MISCONFIGURED if options.action == "doctor" else EXIT_FAILED
     # After an error, the output of the action may still be in the buffer.
     try:
@@ -97,9 +99,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _split_flags(arguments: Sequence[str]) -> list[str]:
-    """Return the words of a command line, each with one option: `-k -F` for `-kF`. Targets behind `--` stay.
+    """Return the words of a command line, with joined options split: `-kF` becomes `-k -F`.
 
-    The parser knows -F, but not all options of Snakemake that can be joined to it.
+    The parser has to find the option -F. It would not find it in `-kF`, because -k is an option of Snakemake
+    only. Words behind `--` are targets of Snakemake, and stay as they are.
     """
     from vcsbench.report.make_command import JOINED_OPTIONS
 
@@ -114,24 +117,27 @@ def _split_flags(arguments: Sequence[str]) -> list[str]:
 
 
 def _with_absolute_paths(arguments: Sequence[str]) -> list[str]:
-    """Return the words of a command line with absolute paths: in the checkout, it names the same files.
+    """Return the words of a command line with absolute paths, so that they also hold in the checkout.
 
-    A command line that was typed in the checkout stays as it is, and so do targets behind `--`.
+    Example: `run --repository=x` in /srv becomes `run --repository=/srv/x`. A command line that was typed in
+    the checkout stays as it is, and so do targets behind `--`.
     """
     if Path.cwd() == ROOT:
         return list(arguments)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     absolute_words: list[str] = []
-    # The option of PATH_OPTIONS whose value is the next word, "" for none.
+    # The option of PATH_OPTIONS whose value is the next word; "" if the next word is no path.
     option = ""
     for word in arguments[:end]:
         if word.startswith("-"):
+            # `--repository=x` has the value in the same word, and `--repository x` in the next one.
             name, mark, value = word.partition("=")
             option = name if name in PATH_OPTIONS and not mark else ""
             if mark and name in PATH_OPTIONS:
                 word = f"{name}={_absolute_path(value)}"
         elif option:
             word = _absolute_path(word)
+            # PATH_OPTIONS has False for an option with one value, so the next word is no path.
             if not PATH_OPTIONS[option]:
                 option = ""
         absolute_words.append(word)
@@ -155,13 +161,13 @@ def _flush_output() -> None:
 def _act(options: argparse.Namespace, extra_arguments: list[str]) -> int:
     """Check the options, run their action in the checkout, and return its exit code.
 
-    The action gets the options, and the keys of the configuration that they set: `--minutes 15` sets
-    {"minutes": 15.0, "rounds": None}. `extra_arguments` are for Snakemake. The action finds them as
-    `options.others`.
+    The action gets the options, and the keys of the configuration that they override: `--minutes 15` gives
+    {"minutes": 15.0, "rounds": None}. `extra_arguments` are for Snakemake. The action finds them in
+    `options.others`. Raise UserError for an option that cannot be used.
     """
     options.others = _with_targets_first(extra_arguments)
-    # The user's paths are relative to the current folder, and this process changes to the checkout below. All
-    # actions have the option for a log of the user's server, and only `import` has `bundle`.
+    # The user's paths are relative to the current folder, and this process changes to the checkout below. So
+    # the paths become absolute here. All actions have --server-log, and only `import` has `bundle`.
     for name in ("server_log", "bundle"):
         path = getattr(options, name, None)
         if path:
@@ -169,25 +175,27 @@ def _act(options: argparse.Namespace, extra_arguments: list[str]) -> int:
     if options.repository:
         options.repository = _absolute_path(options.repository)
     options.configfiles = [os.path.abspath(os.path.expanduser(file)) for file in options.configfile]
-    # Without a named study, the actions `baseline` and `bundle` take all studies.
+    # The actions `baseline` and `bundle` read this list, and an empty list means all studies. So the word
+    # `all` is left out.
     options.studies = [name for name in _study_names(options) if name != "all"]
     _check_options(options)
-    # An option such as --minutes sets keys of its own, and `--config KEY=VALUE` sets any key. The value of
+    # An option such as --minutes overrides keys of its own, and `--config KEY=VALUE` any key. The value of
     # --config has precedence.
-    keys = {**_option_keys(options), **_config_keys(options.config)}
+    overrides = {**_option_keys(options), **_config_keys(options.config)}
     os.chdir(ROOT)
     act: Callable[[argparse.Namespace, Overrides], int] = options.act
-    return act(options, keys)
+    return act(options, overrides)
 
 
 def _with_targets_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments for Snakemake. Raise UserError for one that is not UTF-8.
+    """Return the arguments for Snakemake, with its targets first. Raise UserError for one that is not UTF-8.
 
-    Targets, which follow `--`, come first. Behind an option such as --forcerun, Snakemake would take them for
-    values of this option.
+    Targets are the words behind `--`: `-k --forcerun cell -- all` becomes `all -k --forcerun cell`. Behind an
+    option with several values, such as --forcerun, Snakemake would take them for values of this option.
     """
     for word in arguments:
-        # U+DC80 to U+DCFF stand for other bytes. Snakemake cannot write them to its log.
+        # Python decodes bytes that are not UTF-8 as U+DC80 to U+DCFF. Snakemake cannot write these
+        # characters to its log.
         if re.search("[\udc80-\udcff]", word):
             raise UserError(f"{one_line(word)}: the argument is not UTF-8. Correct it.")
     end = arguments.index("--") if "--" in arguments else len(arguments)
@@ -235,7 +243,7 @@ def _check_minutes(text: str) -> None:
 
 
 def _option_keys(options: argparse.Namespace) -> Overrides:
-    """Return the keys of the configuration that options set: {"minutes": 15.0, "rounds": None}."""
+    """Return the keys of the configuration that options override: {"minutes": 15.0, "rounds": None}."""
     keys: Overrides = {}
     for name in ("repository", "tree", "server_log"):
         if getattr(options, name):
@@ -257,19 +265,22 @@ def _study_names(options: argparse.Namespace) -> list[str]:
     return (options.study or "").replace(",", " ").split()
 
 
-def run(options: argparse.Namespace, keys: Overrides) -> int:
+def run(options: argparse.Namespace, overrides: Overrides) -> int:
     """Measure, write the report and print its answers."""
+    # These imports are here, because they take time, and other actions do not need them.
     from vcsbench.config.configuration import load_config
     from vcsbench.run.workflow import is_dry_run, run_workflow
     from vcsbench.sources import detect
 
-    if is_url(keys.get("repository", "")):
+    # The command line overrides keys of the configuration, such as {"repository": "/srv/x"}.
+    if is_url(overrides.get("repository", "")):
         # detect() is called only for its UserError about the URL of a server. The URL may contain a password,
         # which must not reach a file. So it is refused before Snakemake writes its files.
-        detect(keys["repository"])
+        detect(overrides["repository"])
+    # `options.others` are the user's arguments for Snakemake, such as targets and -n.
     arguments = ["--cores", options.cores, *options.others]
-    # Options for the first call of Snakemake only. A second call, for a report after failures, must not make
-    # anything again.
+    # These options make existing results again. They are for the first call of Snakemake only: if jobs fail,
+    # run_workflow() calls Snakemake again for the report, and that call must not measure.
     forcing = []
     if options.force:
         forcing.append("--force")
@@ -278,51 +289,55 @@ def run(options: argparse.Namespace, keys: Overrides) -> int:
     if options.forcerun:
         forcing += ["--forcerun", *options.forcerun]
     began = time.time()
-    status = run_workflow(ROOT, keys, options.configfiles, arguments, forcing)
+    status = run_workflow(ROOT, overrides, options.configfiles, arguments, forcing)
     # After a signal (128 and more), the user waits for the prompt, so nothing more is printed.
     if not is_dry_run(arguments) and status < 128:
-        # The configuration is read again here. If it is wrong, Snakemake has printed the error already.
+        # load_config() checks the merged configuration, and loads the studies whose answers are printed. If
+        # the configuration is wrong, Snakemake has printed the error already.
         with suppress(UserError):
-            config, files = _read_configuration(options, keys)
-            studies = load_config(config, ROOT, files).studies
+            merged, files = _read_configuration(options, overrides)
+            studies = load_config(merged, ROOT, files).studies
             _print_report(status, began, [*studies.values()])
     return status
 
 
-def check(options: argparse.Namespace, keys: Overrides) -> int:
+def check(options: argparse.Namespace, overrides: Overrides) -> int:
     """Measure, write the report, and fail unless all expectations hold."""
     from vcsbench.run.workflow import is_dry_run
     from vcsbench.statistics.check import main as judge
 
+    # `options.others` are the user's arguments for Snakemake. The file has the verdict on each expectation.
+    # If a file is named, Snakemake does not make its default target `all`, so `all` is named, too.
     options.others = ["all", "results/check.csv", *options.others]
-    if run(options, keys):
+    if run(options, overrides):
         print("Nothing was checked: the workflow run failed.", file=sys.stderr)
         return EXIT_FAILED
+    # judge() prints the verdicts, and returns the exit code.
     return 0 if is_dry_run(options.others) else judge(["results/check.csv"])
 
 
-def published_tables(options: argparse.Namespace, keys: Overrides) -> int:
+def published_tables(options: argparse.Namespace, overrides: Overrides) -> int:
     """Compute the tables of the published studies from their published numbers."""
     from vcsbench.run.workflow import run_workflow
 
     arguments = ["--cores", options.cores, "published", *options.others]
-    keys = {**keys, "measure": "nothing"}
-    return run_workflow(ROOT, keys, options.configfiles, arguments)
+    overrides = {**overrides, "measure": "nothing"}
+    return run_workflow(ROOT, overrides, options.configfiles, arguments)
 
 
-def plan(options: argparse.Namespace, keys: Overrides) -> int:
+def plan(options: argparse.Namespace, overrides: Overrides) -> int:
     """Print what a run does and how long it takes."""
     from vcsbench.forecast.plan_report import describe_plan
     from vcsbench.forecast.trials import BEFORE_SESSION
 
-    project = _open_project(options, keys)
+    project = _open_project(options, overrides)
     # These checks raise the UserErrors that a run would raise, perhaps after minutes. The first use of this
     # property reads and checks the files of expectations. Its value is not needed here.
     _ = project.expectations
     project.check_server_log()
     project.check_machine(BEFORE_SESSION)
     for source in project.used_sources():
-        # Damage of the source is found by the estimate of its size.
+        # The estimate of the size is made only for its UserError about a damaged source.
         source.estimate()
     for line in describe_plan(project.plan, project.repositories, project.sampling.spent_s()):
         print(words.wrapped(line), flush=True)
@@ -336,11 +351,11 @@ def plan(options: argparse.Namespace, keys: Overrides) -> int:
     return 0
 
 
-def doctor(options: argparse.Namespace, keys: Overrides) -> int:
+def doctor(options: argparse.Namespace, overrides: Overrides) -> int:
     """Print what this machine can measure, and what it lacks, with remedies."""
     from vcsbench.forecast.doctor import examine_machine
 
-    project = _open_project(options, keys)
+    project = _open_project(options, overrides)
     _ = project.expectations  # reading the property checks their files
     is_able = examine_machine(
         project.plan, project.repositories, lambda line: print(words.wrapped(line), flush=True)
@@ -348,21 +363,23 @@ def doctor(options: argparse.Namespace, keys: Overrides) -> int:
     return 0 if is_able else EXIT_FAILED
 
 
-def show(options: argparse.Namespace, keys: Overrides) -> int:
+def show(options: argparse.Namespace, overrides: Overrides) -> int:
     """Print what a cell does, step by step."""
+    # These imports are here, because they take time, and other actions do not need them.
     from vcsbench.measure.work import WORK_KINDS
     from vcsbench.run.workflow import checkout_lock
 
-    project = _open_project(options, keys)
+    project = _open_project(options, overrides)
+    # A recipe has everything that the measurement of a cell depends on.
     recipe = _prepared_recipe(project, options)
     with ExitStack() as stack:
-        # A session would remove the files that some cells need, or make the same files at the same time.
+        # For some inputs and outputs, _facts_of_processes() makes files. A session (a run of Snakemake in
+        # this checkout) would remove these files, or make the same files at the same time.
         if not KINDS_WITHOUT_FILES.issuperset([recipe["input"], recipe["output"]]):
             stack.enter_context(checkout_lock(ROOT))
         facts_of_processes = _facts_of_processes(recipe, options.round)
-    # From what vcsbench computes the work of the command, such as the output of an untimed run.
+    # The work of the command is computed from its output, for example. Equal work makes cells comparable.
     work = WORK_KINDS[recipe["work_kind"]].description
-    # The file of the round's results, which hyperfine writes.
     result_file = CellRound(recipe["study"], recipe["cell"], options.round).export
     # Pairs of a name and a text, which are printed as two columns.
     facts = [
@@ -382,7 +399,8 @@ def show(options: argparse.Namespace, keys: Overrides) -> int:
 def _facts_of_state(state: State) -> list[tuple[str, str]]:
     """Return the steps of a cache state, and its warm-up runs, in pairs of a moment and a text.
 
-    For example: [("once", "start-server: Start the server, ..."), ..., ("warm-up", "1 run")].
+    `state` has the names of the steps by phase: {"setup": ["start-server"], "prepare": ["restore", "sync"],
+    "warmup": 1, ...} gives [("once", "start-server: Start the server, ..."), ..., ("warm-up", "1 run")].
     """
     # This import is here, because it takes time, and actions such as `clean` do not need it.
     from vcsbench.measure.prepared_cell import STEPS
@@ -398,8 +416,8 @@ def _facts_of_state(state: State) -> list[tuple[str, str]]:
         for name in names:
             facts.append((moment, f"{name}: {STEPS[name].description}"))
     if state.get("discard") and not state["warmup"]:
-        # `discard`: if no cold run has read the copy lately, the first one is not timed. It fills caches
-        # below this system, such as those of a hypervisor, so later cold runs are faster.
+        # `discard`: if no cold run has read this copy of the repository lately, the first one is not timed.
+        # It fills caches below this system, such as those of a hypervisor, so later cold runs are faster.
         warmup = "the first run of a copy"
     else:
         warmup = words.count_of(state["warmup"], "run")
@@ -410,8 +428,9 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
     """Return the processes of a round of a cell, and the server's files, in pairs of a name and a text.
 
     For example: [("cell", "fsfs/log, round 1"), ("command", "svn log ..."), ("server", "svnserve ..."),
-    ("files", "config/servers/default/svnserve.args")].
+    ("files", "config/servers/default/svnserve.args")]. Neither the command nor the server is started.
     """
+    # These imports are here, because they take time, and most actions do not need them.
     from vcsbench.measure.prepared_cell import PreparedCell
     from vcsbench.programs import server_files
     from vcsbench.storages.workdir import run_folder
@@ -428,16 +447,16 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
         if cell.networks:
             cell.networks.open(stack)
         cell.fill_in()
-        place = f"{recipe['study']}/{recipe['cell']}, round {number}"
+        round_name = f"{recipe['study']}/{recipe['cell']}, round {number}"
         if cell.input:
             # All rounds share the copies of a repository, which have numbers of their own: with 3 copies,
             # round 4 uses copy 1. Any other input has the number of the round.
             copy = cell.input.facts().get("copy", number)
-            place += f" (copy {copy})"
+            round_name += f" (copy {copy})"
         command = shlex.join(cell.timed.argv)
         if cell.timed.stdin:
             command += f" < {cell.timed.stdin}"
-        facts = [("cell", place), ("command", command)]
+        facts = [("cell", round_name), ("command", command)]
         if cell.server:
             facts.append(("server", shlex.join(cell.server.command())))
     # The folder of the cell's server configuration, "" without one.
@@ -447,8 +466,9 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
     return facts
 
 
-def measure(options: argparse.Namespace, keys: Overrides) -> int:
+def measure(options: argparse.Namespace, overrides: Overrides) -> int:
     """Measure one round of a cell and print its runs; keep no result."""
+    # These imports are here, because they take time, and other actions do not need them.
     from vcsbench.isolation import isolate_network
     from vcsbench.measure.runs import read_export
     from vcsbench.run.cell import measure_round
@@ -456,24 +476,26 @@ def measure(options: argparse.Namespace, keys: Overrides) -> int:
 
     # A session or `make clean` that begins in the meantime would remove the files of this measurement.
     with checkout_lock(ROOT):
-        project = _open_project(options, keys)
+        project = _open_project(options, overrides)
+        # A recipe has everything that the measurement of a cell depends on.
         recipe = _prepared_recipe(project, options)
         # As in a workflow run, client and server are in a network of their own, if the recipe requires that.
         isolate_network(recipe)
         measured = measure_round(ROOT, recipe, options.round, project.config.thresholds)
     # hyperfine's export has the times of the runs. It is in no file, so errors name the cell. The context has
-    # the evidence and the flags of the same runs, and flags of the whole round.
+    # the evidence of the same runs (facts such as the bytes read), their flags, and flags of the whole round.
     timed_runs = read_export(options.cell, measured.export)
     for timed, run in zip(timed_runs, measured.context["runs"], strict=True):
         flags = " ".join([*run["flags"], *measured.context["flags"]]) or "none"
         print(f"run {run['run']}: {timed.elapsed_s:.3f} s, flags: {flags}")
         for key, value in run["evidence"].items():
+            # A fact that could not be observed here is None or "".
             if value not in (None, ""):
                 print(f"  {key}: {value}")
     return 0
 
 
-def baseline(options: argparse.Namespace, keys: Overrides) -> int:
+def baseline(options: argparse.Namespace, overrides: Overrides) -> int:
     """Save the results as a baseline."""
     from vcsbench.statistics.baseline_comparison import save_baseline
 
@@ -484,18 +506,18 @@ def baseline(options: argparse.Namespace, keys: Overrides) -> int:
     return 0
 
 
-def bundle(options: argparse.Namespace, keys: Overrides) -> int:
+def bundle(options: argparse.Namespace, overrides: Overrides) -> int:
     """Pack data, configuration and reports into bundles/NAME.tar.gz."""
     from vcsbench.run.bundle import pack
 
     path = pack(options.name, options.studies, ROOT)
-    size = path.stat().st_size / 2**20
-    shown = path.relative_to(ROOT)
-    print(f"packed {path} ({size:.1f} MiB). To import it: make import BUNDLE={shown}")
+    size_mib = path.stat().st_size / 2**20
+    file = path.relative_to(ROOT)
+    print(f"packed {path} ({size_mib:.1f} MiB). To import it: make import BUNDLE={file}")
     return 0
 
 
-def import_bundle(options: argparse.Namespace, keys: Overrides) -> int:
+def import_bundle(options: argparse.Namespace, overrides: Overrides) -> int:
     """Unpack a bundle into a new folder, and make its reports again."""
     from vcsbench.run import bundle
 
@@ -507,25 +529,29 @@ def import_bundle(options: argparse.Namespace, keys: Overrides) -> int:
     return 0
 
 
-def clean(options: argparse.Namespace, keys: Overrides) -> int:
+def clean(options: argparse.Namespace, overrides: Overrides) -> int:
     """Remove results/ and all that vcsbench made on the storages for this checkout."""
     from vcsbench.run.cleaning import clean_checkout
 
-    config, files = _read_configuration(options, keys)
-    print("\n".join(clean_checkout(config, ROOT, files)))
+    merged, files = _read_configuration(options, overrides)
+    print("\n".join(clean_checkout(merged, ROOT, files)))
     return 0
 
 
-def _open_project(options: argparse.Namespace, keys: Overrides) -> Project:
+def _open_project(options: argparse.Namespace, overrides: Overrides) -> Project:
     from vcsbench.run.project import Project
 
-    config, files = _read_configuration(options, keys)
-    return Project(config, ROOT, files)
+    merged, files = _read_configuration(options, overrides)
+    return Project(merged, ROOT, files)
 
 
 def _prepared_recipe(project: Project, options: argparse.Namespace) -> Recipe:
-    """Return the recipe of the named cell. Raise a UserError if its repositories are not prepared."""
+    """Return the recipe of the named cell. Raise a UserError if its repositories are not prepared.
+
+    A recipe has everything that the measurement of the cell depends on.
+    """
     study, path = _find_cell(project.plan, options.cell)
+    # A preparation ends with its record, such as results/repositories/disk.json for the copies on a storage.
     for record in project.records(study, path):
         if not (ROOT / record).exists():
             command = shlex.join(["./vcsbench", "run", record, *_session_options(options)])
@@ -556,6 +582,7 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     `fsfs/log/svn` gives ("fsfs", "log/svn"). Raise UserError if the plan does not measure the cell: with the
     reason if it skips the cell, otherwise with similar names.
     """
+    # The names with a study come first, so that a path with the same text cannot replace one of them.
     key_by_name = {f"{study}/{path}": (study, path) for study, path in plan.cell_by_key}
     for study, path in plan.cell_by_key:
         # A name without a study means the first study that has the cell.
@@ -582,15 +609,17 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
 
 
 def _read_configuration(
-    options: argparse.Namespace, keys: Overrides
+    options: argparse.Namespace, overrides: Overrides
 ) -> tuple[Overrides, list[Path]]:
+    """Return the merged keys of all configuration files and of the command line, and the files."""
     from vcsbench.config.configuration import read_configuration
 
     files = [ROOT / "config" / "config.yaml", *map(Path, options.configfiles)]
-    return read_configuration(files, keys), files
+    return read_configuration(files, overrides), files
 
 
 def _config_keys(pairs: Sequence[str]) -> Overrides:
+    """Return the keys that --config overrides: ["rounds=5"] gives {"rounds": 5}."""
     from vcsbench.config.validation import parse_yaml
 
     keys: Overrides = {}

@@ -17,7 +17,7 @@ CLIENTS_AXIS = "clients"
 READERS_AXIS = "readers"
 COMMITTERS_AXIS = "committers"
 ARRIVAL_AXIS = "arrival"
-# Its value for clients that send their next request when the last one has ended.
+# The value of ARRIVAL_AXIS for clients that send their next request when the last one has ended.
 CLOSED_LOOP = "closed"
 SYSTEM_AXIS = "system"
 STRATEGY_AXIS = "strategy"

@@ -23,7 +23,7 @@ class CellRound:
 
     @property
     def export(self) -> str:
-        """Return the file of hyperfine's export."""
+        """Return the file of hyperfine's export, which has the times of the runs."""
         return f"{self.results}/cells/{self.study}/{self.cell}/round{self.number}.json"
 
     @property

@@ -46,9 +46,10 @@ QUIET_GIT = {"gc.auto": "0", "maintenance.auto": "false", "receive.autogc": "fal
 
 
 def git_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables with which git has settings, and reads no configuration of the machine or a user.
+    """Return variables with which git has `settings`, and reads no configuration of the machine or a user.
 
-    git gives them to its own processes, except to the server's side of a local clone. git before 2.32 ignores
+    {"gc.auto": "0"} adds GIT_CONFIG_COUNT=1, GIT_CONFIG_KEY_0=gc.auto and GIT_CONFIG_VALUE_0=0. git passes
+    the variables to its own processes, but not to the server's side of a local clone. git before 2.32 ignores
     some of them, and is not measured (git_store.why_git_too_old).
     """
     variables = {

@@ -13,7 +13,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202
 _SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 LONGEST_MESSAGE = 4000
 LONGEST_FAULT = 400
-# No file can be written any more.
+# Errors after which no file can be written any more: a full disk, a quota, or a limit on the size of files.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PERMISSIONS = "Check the permissions and whether the file system is read-only"
 _IN_THE_WAY = (errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
@@ -28,8 +28,6 @@ REMEDY_BY_ERRNO = {
     **dict.fromkeys(_IN_THE_WAY, "Move the file elsewhere that is in the way"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _PERMISSIONS),
 }
-
-
 # The options of the command line by the keys that they set, and the variables of make that set them.
 OPTION_BY_KEY = {
     "repository": "--repository (make: REPO=)",
@@ -48,9 +46,11 @@ def printable(text: str | bytes) -> str:
     r"""Return text that is safe to print on a terminal: control characters are shown as \x1b."""
     if isinstance(text, bytes):
         text = text.decode(errors="backslashreplace")
-    text = _SURROGATE.sub(lambda found: ascii(found[0])[1:-1], text)
+    # Half of a character becomes \ud800, because encode() below would fail. ascii() adds quotation marks.
+    text = _SURROGATE.sub(lambda match: ascii(match[0])[1:-1], text)
+    # In a path, Python keeps a byte that is not UTF-8 as one of U+DC80 to U+DCFF. It becomes \xff here.
     text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def accept_all_characters() -> None:
@@ -85,9 +85,9 @@ class ChangedError(UserError):
 def sentence_of(error: OSError, place: object = "") -> str:
     """Return, for example, "/srv: Input/output error. Check the disk: dmesg names its errors, and run again."
 
-    `place` is named if the error names no file.
+    The sentence begins with the file of the error. If the error has no file, it begins with `place`.
     """
-    # The number of a descriptor names nothing.
+    # After a call with a descriptor, the filename is the number of the descriptor, which names nothing.
     has_file = bool(error.filename) and not isinstance(error.filename, int)
     subject = error.filename if has_file else place
     remedy = REMEDY_BY_ERRNO.get(error.errno or 0, "Fix that")
@@ -96,24 +96,28 @@ def sentence_of(error: OSError, place: object = "") -> str:
 
 
 def describe_fault(error: Exception) -> str:
-    """Return a sentence about an error: of the user, of the system, or otherwise a fault of vcsbench."""
+    """Return a sentence about an error of the user, of the system, or otherwise of vcsbench itself."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):
         return sentence_of(error)
-    # Python raises these two without the number of an error, which has the remedy.
+    # Python raises these two for faults of the system: no further thread, no memory. They have no number, by
+    # which sentence_of() chooses the remedy. So it gets the OSError with the number of the same fault.
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
         return sentence_of(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
     if isinstance(error, MemoryError):
         return sentence_of(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)))
+    # The line of code that raised the error.
     last = traceback.extract_tb(error.__traceback__)[-1]
     on_one_line = " ".join(str(error).split())
-    what = f"{type(error).__name__}: {on_one_line}"[:LONGEST_FAULT]
-    return f"{what} ({last.filename}:{last.lineno}). This is a fault of vcsbench: please report it."
+    fault = f"{type(error).__name__}: {on_one_line}"[:LONGEST_FAULT]
+    return (
+        f"{fault} ({last.filename}:{last.lineno}). This is a fault of vcsbench: please report it."
+    )
 
 
 def full_errno(text: str) -> int:
-    """Return the number of the error of a full disk whose English message is in a text; 0 without one."""
+    """Return the error number in FULL, such as ENOSPC, whose English message is in a text; 0 without one."""
     for number in FULL:
         if os.strerror(number) in text:
             return number

@@ -35,9 +35,10 @@ URL_FORM = (
 def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
     """Open a regular file and return its descriptor.
 
-    Raise UserError for a pipe, a socket, a device or a folder; OSError as os.open does. O_NONBLOCK keeps a
-    pipe from blocking the open.
+    Raise UserError for a pipe, a device or a folder. Raise OSError as os.open() does, for example for a
+    socket, and for a link with `follow_links=False`.
     """
+    # Without O_NONBLOCK, os.open() would wait for a writer of a pipe.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     if not follow_links:
         flags |= os.O_NOFOLLOW
@@ -64,7 +65,7 @@ def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> by
 
 
 def read_number(path: str | Path, largest: int) -> int:
-    """Return the number from 0 to `largest` that is the first word of a file. Raise UserError for others."""
+    """Return the number from 0 to `largest` that is the first word of a file. Raise UserError without one."""
     words = read_bytes(path, SMALL_FILE).split()
     first = words[0] if words else b""
     number = parse_number(first, largest)
@@ -81,7 +82,7 @@ def parse_number(text: bytes | str, largest: int) -> int | None:
 
     Digits are counted first, because int() refuses more than 4,300 digits.
     """
-    # As bytes, because isdigit() of a str accepts digits of all scripts.
+    # The text becomes bytes, because isdigit() of a str accepts digits of all scripts.
     digits = text.encode(errors="replace") if isinstance(text, str) else text
     digits = digits.strip()
     if not digits.isdigit():
@@ -96,7 +97,8 @@ def parse_number(text: bytes | str, largest: int) -> int | None:
 def one_line(text: object, limit: int = LONGEST_SHOWN) -> str:
     """Return text that is safe to print on one line, cut to `limit` characters."""
     text = text if isinstance(text, bytes) else str(text)
-    # Cut before, because a name may have megabytes.
+    # The text is cut before it is made printable, because a name may have megabytes. One character more than
+    # the limit stays. It shows that the text is too long.
     line = printable(text[: limit + 1]).replace("\n", "\\n").replace("\t", "\\t")
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
@@ -115,7 +117,7 @@ def pegged(url: str) -> str:
     """
     if not _URL.match(url):
         return url
-    # The @ of svn+ssh://user@host/x is none of the path.
+    # The path follows the host, so the @ of svn+ssh://user@host/x is no part of it.
     _, _, path = url.partition("://")[2].partition("/")
     return f"{url}@" if "@" in urllib.parse.unquote(path) else url
 
@@ -130,15 +132,16 @@ def is_plain_url(url: str) -> bool:
 
 
 def is_url(text: str) -> bool:
-    """Return True if a text is a URL and no path. It may be malformed, or the address of a program of ssh."""
+    """Return True if a user's text is a URL and no path, also for a mistyped URL and an address of ssh."""
     if "://" in text:
         return True
-    # A path that exists may have any name.
+    # A path that exists may have any name. A path may also begin with `.`, `~`, or one slash: `//host` may be
+    # a mistyped URL.
     if os.path.lexists(text) or text.startswith((".", "~")) or re.match("/(?!/)", text):
         return False
     # https:/host and https:\\host: somebody mistyped a URL, which may contain a password.
     is_mistyped = bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]", text))
-    # user@host:path is an address of ssh.
+    # user@host:path is an address of ssh. Another text without a colon or an @ is a path, such as `trunk`.
     return is_mistyped or (":" in text and "@" in text)
 
 

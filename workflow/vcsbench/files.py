@@ -39,6 +39,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         new.replace(path)
     except OSError as error:
         new.unlink(missing_ok=True)
+        # The errors of write() and fsync() name no file.
         error.filename = error.filename or str(path)
         raise
     # Without this, a power cut can undo the renaming.
@@ -105,16 +106,19 @@ def read_rows(
     """Read a CSV file, and return each row as a mapping from the heading's names to texts.
 
     Values stay text, because a repository may have the name `007` or `NA`. `columns` must be in the heading.
-    Raise UserError if the file is missing, not CSV or larger than `limit` bytes, if the heading has a name
-    twice, or if a row has not one field for each name. The error ends with `remedy`, a sentence. Only the
-    errors of read_bytes() have a remedy of their own: the file is too large, or no regular file.
+    Raise UserError with `remedy`, a sentence such as "Run `make check` to write it again.", if the file is
+    missing or not CSV, if the heading has a name twice, or if a row has not one field for each name. For a
+    file that is no regular file, or larger than `limit` bytes, read_bytes() raises UserError with another
+    remedy.
     """
     try:
         # Spreadsheets begin a file with a byte order mark, which would be a part of the first name.
         text = read_bytes(path, limit).decode("utf-8-sig")
-        # Without `strict`, a quotation mark that is never closed hides all rows behind it.
+        # Without `strict`, a quotation mark that is never closed hides all rows behind it. An empty line is
+        # read as [], and is no row.
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), strict=True) if line]
     except (OSError, ValueError, csv.Error) as error:
+        # The text of an OSError has the path as well, which the message names already.
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{path}: cannot be read as CSV: {reason}. {remedy}") from None
     heading = lines[0] if lines else []

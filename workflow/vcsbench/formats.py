@@ -21,6 +21,7 @@ RELEASES = {
 }
 NEWEST = "f8"
 LARGEST_REVISION = 2**40
+# The first formats with shards, with packed shards and db/fsfs.conf, and with logical addressing.
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
 AS_IS = "as-is"
 NOT_PACKED = "nopack"
@@ -119,9 +120,11 @@ def parse_format(value: str) -> FormatValue:
     match = _VALUE.fullmatch(value)
     if not match:
         raise ValueError(f"{value} is no format")
+    # A group without a match is None: `f6-today` gives ("f6", None, None), `f6-to-f8` (None, "f6", "f8").
     today, created, upgraded = match.groups()
     if today:
         return FormatValue(today, today, is_today=True)
+    # The format of an `as-is` repository is unknown here.
     if upgraded and created != AS_IS and format_number(upgraded) <= format_number(created):
         raise ValueError(f"{value} is no upgrade")
     return FormatValue(created, upgraded or created)
@@ -133,9 +136,10 @@ def format_number(fmt: str) -> int:
 
 
 class Shape(NamedTuple):
-    """A repository by its own files. `shard` is the number of revisions per shard, 0 without shards.
+    """The format of a repository by its own files, such as `number` 7. `youngest` is its last revision.
 
-    `packed` is the number of packed shards, `settings` are the effective ones (effective_settings).
+    `shard` is the number of revisions per shard (folder of revisions), 0 without shards. `packed` is the
+    number of packed shards. `settings` are those with which Subversion writes (effective_settings).
     """
 
     number: int
@@ -185,10 +189,11 @@ def read_shape(path: Path) -> Shape:
     options = dict(line.split(" ", 1) for line in lines[1:] if " " in line)
     # The revisions per shard. Older formats are linear, which means that they have no shards (0).
     shard = 0
+    # `sharded 1000` gives "sharded" and ["1000"], and `linear` gives "linear" and [].
     layout, *size = options.get("layout", "linear").split()
     if layout == "sharded" and size:
         shard = parse_number(size[0], LARGEST_REVISION) or 0
-    # The number of packed shards.
+    # The number of packed shards. Formats before PACKABLE lack the file.
     packed = 0
     unpacked_file = database / "min-unpacked-rev"
     if shard and unpacked_file.exists():
@@ -206,6 +211,7 @@ def read_shape(path: Path) -> Shape:
 
 def release_settings(value: FormatValue) -> dict[str, str] | None:
     """Return the settings of db/fsfs.conf that vcsbench writes for a format; None if it writes none."""
+    # The user's repository keeps its own file, and `f6-today` the file that svnadmin has written.
     if value.is_as_is or value.is_today:
         return None
     return RELEASE_SETTINGS[value.format]
@@ -219,16 +225,17 @@ def written_settings(value: FormatValue) -> dict[str, str]:
 
 
 def today_settings(number: int) -> dict[str, str]:
-    """Return the defaults of today's Subversion for a format: the options of f8 that the format has."""
+    """Return the defaults of today's Subversion for a format, such as 7: the options of f8 that it has."""
+    # Subversion reads no db/fsfs.conf of an older format.
     if number < PACKABLE:
         return {}
-    # By section of fsfs.conf, the first format with its options. Other sections came with PACKABLE.
+    # The first format that has the options of a section of fsfs.conf. PACKABLE had all other sections.
     first_format = {"packed-revprops": 6, "io": LOGICAL}
     settings = {}
     for option, value in _F8.items():
         if number >= first_format.get(SECTIONS[option], PACKABLE):
             settings[option] = value
-    # lz4 came with f8.
+    # The default of f8 is lz4, which older formats cannot have.
     if number < 8:
         settings["compression"] = "zlib-5"
     return settings
@@ -257,7 +264,7 @@ def effective_settings(path: Path, number: int) -> dict[str, str]:
     # Subversion does not read the file of an older format.
     explicit = read_settings(path) if number >= PACKABLE else {}
     settings = {**today_settings(number), **explicit}
-    # The option of older releases decides, if it is there.
+    # `compression-level`, the option of older releases, decides if it is there.
     if "compression-level" in explicit:
         settings.pop("compression", None)
     return settings
@@ -271,6 +278,8 @@ def has_memcached(path: Path) -> bool:
 
 def _configuration(path: Path) -> configparser.RawConfigParser:
     """Return the db/fsfs.conf of a repository as Subversion reads it; empty if it is unreadable."""
+    # With `strict`, a section that is there twice would be an error. The default section of configparser,
+    # whose options hold in all sections, has a name that no section has.
     parser = configparser.RawConfigParser(
         strict=False, comment_prefixes=("#",), default_section="", empty_lines_in_values=False
     )

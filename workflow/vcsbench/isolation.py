@@ -26,12 +26,13 @@ REQUEST = struct.Struct("16sh22x")
 
 
 def isolate_network(recipe: Recipe) -> None:
-    """Give this process and its children, for good, the network that a recipe requires.
+    """Give this process and its children, for good, the network that a cell's recipe requires.
 
-    Call it before the process starts a thread: a network belongs to a thread and its later children. Raise
-    UserError if this process has not the right to make a network.
+    A network of its own keeps other users of the machine from the server of the cell. Call this before the
+    process starts a thread: a network belongs to a thread and its later children. Raise UserError if this
+    process has not the right to make a network.
     """
-    # A guest has a network of its own already.
+    # The process runs in a virtual machine, which has a network of its own already.
     if recipe.get("is_in_guest"):
         return
     # A new network: "own" for root, "user" for other users. With any other value (plan.recipe.Network), the
@@ -59,7 +60,7 @@ def unshare_network() -> None:
 def enter_new_network() -> None:
     """Enter a new network with a loopback interface only. Raise OSError without the right to it."""
     check_result(libc.unshare(CLONE_NEWNET))
-    # The interface of a new network is down.
+    # The loopback interface of a new network is down. Its flags are read, and IFF_UP is added to them.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         name, flags = REQUEST.unpack(fcntl.ioctl(any_socket, SIOCGIFFLAGS, REQUEST.pack(b"lo", 0)))
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, REQUEST.pack(name, flags | IFF_UP))
@@ -80,9 +81,10 @@ def enter_network(descriptor: int) -> None:
 
 @cache
 def unshare_user() -> None:
-    """Enter a network with a loopback interface only, without root. The user stays the same.
+    """Enter a user namespace, and a network with a loopback interface only, for good. It needs no root.
 
-    Raise OSError if the kernel or its administrator does not allow it, or the process has a second thread.
+    The user stays the same: in the namespace, the ids of user and group stand for themselves. Raise OSError
+    if the kernel or its administrator does not allow it, or if the process has a second thread.
     """
     uid, gid = os.geteuid(), os.getegid()
     check_result(libc.unshare(CLONE_NEWUSER))
@@ -106,9 +108,11 @@ def unshare_mounts() -> None:
 
 @cache
 def is_allowed(act: Callable[[], object]) -> bool:
-    """Return True if an act raises nothing, in a child process that ends with it."""
+    """Return True if a function, such as unshare_network(), raises nothing in a child process."""
+    # The function changes the child for good, so this process stays as it is. In the child, fork() returns 0.
+    # os._exit() ends the child, even after an exception. So the child never goes on with the code of its
+    # parent, whose files it has.
     pid = os.fork()
-    # The child has the number 0 here. It never returns: not into the code of its parent, whose files it has.
     if pid == 0:
         code = 1
         try:

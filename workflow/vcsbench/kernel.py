@@ -51,7 +51,7 @@ def check_system_files() -> None:
 def read(path: str | Path, errors: str = "replace") -> str:
     """Return a file's content without white space around it; "" if it cannot be read.
 
-    `errors="surrogateescape"` keeps paths that are not UTF-8.
+    `errors` is that of open(). "surrogateescape" keeps paths that are not UTF-8.
     """
     try:
         with open(path, errors=errors) as file:
@@ -61,7 +61,7 @@ def read(path: str | Path, errors: str = "replace") -> str:
 
 
 def number_in(file: str | Path, name: str) -> int | None:
-    """Return the number after a name in a file with a line for each name."""
+    """Return the number after a name in a file with lines such as `MemTotal: 4096 kB`; None without one."""
     match = re.search(rf"^{re.escape(name)}[ \t]+(\S+)", read(file), re.MULTILINE)
     return parse_number(match[1], LARGEST_COUNT) if match else None
 
@@ -126,8 +126,9 @@ class Memory(NamedTuple):
 def memory() -> Memory:
     """Return the memory that this process can use: the machine's memory, or less by its control groups.
 
-    In a container that may use 2 GiB and uses 0.5 GiB, `total` and `limit` are 2 GiB, and `available` is at
-    most 1.5 GiB. If no group has a limit below the machine's memory, `limit` is None.
+    A control group is a set of processes for which the kernel limits a resource, such as a container. In a
+    container that may use 2 GiB and uses 0.5 GiB, `total` and `limit` are 2 GiB, and `available` is at most
+    1.5 GiB. If no group has a limit below the machine's memory, `limit` is None.
     """
     limits: list[MemoryLimit] = []
     for group in groups("memory"):
@@ -150,7 +151,7 @@ def memory() -> Memory:
 
 
 def machine_memory_bytes(name: str = "MemTotal") -> int | None:
-    """Return a number of /proc/meminfo in bytes."""
+    """Return a number of /proc/meminfo in bytes; None if the kernel does not report it."""
     kibibytes = number_in("/proc/meminfo", f"{name}:")
     return None if kibibytes is None else kibibytes << 10
 
@@ -159,7 +160,7 @@ def quota_cores() -> float | None:
     """Return how many processors quotas let this process use, for example 1.5; None without a quota.
 
     A quota is a time in each period: 150000 of 100000 microseconds are 1.5 processors. The quotas of all
-    groups hold, so the smallest one decides.
+    control groups of this process hold, so the smallest one decides.
     """
     quotas = []
     for group in groups("cpu"):
@@ -181,10 +182,14 @@ def quota_cores() -> float | None:
 
 
 def throttled_us() -> int | None:
-    """Return the microseconds in which quotas held back this process's groups; None if not counted."""
+    """Return the microseconds in which quotas held back this process's control groups; None if not counted.
+
+    The times of the process's own group and of its ancestors are added up.
+    """
     total_us = None
     for group in groups("cpu"):
         statistics = group.folder / "cpu.stat"
+        # Version 1 counts nanoseconds, and version 2 microseconds.
         if group.version == 1:
             throttled_ns = number_in(statistics, "throttled_time")
             group_us = None if throttled_ns is None else throttled_ns // 1000
@@ -201,15 +206,16 @@ GROUP_VERSIONS = {"cgroup": 1, "cgroup2": 2}
 
 @cache
 def groups(controller: str) -> tuple[Group, ...]:
-    """Return the groups whose limits of a resource hold for this process: its own first, then the ancestors.
+    """Return the control groups that limit a resource for this process: its own first, then the ancestors.
 
     The `controller` of the resource is "cpu", "memory", "io" or "blkio". Example: groups("memory") in a
     container is (Group(folder=Path("/sys/fs/cgroup/memory"), version=1),). Return () without control groups.
     """
-    # The number of the hierarchy, its controllers, and the path of the process's own group. A line is like
-    # `4:cpu,cpuacct:/docker/0123` or, of version 2, `0::/docker/0123`. A path may have colons itself.
+    # A line has the number of a hierarchy, its controllers, and the path of the process's own group:
+    # `4:cpu,cpuacct:/docker/0123` or, in version 2, `0::/docker/0123`. A path may have colons itself.
     lines = read(SELF / "cgroup", "surrogateescape").split("\n")
     all_fields = [line.split(":", 2) for line in lines]
+    # Without control groups, the only line is empty, and has one field.
     memberships = [fields for fields in all_fields if len(fields) == 3]
     members: list[Group] = []
     for mount in _read_group_mounts():
@@ -224,8 +230,8 @@ def groups(controller: str) -> tuple[Group, ...]:
                     controller in mount.controllers and controller in controllers.split(",")
                 )
             if is_of_controller:
-                # These are the group of this process and its ancestors. `path` is that of the group in the
-                # whole hierarchy. The mount shows the part from `root` on, as the folder `point`.
+                # _list_upwards() yields the group of this process, and then its ancestors. `path` is that of
+                # the group in the whole hierarchy. The mount at `point` shows the part from `root` on.
                 members += _list_upwards(mount.root, mount.point, path, mount.version)
     return tuple(members)
 
@@ -260,14 +266,20 @@ def _read_group_mounts() -> list[_GroupMount]:
 
 
 def _list_upwards(root: str, point: str, path: str, version: int) -> Iterator[Group]:
-    """Yield a group and its ancestors, as far as the mount at `point` of the folder `root` shows them."""
+    """Yield a group and its ancestors, as far as the mount at `point` of the folder `root` shows them.
+
+    The group with the path /a/b/c, and a mount of the folder /a at /sys/fs/cgroup, give the folders
+    /sys/fs/cgroup/b/c, /sys/fs/cgroup/b and /sys/fs/cgroup.
+    """
     top = Path(unescaped(point))
-    # In a container, the mount shows the tree from its own group on; the path may still name all of it.
     below = os.path.relpath(path, unescaped(root))
+    # In a container, the mount shows the tree from the container's own group on, and the path may lie
+    # outside of `root`. The top of the mount is then that group.
     is_below = not below.startswith("..")
     folder = Path(os.path.normpath(top / below)) if is_below else top
     while True:
         yield Group(folder, version)
+        # The parent of the folder / is / itself.
         if folder in (top, folder.parent):
             return
         folder = folder.parent
@@ -282,7 +294,7 @@ def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
     # In version 1, only numbers with this prefix include the pages of the groups below.
     prefix = "total_" if group.version == 1 else ""
     if group.version == 1:
-        # These two are the least limits of the group and all its ancestors, also of ancestors that a
+        # Each of these two is the smallest limit of the group and all its ancestors, also of ancestors that a
         # container cannot see. The usage of the ancestors is unknown here, so it counts as 0. The group's own
         # limits follow below, with its usage.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
@@ -295,8 +307,8 @@ def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
         # Without a limit, version 1 has a number from UNLIMITED on, and version 2 the word `max`.
         if limit is None or limit >= UNLIMITED:
             continue
-        used = parse_number(read(group.folder / usage_file), LARGEST_COUNT) or 0
         # A number that the kernel does not report counts as 0.
+        used = parse_number(read(group.folder / usage_file), LARGEST_COUNT) or 0
         for name in RECLAIMABLE:
             used -= number_in(statistics, f"{prefix}{name}") or 0
         yield MemoryLimit(limit, max(0, used))

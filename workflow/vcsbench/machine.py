@@ -31,7 +31,7 @@ CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource
 class Machine:
     """The programs and rights of this machine.
 
-    Programs are on the PATH, or in an environment that Snakemake deploys (`deployed`), without httpd.
+    Programs are on the PATH. With `deployed`, Snakemake deploys all of them but httpd in an environment.
     """
 
     def __init__(self, deployed: bool = False) -> None:
@@ -43,19 +43,22 @@ class Machine:
 
     @cached_property
     def newest_format(self) -> str:
-        """The newest format that svnadmin makes, for example "f8".
+        """The newest format of repositories that svnadmin makes, for example "f8".
 
-        It is NEWEST if the version of svnadmin is unknown.
+        It is NEWEST if the version of svnadmin is unknown, as that of a program that is deployed later.
         """
         version = "" if self.deployed else subversion_version("svnadmin")
+        # RELEASES has the first release with each format, the oldest first. An unknown version is [], which
+        # is less than all releases.
         release = _parse_release(version)
         makeable = [name for name, since in RELEASES.items() if _parse_release(since) <= release]
         return makeable[-1] if makeable else NEWEST
 
     def clearing(self, configured: str) -> str:
-        """Return how caches become cold: `drop-caches`, `evict`, or "" if neither is possible.
+        """Return how the page cache becomes cold: `drop-caches`, `evict`, or "" if neither is possible.
 
-        `configured` is the key `clear_caches`: auto, drop-caches or evict.
+        The kernel drops all caches, or vmtouch evicts the files of a run. `configured` is the user's setting
+        `clear_caches`: auto, drop-caches or evict. With auto, dropping is preferred.
         """
         if configured in ("auto", "drop-caches") and can_drop_caches():
             return "drop-caches"
@@ -73,7 +76,7 @@ def subversion_version(program: str, env: Mapping[str, str] | None = None) -> st
     done = processes.run_program(
         [program, "--version", "--quiet"], env=env, limit_s=VERSION_S, may_fail=True
     )
-    # A wrapper may print something else.
+    # A wrapper (a script that runs the program) may print something that is no version.
     match = re.match(r"[0-9]+\.[0-9]+[0-9A-Za-z.-]*", done.output)
     return match[0] if match else ""
 
@@ -89,7 +92,7 @@ def can_drop_caches() -> bool:
 
 
 def host() -> Host:
-    """Return the facts about this machine that contexts and reports have.
+    """Return the facts about this machine that reports show, and that are stored with each result.
 
     - `id`: distinguishes this machine from others with the same host name.
     - `cores`: the number of processors that this process may use.
@@ -105,7 +108,7 @@ def host() -> Host:
     cpu = _read_field(cpu_info, "model name")
     is_virtual = "hypervisor" in _read_field(cpu_info, "flags").split()
     vendor = read("/sys/class/dmi/id/sys_vendor") if is_virtual else ""
-    # Such as `PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"`.
+    # The line is like `PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"`.
     system = re.search(r'^PRETTY_NAME="(.*)"$', read("/etc/os-release"), re.MULTILINE)
     return {
         "name": name,
@@ -140,6 +143,7 @@ def machine_identity(name: str, cpu: str) -> str:
 
     It survives an upgrade of kernel and programs, and changes with the parts of the machine.
     """
+    # The first file that exists counts. Without any, the other parts have to distinguish the machine.
     machine_id = ""
     for file in MACHINE_IDS:
         machine_id = machine_id or read(file)

@@ -33,14 +33,16 @@ def _lock_path() -> str:
     """
     for folder in LOCK_FOLDERS:
         path = os.path.join(folder, LOCK_NAME)
-        # The mode does not tell whether a file can be made: the file system may be read-only.
+        # In a folder with the right mode, a file may still be impossible: the file system may be read-only.
+        # A lock file that exists needs no test of this.
         if _is_shared(folder) and (os.path.lexists(path) or not why_no_file(folder)):
             return path
+    # No folder is suitable. If the file cannot be made in the last one, _open_lock() raises UserError.
     return os.path.join(LOCK_FOLDERS[-1], LOCK_NAME)
 
 
 def _is_shared(folder: str) -> bool:
-    """Return True for a folder of root's with the mode of /tmp. A link is none."""
+    """Return True for a folder of root's with the mode of /tmp. Return False for a link to one."""
     try:
         status = os.lstat(folder)
     except OSError:
@@ -87,11 +89,13 @@ def lock_holder() -> int:
         status = os.lstat(LOCK_PATH)
     except OSError:
         return 0
-    # "7: FLOCK  ADVISORY  WRITE 4711 fe:00:131090 0 EOF"; the device is in hexadecimal.
+    # `7: FLOCK  ADVISORY  WRITE 4711 fe:00:131090 0 EOF` is a lock of process 4711 on the file with the inode
+    # 131090 of the device fe:00 (in hexadecimal).
     inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     for line in read("/proc/locks").splitlines():
         words = line.split()
         if len(words) > 5 and words[1] == "FLOCK" and words[5] == inode:
+            # A number below 1 is no process that this one can see.
             return max(0, int(words[4]))
     return 0
 
@@ -119,7 +123,8 @@ def describe_process(pid: int) -> str:
 
 
 def _acquire(fd: int) -> bool:
-    """Wait for the lock of an open file. Return False if the file has not the name of the lock any more."""
+    """Wait for the lock of an open file. Return False if the file is not at LOCK_PATH any more."""
+    # A first attempt without waiting shows if another process holds the lock, which is printed once.
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -170,9 +175,9 @@ def _open_lock() -> int:
 
 
 def _share_lock(fd: int) -> None:
-    """Give other users the right to read a lock file of this user's, whatever the umask is.
+    """Let other users read an open lock file of this user's, with any umask. They need that to lock it.
 
-    Close the file and raise UserError if it is a hard link: the mode of another file must not change.
+    Close the file and raise UserError if it has another name, too (a hard link): its mode must not change.
     """
     status = os.fstat(fd)
     if status.st_nlink > 1:

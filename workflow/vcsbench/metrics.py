@@ -68,10 +68,11 @@ def _only_part(parts: MetricColumns) -> Column:
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric. Its name is its column in aggregated frames.
+    """One metric, such as the elapsed time. Its name is its column in aggregated frames.
 
-    A value is computed from `needs`, `parts` and `value`, in three steps. So the client's CPU share is a
-    quotient of medians, as published.
+    A value is computed in three steps: `parts` computes values of each run from the columns `needs`, they are
+    aggregated over runs and rounds, and `value` computes the metric from these aggregates. So the client's
+    CPU share is a quotient of medians, as published.
     """
 
     name: str
@@ -106,8 +107,8 @@ class Metric:
     def why_missing(self) -> WithheldCode | None:
         """Return the code why a measured cell may have no value; None if every cell has one.
 
-        Counts of strace may be untraced. Counts of the kernel may be hidden or have no counter
-        (WHY_UNCOUNTED). Times are always there.
+        Counts of strace may be missing, because it is not installed or the study does not trace the cell.
+        Counts of the kernel may be hidden, or have no counter (WHY_UNCOUNTED). Times are always there.
         """
         if self.once:
             return WithheldCode.UNTRACED
@@ -123,17 +124,18 @@ class Metric:
 
     @property
     def is_duration(self) -> bool:
-        """Return True for the time from one moment to another, which is never 0. A CPU time may be."""
+        """Return True for the time from one moment to another, which is never 0. A CPU time may be 0."""
+        # Only the metrics of durations have these words. A metric in seconds may be a CPU time.
         return self.words is FASTER
 
     @property
     def takes_mean(self) -> bool:
-        """Return True if a table has the geometric mean of the rounds, as comparisons have: for all times."""
+        """Return True if tables have the geometric mean of the rounds, as comparisons do: for all times."""
         return self.is_duration or self.unit == "s"
 
     @property
     def calls(self) -> tuple[Call, Call]:
-        """Return the calls of a candidate with a ratio baseline / candidate above 1 and below 1."""
+        """Return the outcomes for a candidate whose ratio baseline / candidate is above 1, and below 1."""
         # `faster` does not fit other metrics, such as bytes.
         if self.is_duration:
             return Call.FASTER, Call.SLOWER
@@ -141,10 +143,10 @@ class Metric:
 
     @property
     def change_words(self) -> tuple[str, str]:
-        """Return the words for a candidate with a ratio baseline / candidate above 1 and below 1.
+        """Return the words for a candidate whose ratio baseline / candidate is above 1, and below 1.
 
-        ("faster", "slower") for times. For a throughput, where a ratio above 1 means that the candidate has
-        the smaller value, ("lower", "higher").
+        They are ("faster", "slower") for times, and ("lower", "higher") for a throughput. With a ratio above
+        1, the candidate has the smaller value. That is the worse value of a throughput.
         """
         if self.better == LOW:
             return self.words.better, self.words.worse
@@ -177,7 +179,7 @@ def _in_mib(
 def _traced(
     name: str, title: str, unit: str, quantity: str, words: MetricWords, reading: str
 ) -> Metric:
-    """Return a count of the separate run under strace."""
+    """Return a metric that is counted in the separate, untimed run of a cell under strace."""
     method = "Counted once per cell in a separate run under strace, client and server together."
     reading = f"{reading} {method}"
     return Metric(name, title, unit, quantity, reading, words, exact=True, once=True)
@@ -351,8 +353,9 @@ def metric_in(definition: Mapping[str, object]) -> Metric:
 def name_in(definition: Mapping[str, object]) -> str:
     """Return the name of the metric of a table, a finding or an expectation.
 
-    A comparison has it in `compare.metric`: `{"compare": {"axis": "format", "metric": "reads"}}` gives
-    `reads`. Otherwise a table has it in `metric`, and a finding in `level`. Without any, it is elapsed_s.
+    A definition of a comparison has the name in `compare.metric`: {"compare": {"axis": "format", "metric":
+    "reads"}} gives "reads". Another table has it in `metric`, and another finding in `level`. Without any of
+    these keys, the metric is the elapsed time.
     """
     compare = definition.get("compare")
     if isinstance(compare, Mapping):

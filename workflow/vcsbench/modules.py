@@ -40,11 +40,13 @@ _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULT
 def cell_code(recipe: Recipe) -> str:
     """Return a digest of the modules that run for a cell with this recipe, such as "0123456789abcdef".
 
-    A cell is measured again if its digest changes. So the digest leaves out the modules that the cell does
-    not use.
+    A recipe has everything that the measurement of a cell depends on. If this digest in it changes, the cell
+    is measured again. So the digest leaves out the modules that the cell does not use.
     """
+    # The kinds of data that the command reads and writes, such as "tree"; "" for none.
     kinds = {recipe["input"], recipe["output"]}
-    # Modules that run.cell imports, directly or not, but only uses for cells of another kind than this one.
+    # The program run.cell measures all kinds of cells. It imports these modules, directly or not, and uses
+    # them only for other cells than this one.
     unused = []
     if not recipe.get("program"):
         unused.append("subjects.strategies")
@@ -82,7 +84,8 @@ def code_digest(files: Iterable[str]) -> str:
     `files` does. The syntax digests of files that were parsed before come from a cache.
     """
     total = hashlib.sha256()
-    # The digest of a Python file's syntax, by the digest of its bytes.
+    # The digest of a Python file's syntax, by the digest of its bytes. The loop adds new ones to the mapping,
+    # which _known_digests() returns to later calls, too.
     syntax_digests = _known_digests()
     has_new = False
     for file in files:
@@ -147,8 +150,9 @@ def imported_files(files: Iterable[str]) -> list[str]:
         candidates.update([f"{stem}.py", f"{stem}.sh", f"{stem}.conf"])
     # Most modules have no file in another language. A script is no file of the package, only its imports are.
     existing = candidates & _package_files()
-    # code_digest() depends on the order of files, and a set has another order in each process. The key is the
-    # list of the names in a path. Another key would change all digests, and measure all cells again.
+    # code_digest() depends on the order of files, and a set has another order in each process. The files are
+    # sorted by the names in their paths. Another order would change all digests, and all cells would be
+    # measured again.
     return sorted(existing, key=lambda file: file.split("/"))
 
 
@@ -160,14 +164,17 @@ def _bytes(file: str) -> bytes:
 
 @cache
 def imports(file: str) -> frozenset[str]:
-    """Return the files of the package that a Python file imports, without those for type checkers only."""
+    """Return the files of the package that a Python file imports, without those for type checkers only.
+
+    The imports are found by patterns, because parsing all files would take longer (CACHE).
+    """
     text = _TYPE_CHECKING.sub("", _bytes(file).decode())
     files: set[str] = set()
     # `from vcsbench.run import cell` has the base vcsbench.run, `import vcsbench.run` is alone.
     for base, names, alone in _IMPORT.findall(text):
         module = (base or alone).removeprefix("vcsbench").lstrip(".")
         files.update(_with_packages(module))
-        # An imported name may be a module. One that is not has no file.
+        # An imported name may be a module. For another name, only the files of its module are added.
         for name in _NAME.findall(names):
             files.update(_with_packages(f"{module}.{name}".lstrip(".")))
     return frozenset(files)
@@ -175,7 +182,7 @@ def imports(file: str) -> frozenset[str]:
 
 @cache
 def _with_packages(module: str) -> tuple[str, ...]:
-    """Return the files of a module and its packages, without those that do not exist."""
+    """Return the files of a module and of the packages around it (__init__.py), as far as they exist."""
     above = _with_packages(module.rpartition(".")[0]) if module else ()
     file = file_of(module)
     return (*above, file) if file in _package_files() else above

@@ -19,8 +19,9 @@ _MISSING = "0"
 
 def _stat(pid: int) -> list[str]:
     """Return the fields of /proc/PID/stat after the command. All are _MISSING if the process has ended."""
-    # The command is in parentheses, and may contain anything.
+    # `4711 (svn) S 1 ...`. The command in parentheses may contain anything, so the last ")" ends it.
     _, _, fields = read(f"/proc/{pid}/stat").rpartition(") ")
+    # The file of a running process has about 50 fields.
     return fields.split() or [_MISSING] * 50
 
 
@@ -61,6 +62,7 @@ def read_of(pid: int, name: str, errors: str = "replace") -> str:
     """Return the content of /proc/PID/name; "" if it cannot be read, and if the process has ended."""
     path = f"/proc/{pid}/{name}"
     content = read(path, errors)
+    # In a container, root may be unable to read the files of a server. The user of root's servers can.
     if not content:
         with server_user.as_server_user():
             content = read(path, errors)
@@ -79,7 +81,7 @@ def listening_files(pid: int, port: int) -> set[str]:
     for line in read_of(pid, "net/tcp").splitlines()[1:]:
         fields = line.split()
         local_address = fields[1]
-        # The state LISTEN.
+        # The kernel's number of the state LISTEN.
         is_listening = fields[3] == "0A"
         inode = fields[9]
         # The address ends with the port in hexadecimal.
@@ -118,8 +120,8 @@ def _read_links(pid: int) -> set[str]:
 class Usage(NamedTuple):
     """Resources that processes and their ended children have used. None is a count that cannot be read.
 
-    CPU seconds; bytes of reads and writes (`rchar`, `wchar`), and of devices (`read_bytes`, `write_bytes`,
-    counted when pages become dirty); number of read calls (`syscr`).
+    `cpu_s`: CPU seconds. `rchar`, `wchar`: bytes of system calls that read and write. `read_bytes`,
+    `write_bytes`: bytes of devices; written ones count when pages become dirty. `syscr`: calls that read.
     """
 
     cpu_s: float | None = None
@@ -150,20 +152,25 @@ def _sum_or_none(numbers: Sequence[Any]) -> Any:
 def family_usage(pid: int) -> tuple[list[int], Usage]:
     """Return a process with its descendants, and their usage.
 
-    All are read again if a descendant ended in between: its parent, which counts it then, was read before.
+    Parents are read before their children. If a child ends in between, its counts go to its parent, and would
+    be missing in the sum. So all processes are read again then, at most FAMILY_TRIES times.
     """
     for _ in range(FAMILY_TRIES):
         members = family(pid)
         used = usage(members)
+        # A sum is None if a process ended before it was read, or if the kernel hides its counts.
         if None not in used and members == family(pid):
             break
     return members, used
 
 
 def _cpu_s(pid: int) -> float | None:
-    """Return the CPU time of a process, to the nanosecond, and of its ended children, in ticks."""
+    """Return the CPU seconds of a process and of its ended children; None if the process has ended.
+
+    The kernel counts the process itself to the nanosecond, and its children to the tick (TICKS_PER_S).
+    """
     try:
-        # The clock id of another process, as in clock_getcpuclockid(3).
+        # Linux makes the number of another process's CPU clock from its id, as in clock_getcpuclockid(3).
         used_s = time.clock_gettime((~pid << 3) | 2)
     except OSError:
         return None
@@ -204,7 +211,7 @@ def io_counts(pid: int) -> dict[str, int | None]:
     All are None if the kernel counts none, or hides those of an ended process from other users than root.
     """
     counts: dict[str, int | None] = dict.fromkeys(IO_COUNTS)
-    # `rchar: 4711`
+    # A line is like `rchar: 4711`.
     for line in read_of(pid, "io").splitlines():
         name, number = line.split(": ")
         if name in counts:
@@ -213,7 +220,7 @@ def io_counts(pid: int) -> dict[str, int | None]:
 
 
 def peak_memory_bytes(pid: int) -> int | None:
-    """Return the sum of the peaks of a process and of its living descendants; None if it cannot be read."""
+    """Return the sum of the peaks of a process and of its living descendants; None if it has ended."""
     total = own_peak_bytes(pid)
     if total is None:
         return None

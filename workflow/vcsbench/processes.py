@@ -63,7 +63,7 @@ def run_program(
     With `may_fail`, nothing is raised: the exit code is the program's, CANNOT_RUN or TOO_LONG.
     """
     words = [str(word) for word in argv]
-    # Errors name the program and two arguments.
+    # Errors name the program and its first two arguments.
     command = " ".join(words[:3])
     try:
         process = subprocess.Popen(
@@ -77,13 +77,14 @@ def run_program(
             # program, which the wrapper may leave behind.
             process_group=0,
         )
-    # ValueError: an argument has a NUL.
+    # Popen raises ValueError if an argument has a NUL.
     except (OSError, ValueError) as error:
         if may_fail:
             return Completed(CANNOT_RUN, "", str(error))
         raise
-    # After a timeout, the program and its group are killed. A descendant in another group may hold the pipes
-    # open. Leaving the block closes the pipes in this process, which so does not wait for the descendant.
+    # After a timeout, _read_to_end() has killed the program and its group. A descendant in another group may
+    # still hold the pipes open. Leaving the block closes the pipes in this process, so it does not wait for
+    # the descendant.
     with process:
         try:
             done = _read_to_end(process, limit_s)
@@ -92,7 +93,7 @@ def run_program(
                 return Completed(TOO_LONG, "", "")
             raise ProgramError(f"{command}: took longer than {limit_s:g} s") from None
     if done.code and not may_fail:
-        # Some programs print their errors to the standard output.
+        # Some programs print their errors to the standard output, so the error ends with both.
         lines = done.output.splitlines() + done.errors.splitlines()
         last = " ".join(lines[-ERROR_LINES:])
         raise ProgramError(f"{command}: {how_it_ended(done.code)}: {last}")
@@ -100,9 +101,10 @@ def run_program(
 
 
 def _read_to_end(process: Process, limit_s: float | None) -> Completed:
-    """Return the output of a program when it has ended. Raise TimeoutExpired if it takes too long.
+    """Return the exit code, output and errors of a program when it has ended.
 
-    The program and its group are ended after any error.
+    Raise TimeoutExpired if it takes longer than `limit_s`. The program and its group are killed before an
+    error is raised.
     """
     try:
         output, errors = process.communicate(timeout=limit_s)
@@ -117,7 +119,7 @@ def _read_to_end(process: Process, limit_s: float | None) -> Completed:
 
 
 class _Output(io.RawIOBase):
-    """The output of a program from a server. Raise UserError if no byte comes within a limit."""
+    """The output of a program that may hang. Reading raises UserError if no byte comes within a limit."""
 
     def __init__(self, pipe: IO[bytes], limit_s: float, failure: str) -> None:
         self._pipe = pipe
@@ -128,6 +130,7 @@ class _Output(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        # select() returns an empty list if the pipe has nothing to read within the limit.
         if not select.select([self._pipe], [], [], self._limit_s)[0]:
             raise UserError(
                 f"{self._failure}: no answer within {self._limit_s:g} s. Check its server or its files."
@@ -171,15 +174,16 @@ class Program:
             reason = str(error)
             if isinstance(error, OSError):
                 reason = error.strerror or reason
-                # The disk, or a table of the system, may be full.
+                # The program may be correct, and a limit of the system reached, such as that on processes.
                 remedy = REMEDY_BY_ERRNO.get(error.errno or 0)
                 if remedy:
                     reason = f"{reason}. {remedy}, and run again."
             raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
+        # Callers read from `stdout`, which is the pipe itself, or a reader of the pipe with a time limit.
         self._pipe = cast(io.BufferedReader, self.process.stdout)
         self.stdout = self._pipe
         if limit_s:
-            # This replaces the plain pipe: reading raises UserError if no byte comes within the limit.
+            # Reading then raises UserError if no byte comes within the limit.
             self.stdout = io.BufferedReader(_Output(self._pipe, limit_s, failure))
         if stdin == subprocess.PIPE and self.process.stdin:
             # With the default pipe of 64 KiB, two programs that load a repository at the same time take 62 s.
@@ -192,8 +196,10 @@ class Program:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        # After an error in the block, the program is killed.
         if kind is not None:
             self.process.kill()
+        # Otherwise it may still wait for input, or write output. With both pipes closed, it ends.
         self.close_input()
         self._pipe.close()
         self.process.wait()
@@ -223,13 +229,14 @@ class Program:
     def failed(self) -> UserError:
         """Return the error about the program, with the last lines of its errors."""
         code = self.process.wait()
-        shown = []
+        reasons = []
         for line in self.errors().strip().splitlines()[-ERROR_LINES:]:
             # A line may have all of a file that the program could not read.
-            shown.append(line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}...")
-        if code < 0 or not shown:
-            shown.append(f"it {how_it_ended(code)}")
-        return ProgramError(f"{self.failure}: {' '.join(shown)}")
+            reasons.append(line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}...")
+        # A signal (a negative code) is the reason even after error output, such as SIGKILL without memory.
+        if code < 0 or not reasons:
+            reasons.append(f"it {how_it_ended(code)}")
+        return ProgramError(f"{self.failure}: {' '.join(reasons)}")
 
     def errors(self) -> str:
         """Return the end of the error output of a program that ended."""
@@ -265,7 +272,7 @@ def start_process(
       kernel's counts for the program include them.
     - stdin, options: as in subprocess.Popen. By default, the input is empty.
     """
-    # The command setpriv sets the signal and the user, and then runs the program.
+    # The command setpriv sets the signal and the user, and then runs the program in its own process.
     command = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
     if adopts_orphans:
         # No command can set this, so Python sets it in the new process. setpriv and then the program take the
@@ -321,8 +328,12 @@ def kill_group(group: int) -> None:
 
 
 def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
-    """Return a command line with which the kernel sends `signal` to the process when its parent dies."""
+    """Return a command line with which the kernel sends `signal` to the process when its parent ends.
+
+    If `unprivileged` and this process is root's, the program runs as the user of root's servers.
+    """
     setpriv = ["setpriv", "--pdeathsig", signal]
+    # None if this process is not root's.
     ids = server_user.server_ids() if unprivileged else None
     if ids:
         setpriv += ["--reuid", str(ids.uid), "--regid", str(ids.gid), "--clear-groups"]
@@ -354,6 +365,7 @@ def end(process: Process) -> None:
     # The first process of the family is the server itself.
     descendants = process_facts.family(process.pid)[1:]
     send(descendants, signals.SIGKILL)
+    # A process that was killed needs a moment to end.
     deadline = time.monotonic() + END_GRACE_S
     while any(map(process_facts.is_running, descendants)) and time.monotonic() <= deadline:
         time.sleep(0.001)
@@ -371,14 +383,16 @@ def send(pids: Iterable[int], signal: int) -> None:
 
 
 def signal_of(code: int | None) -> str:
-    """Return the name of the signal that ended a process; "" for another exit code.
+    """Return the name of the signal that ended a process, such as "SIGTERM"; "" for another exit code.
 
-    `code` is of subprocess or of a shell (128 + signal); None is any signal. GIT_USAGE counts as no signal.
+    `code` is that of subprocess (-15), or of a shell (128 + 15). None means an unknown signal. GIT_USAGE
+    (129) counts as no signal.
     """
     if code is None:
         return "a signal"
     if code == GIT_USAGE:
         return ""
+    # For a code from 0 to 128, this is no number of a signal, and Signals() raises ValueError.
     number = -code if code < 0 else code - 128
     try:
         return signals.Signals(number).name

@@ -85,9 +85,10 @@ class _Places(NamedTuple):
 
 
 class Programs(_Places):
-    """The programs below `prefix`, or on the PATH if it is empty.
+    """The programs of one side of a build (client or server).
 
-    `library_path` is their LD_LIBRARY_PATH.
+    They are below `prefix`, such as "/opt/svn", or on the PATH if it is "". `library_path` is their
+    LD_LIBRARY_PATH, such as "/opt/svn/lib:/opt/apr/lib"; "" for none.
     """
 
     def find(self, name: str) -> str:
@@ -107,21 +108,29 @@ class Programs(_Places):
         if path:
             return path
         if self.prefix:
-            places = " and ".join(f"{folder}/{name}" for folder in PROGRAM_FOLDERS)
-            raise UserError(f"{self.prefix}: {places} are missing. Install {name}.")
+            files = " and ".join(f"{folder}/{name}" for folder in PROGRAM_FOLDERS)
+            raise UserError(f"{self.prefix}: {files} are missing. Install {name}.")
         raise UserError(f"{name}: not on the PATH. `make report` installs it.")
 
     @cached_property
     def httpd(self) -> str:
-        """The httpd of the prefix, or of the system, if it can load mod_dav_svn; otherwise ""."""
+        """The path of the httpd that serves repositories of Subversion; "" if it is missing.
+
+        Without a prefix, it is also "" if the system lacks mod_dav_svn. With a prefix, it is any_httpd, even
+        if the build lacks the module, because that has an error of its own (build_axis).
+        """
         if not self.prefix and not self.mod_dav_svn:
             return ""
         return self.any_httpd
 
     @cached_property
     def any_httpd(self) -> str:
-        """The httpd of the prefix, or of the system, with or without mod_dav_svn; "" if it is missing."""
+        """The path of an httpd, with or without mod_dav_svn; "" if it is missing.
+
+        It is that of the prefix, or otherwise that of the system, which can load the module of the prefix.
+        """
         if self.prefix:
+            # Debian names the program apache2.
             program = self.find("apache2") or self.find("httpd")
             if program:
                 return program
@@ -132,15 +141,16 @@ class Programs(_Places):
 
     @cached_property
     def httpd_modules(self) -> str:
-        """The folder with the modules of this httpd; "" if it is missing."""
+        """The folder with the modules of any_httpd; "" if it is missing."""
         has_own_httpd = self.prefix and self.any_httpd.startswith(self.prefix + "/")
         if has_own_httpd:
             return self._find_folder_with("mod_dav.so")
+        # An httpd for git needs mod_cgi, and not Subversion's module.
         return _find_system_modules() or _find_system_modules("mod_cgi.so")
 
     @cached_property
     def mod_dav_svn(self) -> str:
-        """The path of Subversion's module; "" if it is missing."""
+        """The path of Subversion's module for httpd; "" if it is missing."""
         name = "mod_dav_svn.so"
         # A build of Subversion without an httpd is a module for the httpd of the system.
         folder = self._find_folder_with(name) if self.prefix else _find_system_modules()
@@ -148,7 +158,7 @@ class Programs(_Places):
 
     def find_module(self, name: str) -> str:
         """Return the path of a module of httpd, such as "ssl"; "" if it is missing, or part of httpd."""
-        # Subversion's modules are in one folder, which may be another one than httpd's.
+        # Subversion's modules, such as authz_svn, may be in another folder than those of httpd itself.
         is_of_subversion = name.endswith("_svn")
         folder = os.path.dirname(self.mod_dav_svn) if is_of_subversion else self.httpd_modules
         path = f"{folder}/mod_{name}.so"
@@ -165,6 +175,7 @@ class Programs(_Places):
     def environment(self) -> dict[str, str]:
         """Return the environment of these programs: program_environment() with the build's own libraries."""
         variables = program_environment()
+        # The user's LD_LIBRARY_PATH is for programs on the PATH.
         if self.prefix:
             variables.pop("LD_LIBRARY_PATH", None)
         if self.library_path:
@@ -172,12 +183,12 @@ class Programs(_Places):
         return variables
 
     def env_command(self) -> list[str]:
-        """Return the words before a command line that set this environment for it alone."""
+        """Return the words before a command line that set its LD_LIBRARY_PATH as environment() does."""
         if not self.prefix:
             return []
         if not self.library_path:
             return ["env", "-u", "LD_LIBRARY_PATH"]
-        # Not for env itself, because the folders may contain another C library.
+        # env starts without the variable, because the folders may contain another C library.
         return ["env", f"LD_LIBRARY_PATH={self.library_path}"]
 
     @property
@@ -189,14 +200,17 @@ class Programs(_Places):
         return [os.path.realpath(folder) for folder in folders if folder]
 
     def digest_of(self, name: str) -> str:
-        """Return the digest of a program or module, or of all `libraries` of Subversion."""
+        """Return the digest of a program or module, or of Subversion's libraries (the name "libraries")."""
         if name == "libraries":
             return self._digest_libraries()
         return digest(self.path(name))
 
     def path(self, name: str) -> str:
-        """Return the path of a program or module of this build, or of a need; "" if it is missing."""
-        # The file with the version of Mercurial (_with_version_file).
+        """Return the path of a program or module, by its name in digests; "" if it is missing.
+
+        Only programs of Subversion, httpd and its modules are of this build. All others are on the PATH.
+        """
+        # The file with the version of Mercurial has its path as its name (_with_version_file).
         if os.path.isabs(name):
             return name
         if name == INTERPRETER:
@@ -216,9 +230,9 @@ class Programs(_Places):
         return path_of(name)
 
     def _digest_libraries(self) -> str:
-        """Return a digest of the Subversion libraries of this build; "" without any.
+        """Return a digest of the Subversion libraries of this build, such as libsvn_fs-1.so; "" without any.
 
-        They are looked for in lib, lib64 and the folders of `library_path`, and in their subfolders for an
+        They may be in lib, lib64 and the folders of `library_path`, and in the subfolders of these for an
         architecture, such as x86_64-linux-gnu. A search of all subfolders would take longer than all other
         checks.
         """
@@ -239,6 +253,7 @@ class Programs(_Places):
 
 
 def _find_system_modules(name: str = "mod_dav_svn.so") -> str:
+    """Return the folder of the system's httpd modules that has a module; "" without one."""
     for folder in SYSTEM_MODULES:
         if os.path.exists(os.path.join(folder, name)):
             return folder
@@ -275,7 +290,8 @@ def find_nss_wrapper() -> str:
 
 def why_no_ssh_folder(folder: str | Path) -> str:
     """Return why the configuration of OpenSSH cannot name files in a folder, in a clause; "" if it can."""
-    # It expands %, $ and ~ in some of its values only, and a home among users cannot have a colon.
+    # OpenSSH expands %, $ and ~ in some values only. sshd reads its users from a file, in which a colon ends
+    # the path of a home.
     if re.fullmatch(r"[A-Za-z0-9._/+=@,-]+", str(folder)):
         return ""
     return (
@@ -300,9 +316,9 @@ def find_git_program(name: str) -> str:
 def path_of(need: str) -> str:
     """Return the path of something that a command needs; "" if it is missing.
 
-    A need is the name of a program on the PATH, or of one that set-up has built. `python3:breezy` is a module
-    of this interpreter. Its path here is that of its metadata, in a folder with the version in its name:
-    another version has another path.
+    A need is the name of a program on the PATH, or of a file that set-up has built. "python3:breezy" is the
+    module breezy of this interpreter. Its path here is that of its metadata, in a folder with the version in
+    its name: another version has another path.
     """
     if need.startswith(MODULE):
         name = need.removeprefix(MODULE)
@@ -317,6 +333,7 @@ def path_of(need: str) -> str:
 def programs_in(argv: str) -> tuple[str, ...]:
     """Return the programs that the template of a command runs: ("tar", "svn") of "tar c {svn}"."""
     programs = []
+    # The first word is the program, unless it has braces, such as {svn}.
     first = argv.split()[0]
     if "{" not in first:
         programs.append(first)
@@ -332,10 +349,10 @@ def binaries(
 ) -> Mapping[str, str]:
     """Return the digests of the programs of a cell, and of Subversion's libraries if it uses them.
 
-    `client` and `server` find the programs of each side. `clients` are the names of the programs that the
-    client runs, such as ("tar", "svn"). `kind` is the kind of the server, such as "svnserve", and "" for a
-    cell without a server. Example: {"client svn": "0123...", "client libraries": "4567...", "server
-    svnserve": "89ab..."}. Next to `hg` is the file with Mercurial's version, by its path.
+    `client` and `server` are programs of the two sides of a build. `clients` are the names of the programs
+    that the client runs, such as ("tar", "svn"). `kind` is the kind of the server, such as "svnserve"; "" for
+    a cell without a server. Example: {"client svn": "0123...", "client libraries": "4567...", "server
+    svnserve": "89ab..."}. With `hg`, a file has Mercurial's version, and its path is in the key.
     """
     digests = {}
     for name in _with_version_file(clients):
@@ -344,7 +361,7 @@ def binaries(
     if any(name in SUBVERSION_PROGRAMS for name in clients):
         digests["client libraries"] = client.digest_of("libraries")
     if kind:
-        # Such as httpd and its module mod_dav_svn.
+        # For a server of the kind "httpd", they are the program httpd and its module mod_dav_svn.
         for name in _with_version_file(SERVER_PROGRAMS[kind]):
             digests[f"server {name}"] = server.digest_of(name)
     if kind in SUBVERSION_SERVERS:
@@ -355,7 +372,8 @@ def binaries(
 def _with_version_file(names: Sequence[str]) -> list[str]:
     """Return the names of programs, with the path of the file that has Mercurial's version if `hg` is one.
 
-    The program is a short script, which is the same in all versions. Its modules are the rest of it.
+    The program hg is a short script, which is the same in all versions. So a digest of it alone would not
+    change with the version.
     """
     all_names = list(names)
     file = find_mercurial_version(path_of("hg")) if "hg" in names else ""
@@ -368,12 +386,12 @@ def _with_version_file(names: Sequence[str]) -> list[str]:
 def find_mercurial_version(hg: str) -> str:
     """Return the file with the version of Mercurial, by the path of its program; "" if there is none.
 
-    The plan needs it. A cell-round only reads the file, because a start of Mercurial takes 0.3 s.
+    The plan calls this. Each measurement gets the path from the plan, because Mercurial takes 0.3 s to start.
     """
     if not hg:
         return ""
     command = [hg, "debuginstall", "-T", MERCURIAL_MODULES]
-    # It may fail about a setting that has no effect here, such as a missing editor.
+    # The command fails for settings that have no effect here, such as a missing editor.
     done = processes.run_program(command, limit_s=TRACE_LIMIT_S, may_fail=True)
     file = os.path.join(done.output.strip(), MERCURIAL_VERSION)
     # A Mercurial in one file has no folder of modules.
@@ -381,7 +399,7 @@ def find_mercurial_version(hg: str) -> str:
 
 
 def check_unchanged(expected: Mapping[str, str], client: Programs, server: Programs) -> None:
-    """Raise UserError if a program has another digest than `expected` (binaries)."""
+    """Raise UserError if a program has another digest than `expected`: {"client svn": "0123..."}."""
     for key, digest_before in expected.items():
         side, _, name = key.partition(" ")
         programs = client if side == "client" else server
@@ -399,7 +417,10 @@ def joined_digest(paths: Iterable[str]) -> str:
 
 
 def digest(path: str) -> str:
-    """Return a digest of a program, and of the files that a script names; "" if it is missing."""
+    """Return a digest of a program; "" if it is missing.
+
+    A script may be a wrapper of the real program, so its digest covers the files that it names, too.
+    """
     named_files = _find_named_files(path)
     if not named_files:
         return _digest_file(path)
@@ -408,7 +429,7 @@ def digest(path: str) -> str:
 
 
 def _find_named_files(path: str) -> list[str]:
-    """Return the absolute paths in a script, because a wrapper runs them; [] for another file."""
+    """Return the absolute paths in a script, such as that of a program that it runs; [] for another file."""
     if not os.path.isfile(path):
         return []
     with open(path, "rb") as file:
@@ -423,10 +444,11 @@ def _find_named_files(path: str) -> list[str]:
 def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
     """Return a digest of all libraries that the loader would load for programs, such as libapr and libc.
 
-    With it, another version of a library makes results out of date. Libraries in /usr/local/lib, on an
-    LD_LIBRARY_PATH and in /etc/ld.so.preload are among them. The names of httpd's modules, such as mod_ssl,
-    stand next to `httpd`. Return "" if no library is found.
+    If another version of a library is installed, the digest changes, and results are out of date. Libraries
+    in /usr/local/lib, on an LD_LIBRARY_PATH and in /etc/ld.so.preload count, too. `names` may have modules of
+    httpd: ("httpd", "mod_ssl"). Return "" if no library is found.
     """
+    # The paths of the modules. httpd loads the libraries of all of them.
     modules = []
     for name in names:
         # A module that is a part of httpd, or missing, has no path ("").
@@ -485,10 +507,10 @@ def files_digest(folder: Path, names: Sequence[str]) -> str:
 
 
 def server_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    """Return the files of a server configuration by their path. DEFAULT_SERVER has those that it lacks.
+    """Return the files of a server configuration, by their path in its folder.
 
-    Example: {"svnserve.args": config/servers/fast/svnserve.args, "client/config":
-    config/servers/default/client/config}.
+    A file that the configuration lacks is that of DEFAULT_SERVER: {"svnserve.args":
+    config/servers/fast/svnserve.args, "client/config": config/servers/default/client/config}.
     """
     files = _list_files(folder.parent / DEFAULT_SERVER, names)
     files.update(_list_files(folder, names))
@@ -529,7 +551,7 @@ def _list_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
     for name in names:
         path = folder / name
         is_file_or_folder = path.is_file() or path.is_dir()
-        # The name may be a link to nothing, or to a device such as /dev/zero.
+        # Otherwise a link to nothing, or to a device such as /dev/zero, would count as missing.
         if os.path.lexists(path) and not is_file_or_folder:
             raise UserError(f"{path}: this is not a regular file. Replace it, or remove it.")
         paths = path.rglob("*") if path.is_dir() else [path]

@@ -18,7 +18,7 @@ EVERY_S = 1.0
 WRITTEN_FIELDS = ("name", "total", "unit", "done", "seconds")
 # `make` sets it: the seconds that set-up took count as a part of the run.
 SETUP_SECONDS = "VCSBENCH_SETUP_SECONDS"
-# A run sets it for its console, which is in the same process and knows no configuration.
+# A run sets it for its console, which is in the same process and reads no configuration.
 LIMIT_SECONDS = "VCSBENCH_RUN_LIMIT_SECONDS"
 Look = Callable[[], tuple[int, int]]
 
@@ -29,9 +29,9 @@ def set_up_s() -> float:
 
 
 def set_run_limit(minutes: float | None, spent_s: float) -> None:
-    """Pass the time limit to the console of this run; None without one.
+    """Pass the time limit of a run to its console. `minutes` is None without a limit.
 
-    The limit is for all runs on these results. Earlier ones took `spent_s` seconds.
+    The limit is for set-up and all runs on the same results. Earlier runs took `spent_s` seconds of it.
     """
     if minutes is None:
         os.environ.pop(LIMIT_SECONDS, None)
@@ -47,9 +47,10 @@ def run_limit_s() -> float | None:
 
 @dataclass(eq=False)
 class Stage:
-    """A stage of a job: `done` of `total` units (0: unknown), and the seconds that it has taken.
+    """A stage of a job, such as "verifying": `done` of `total` units (0: unknown), and the seconds so far.
 
-    `look` returns `done` and `total`; without it the job counts `done`.
+    `unit` is a plural, such as "revisions". `look` returns `done` and `total`; without it, the job counts
+    `done`.
     """
 
     name: str
@@ -61,13 +62,14 @@ class Stage:
     started: float = field(default_factory=time.monotonic)
 
     def as_dict(self) -> dict[str, object]:
+        """Update the stage to the present moment, and return its WRITTEN_FIELDS."""
         if self.look:
             self.done, self.total = self.look()
         self.seconds = time.monotonic() - self.started
         return {name: getattr(self, name) for name in WRITTEN_FIELDS}
 
     def follow(self, pattern: re.Pattern[str]) -> Callable[[str], None]:
-        """Return a function that takes `done` from lines of a program's output.
+        """Return a function that sets `done` from a line of a program's output, if the line fits a pattern.
 
         The first group of the pattern is the number, as in `Committed revision ([0-9]+)`.
         """
@@ -97,7 +99,7 @@ def stage(name: str, total: int = 0, unit: str = "", look: Look | None = None) -
 
 @contextlib.contextmanager
 def report_progress(log: str | Path) -> Iterator[None]:
-    """Write the running stages of this process to a file next to its log, and remove that at the end."""
+    """Write the running stages of this process to a file next to its log, and remove the file at the end."""
     path = progress_file(log)
     ended = threading.Event()
     writer = threading.Thread(target=_write_stages, args=(path, ended), daemon=True)
@@ -113,6 +115,7 @@ def report_progress(log: str | Path) -> Iterator[None]:
 
 
 def _write_stages(path: Path, ended: threading.Event) -> None:
+    """Write the running stages to a file once a second, until the event is set."""
     new = path.with_name(f"{path.name}.new")
     while not ended.wait(EVERY_S):
         # If this file cannot be written, because a disk is full, the job itself may still succeed. So the
@@ -135,7 +138,8 @@ def read_stages(log: str | Path) -> list[Stage]:
     file has two stages "verifying", with 200 of 1,000 and 100 of 500 revisions. One stage with 300 of 1,500
     is returned.
     """
-    # The file is missing before the job has written it, and may be damaged, or be of another version.
+    # The file is missing before the job has written it. It may be damaged, or have fields of another version
+    # of vcsbench, for which Stage() raises TypeError.
     try:
         content = read_bytes(progress_file(log), SMALL_FILE)
         stages = [Stage(**fields) for fields in json.loads(content)]

@@ -18,15 +18,15 @@ class Promises(TypedDict, total=False):
 class State(TypedDict, total=False):
     """The steps and runs of a cache state (axes.STATES)."""
 
-    setup: list[str]
-    first: list[str]
-    prepare: list[str]
-    warmup: int
-    warmup_of_server: int
-    discard: bool
-    runs: int
+    setup: list[str]  # the steps before all runs
+    first: list[str]  # the steps before the first timed run, if they are not those of `prepare`
+    prepare: list[str]  # the steps before each run
+    warmup: int  # the number of runs that are not timed
+    warmup_of_server: int  # further ones of a cell with a server
+    discard: bool  # the first cold run of a copy is not timed
+    runs: int  # the number of timed runs
     promises: Promises
-    later_promises: Promises
+    later_promises: Promises  # of the runs after the first one, if they differ
 
 
 class Access(TypedDict):
@@ -380,9 +380,11 @@ class StorageFacts(TypedDict, total=False):
 
 
 class BuildSide(TypedDict):
-    """The program of one side, its version, its libraries of Subversion, and the folders of its build.
+    """The program of one side (client or server), its version, its libraries, and the folders of its build.
 
-    `mapped` has the digests of all programs and libraries in its memory, None if unknown.
+    `libraries` has the paths of Subversion's libraries in the memory of the program. `mapped` has the digests
+    of all programs and libraries there, by their path. Both are None if the memory is unknown. `libraries` is
+    also None for a client of another system.
     """
 
     program: str
@@ -515,8 +517,8 @@ _TEXTS = ("cell", "started_at", "argv_template", "server_folder", "targets", "wo
 def complete_context(record: Mapping[str, Any]) -> Context:
     """Return a context with an empty value for each part that it lacks, so that readers need no checks.
 
-    `{"server": None, "copy": 2}` becomes `{"server": {}, "copy": 2, "axes": {}, "runs": [], ...}`. A missing
-    number stays missing: 0 would be a measured value.
+    A context has the facts about a round of a cell: {"server": None, "copy": 2} becomes {"server": {},
+    "copy": 2, "axes": {}, "runs": [], ...}. A missing number stays missing: 0 would be a measured value.
     """
     context = dict(record)
     for name in _MAPPINGS:

@@ -27,7 +27,7 @@ class ServerIds(NamedTuple):
 def server_ids() -> ServerIds | None:
     """Return the ids of root's servers; None if this process is not root's.
 
-    In a container that has no such group id, it is the user's group.
+    In a container without the group SERVER_GROUP, the group is that of the user.
     """
     if os.geteuid() != 0:
         return None
@@ -59,7 +59,7 @@ class Rights(NamedTuple):
 
 
 def granted_rights(mode: int) -> Rights:
-    """Return the rights that grant() sets for a mode.
+    """Return the rights that grant() sets for a mode, such as 0o640 for a file that servers read.
 
     If this process is not root's, its servers run as its own user, so group and others get no rights.
     """
@@ -68,10 +68,10 @@ def granted_rights(mode: int) -> Rights:
 
 
 def grant(path: Path | int, mode: int) -> None:
-    """Set the mode of a file or folder, and its group to the group of root's servers.
+    """Set the mode of a file or folder, and its group to the group of root's servers (granted_rights).
 
-    `path` may be a descriptor (granted_rights). The access-control list is removed: an inherited one could
-    give others rights.
+    `path` may be a descriptor. Access-control lists are removed, because a list that was inherited from the
+    folder above could give other users rights.
     """
     for name in ACCESS_LISTS:
         # The file may have no such list, and the file system may support none.
@@ -92,7 +92,10 @@ def has_access_list(path: Path) -> bool:
 
 
 def closed_folder(path: Path) -> Path | None:
-    """Return the folder of a path that the user of root's servers cannot enter; None if it can enter all."""
+    """Return the lowest folder of a path that the user of root's servers cannot enter; None if there is none.
+
+    Return None also if this process is not root's. Missing folders are left out.
+    """
     ids = server_ids()
     if not ids:
         return None
@@ -138,6 +141,6 @@ def as_server_user() -> Iterator[None]:
         libc.setfsgid(os.getegid())
         if signal:
             control_process(PR_SET_PDEATHSIG, signal)
-            # The parent has ended while the kernel would send no signal.
+            # If the parent has ended by now, the kernel has sent no signal. So this process sends it.
             if os.getppid() != parent:
                 os.kill(os.getpid(), signal)

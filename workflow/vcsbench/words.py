@@ -15,9 +15,10 @@ EN_DASH = "\N{EN DASH}"
 
 
 def wrapped(line: str) -> str:
-    """Return a line broken into lines of at most WIDTH characters, the further ones indented by two more.
+    """Return a line broken into lines of at most WIDTH characters, with the indent of the line.
 
-    A longer word, such as a path, stays whole, so that it can be copied.
+    All lines but the first are indented by two more. A longer word, such as a path, stays whole, so that it
+    can be copied.
     """
     if len(line) <= WIDTH:
         return line
@@ -44,35 +45,38 @@ def version_numbers(version: str) -> tuple[int, int] | None:
 
 
 def is_newer(version: str, other: str) -> bool:
-    """Compare major and minor numbers: 1.14.2 is newer than 1.9. False if one is unknown."""
+    """Return True if a version is newer by its first two numbers: 1.14.2 than 1.9. False if unknown."""
     numbers, other_numbers = version_numbers(version), version_numbers(other)
     return numbers is not None and other_numbers is not None and numbers > other_numbers
 
 
 def decimals(values: Iterable[object], unit: str = "") -> int:
-    """Return how many decimals the numbers of a column get, from 0 to 3.
+    """Return how many decimals the numbers of a column get: the smallest of three limits, but at least 0.
 
-    The smallest value gets three significant digits: 0.423 and 422 give 3. But decimals that would be 0 in
-    all values are left out: 13.4 and 5.0 give 1. Percentages get 0. Values that are no number are ignored.
+    - 3 decimals.
+    - The decimals with which the smallest number has three significant digits: 2 for 4.22, and 0 for 422.
+    - The decimals that are not 0 in all numbers: 1 for 13.4 and 5.0.
+
+    Percentages get 0. Values that are no number are ignored.
     """
     numbers = [value for value in values if is_number(value)]
     # 0 has no significant digit.
     sizes = [abs(number) for number in numbers if number]
     if not sizes or unit == "%":
         return 0
-    # The most decimals of one of the values, without zeros at its end: 2 for 1.25 and 13.40.
-    most = 0
+    # The most decimals of one of the numbers, without zeros at its end: 1.25 has two, and 13.40 has one.
+    used_decimals = 0
     for number in numbers:
         _, _, digits = f"{number:.3f}".rstrip("0").partition(".")
-        most = max(most, len(digits))
-    # The exponent of ten of the smallest value: 2 for 422, 0 for 4.22, -1 for 0.42.
+        used_decimals = max(used_decimals, len(digits))
+    # The exponent of ten of the smallest number: 2 for 422, 0 for 4.22, -1 for 0.42.
     exponent = math.floor(math.log10(min(sizes)))
-    for_three_digits = 2 - exponent
-    return max(0, min(3, most, for_three_digits))
+    significant_decimals = 2 - exponent
+    return max(0, min(3, used_decimals, significant_decimals))
 
 
 def fixed(value: float, places: int) -> str:
-    """Format a number with some decimals and a minus sign of print. -0.04 with one decimal is `0.0`."""
+    """Format a number with `places` decimals and a minus sign of print. -0.04 with one decimal is `0.0`."""
     text = f"{value:.{places}f}"
     digits = text.removeprefix("-")
     is_zero = not digits.strip("0.")
@@ -87,6 +91,7 @@ def significant(value: float, digits: int = 3) -> str:
     rounded = abs(float(f"{value:.{digits}g}"))
     if not rounded:
         return "0"
+    # The digits before the point, less one: 1 for 10.0, and -1 for 0.163. The other digits are decimals.
     power = math.floor(math.log10(rounded))
     return fixed(value, max(0, digits - 1 - power))
 

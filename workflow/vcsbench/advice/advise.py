@@ -32,9 +32,9 @@ Table = tuple[Mapping[str, Any], Sequence[Row]]
 class AdviceSettings:
     """A study as advice needs it.
 
-    `order` has the axes with their values, in the study's order. `scenario_axes` are those whose values a
-    reader cannot choose, such as the command. Cells with equal values of the axes `block` run next to each
-    other in each round.
+    `order` has the axes with their values, in the study's order: {"command": ["log"], "format": ["f6"]}.
+    `scenario_axes` are those whose values a reader cannot choose, such as the command. Cells with equal
+    values of the axes `block` run next to each other in each round.
     """
 
     order: Mapping[str, list[str]]
@@ -63,15 +63,18 @@ def advise(
 ) -> Advice:
     """Return the advice on a study: cards, the best choice in each situation, and sentences on counts.
 
-    `frame` has a row for each run (measurements.csv). `tables` are the study's comparisons. `grid` has a row
-    for each cell, with the reason why it was skipped ("" if not). `failures` has a row for each failed round.
+    A card answers a question, such as which format to choose. A situation is what a reader cannot choose,
+    such as the cold log. `frame` has a row for each run (measurements.csv). `tables` are the study's
+    comparisons. `grid` has a row for each cell, with the reason why it was skipped ("" if not). `failures`
+    has a row for each failed round.
     """
     axes = list(settings.order)
     # Runs with traffic have no elapsed time, and advice is on elapsed times.
     results = _Results(frame[frame[DEFAULT_METRIC].notna()], tables, grid, failures)
     # A row for each cell, host and round, with the mean time of its runs.
     rounds = by_round(results.frame, axes, MEAN)
-    # How much equal cells differ, by the name of a metric. It gives the errors of ratios of these times.
+    # A function from the name of a metric to its noise: how much equal cells differ. The noise gives the
+    # errors of the ratios of times.
     noise_of_metric = noise_by_metric(results.frame, axes, settings.block, rounds)
     noise = noise_of_metric(DEFAULT_METRIC)
     # A question with `aggregate`, such as the question about builds, has one answer over all cells. In a
@@ -102,8 +105,9 @@ def _cards(
 ) -> list[Card]:
     """Return a card for each question of a study that has anything to show, in the study's order.
 
-    `results` has the tables, the grid and the failures of the study. `rounds` has a row for each cell, host
-    and round (by_round). `noise` has the errors of ratios of the times in these rows.
+    A card has the answer to a question, such as which format to choose, and its comparisons. `results` has
+    the tables, the grid and the failures of the study. `rounds` has a row for each cell, host and round
+    (by_round). `noise` has the errors of ratios of the times in these rows.
     """
     axes = list(settings.order)
     cards = []
@@ -117,8 +121,8 @@ def _cards(
             card = _value_card(question, settings, results)
             # A question with one measured value has no cases: there is nothing to choose.
             has_content = bool(card.cases or card.withheld or card.missing)
-            # This adds an answer over all cells for each candidate, such as a build. It needs the mean of the
-            # ratio baseline / candidate over cases (CaseAverages.mean).
+            # with_candidates() adds an answer over all cells for each candidate, such as a build. It needs a
+            # function that averages the ratio baseline / candidate over cases.
             if question.aggregate:
                 averages = CaseAverages(rounds, question.axis, axes, settings.block, noise)
                 card = with_candidates(card, averages.mean)
@@ -128,7 +132,7 @@ def _cards(
 
 
 def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Results) -> Card:
-    """Return the card of a question about the values of an axis.
+    """Return the card of a question about the values of an axis, such as which format to choose.
 
     It uses the study's tables that compare the elapsed times of these values. Without such a table, it uses a
     table that is made here, of the first measured value against each other one. Only cells that the question
@@ -140,13 +144,13 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
     rows = _rows_of_question(question, tables)
-    # `question.values` are the values to choose from, () for all. `withheld` are the comparisons of measured
-    # cells that have no result, such as those of two machines.
+    # `question.values` are the values to choose from, () for all. A case has the comparisons for one
+    # combination of the other axes. `withheld` are the comparisons of measured cells that have no result,
+    # such as those of two machines.
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
     # The value that stays if a reader changes nothing, such as f6.
     reference = _choose_reference(question, tables, cases)
-    # These values select the cells of the question, such as {"access": "http", "format": ["f6", "f7"]}. {}
-    # selects all cells.
+    # The values that the cells of the question have: {"access": "http", "format": ["f6", "f7"]}; {} for all.
     where = dict(question.where)
     if question.values:
         where[axis] = list(question.values)
@@ -186,7 +190,7 @@ def _rows_of_question(question: CardQuestion, tables: Sequence[Table]) -> list[R
 def _choose_reference(
     question: CardQuestion, tables: Sequence[Table], cases: Sequence[decision.Case]
 ) -> str:
-    """Return the value that stays if a reader changes nothing, "" without one.
+    """Return the value that stays if a reader changes nothing, such as f6; "" without one.
 
     It is the first value in `question.start` that was measured in the cases. Without one, and for a question
     about costs, it is the first baseline of the tables that is a value of the question.
@@ -207,8 +211,8 @@ def _role_answers(
 ) -> list[RoleAnswer]:
     """Return the answers to a question by other metrics than the elapsed time, in the study's order.
 
-    The elapsed time is what one client waits for. A reader in another role needs another metric: on a busy
-    server, the server's CPU time counts more, and over a slow network, the bytes. A metric that no table
+    The elapsed time is what one client waits for. A reader in another role needs another metric. On a busy
+    server, the server's CPU time counts more; over a slow network, the bytes do. A metric that no table
     compares is left out.
     """
     axes = list(settings.order)
@@ -235,7 +239,10 @@ def _role_answers(
 
 
 def _capacity_card(question: CardQuestion, axes: Sequence[str], results: _Results) -> Card:
-    """Return the card of a question about capacity, from the tables that compare its latency."""
+    """Return the card of a question about capacity: how many clients a server carries.
+
+    It uses the tables that compare numbers of clients by the latency of the question (`question.doubles`).
+    """
     tables = []
     for definition, rows in results.tables:
         is_of_axis = definition["compare"]["axis"] == question.axis
@@ -290,6 +297,7 @@ def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]
         baseline = labels.value_label(compare["axis"], compare["baseline"])
         for value, ratios in decided_ratios.items():
             candidate = labels.value_label(compare["axis"], value)
+            # A ratio above 1 means that the candidate does less work than the baseline.
             less = [ratio for ratio in ratios if ratio >= smallest_factor]
             more = [1 / ratio for ratio in ratios if 1 / ratio >= smallest_factor]
             # The side with less work begins the sentence.

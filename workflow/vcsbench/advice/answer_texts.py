@@ -16,7 +16,7 @@ from vcsbench.statistics.comparisons import DIFFERENCES, Limits
 from vcsbench.words import enumeration
 
 # Why comparisons of svnbench's commands between accesses do not count (effects.has_less_client_work).
-LESS_CLIENT_WORK = "over svn, its client does less work"
+LESS_CLIENT_WORK = "over svn, the client does less work"
 # Names that begin with a small letter, also at the beginning of a sentence.
 LOWER_CASE_NAMES = ("http", "svn", "git")
 # What a value is compared with if readers may have it already.
@@ -99,13 +99,16 @@ def answer_without_choice(
 ) -> Answer:
     """Return the answer if no value can be chosen: equal, undecided, or without a result.
 
+    A case has the comparisons (pairs) for one combination of the other axes, such as the cold log over http.
     `value` is the value to keep, "" if nothing is decided. Examples of sentences: `Within 10 % in 3 of 4
     cases.`, and `Wide interval in 2 of 3 cases.` for the most frequent reason of UNDECIDED.
     """
+    short = str(kind)
     if kind in NO_DECISION:
         text = NO_DECISION[kind]
     elif kind == AnswerKind.EQUAL:
-        # Other cases are undecided: they show nothing about the reader's value (any value if that is "").
+        # All values are equal in the cases that decide the reader's value (any value if that is ""). All
+        # other cases show nothing about it.
         equal_cases = [case for case in cases if case.decides(context.current)]
         text = f"within {context.min_effect_pct:g} %{in_cases(len(equal_cases), len(cases))}"
     else:
@@ -118,10 +121,10 @@ def answer_without_choice(
             reasons[undecided_text(pair)] += 1
         reason, number = reasons.most_common(1)[0]
         text = reason + in_cases(number, len(cases))
-        nearly_equal = texts.RESULTS[Result.BOUNDED]
+        # If every difference is shown to be small, `undecided` would be too weak: `nearly equal`.
         if all(pair.result == Result.BOUNDED for case in cases for pair in case.pairs):
-            return Answer(kind, value, nearly_equal, sentence=_sentence(text), effect=text)
-    return Answer(kind, value, short=str(kind), sentence=_sentence(text), effect=text)
+            short = texts.RESULTS[Result.BOUNDED]
+    return Answer(kind, value, short, sentence=_sentence(text), effect=text)
 
 
 def answer_with_choice(
@@ -135,9 +138,9 @@ def answer_with_choice(
 
     The gain is over `context.current`, the reader's value, if a change from it is recommended. Otherwise it
     is over `context.start`, the value from which most readers start. In a case that does not compare the
-    start, it is over the baseline of the case (_text_from_start).
+    start, the gain is over the baseline of the case (_text_from_start).
     """
-    # "" if the reader's value is unknown.
+    # First the choice between `value` and the reader's value, which is "" if it is unknown.
     current = context.current
     is_change = current not in ("", value)
     chosen = value
@@ -150,20 +153,24 @@ def answer_with_choice(
         effect = combine_effects(chosen, cases, against)
     # combine_effects() compares a value with the slowest other one, instead of with itself.
     compared = _name_others(chosen, cases, context) if against == chosen else context.label(against)
+
+    # The text of an answer that depends has a value for each kind of case, and `chosen` for all cases.
     if kind == AnswerKind.DEPENDS:
         text = _choice_that_depends(chosen, cases, effect, context)
         sentence = f"Choose {text}."
         return Answer(kind, chosen, str(kind), sentence, effect=text, against=compared)
 
+    # Without a gain and a loss in all cases, nothing shows that the choice matters. So no value is
+    # recommended, unless the reader has one already, which is then kept.
     effects = []
     for case in cases:
         start = _start_in_case(chosen, case, context.start)
         effects.append(effect_in_case(chosen, case, start))
     if not current and all(each.gain is None and each.loss is None for each in effects):
-        # Nothing shows that the choice matters, so no value is recommended.
         text = _counts_text(Counter(each.effect for each in effects), context, always=())
         return Answer(kind, "", NO_DIFFERENCE, _sentence(f"{NO_DIFFERENCE}: {text}"), effect=text)
 
+    # The text of an answer with one value for all cases.
     if against == context.start:
         text = _text_from_start(chosen, cases, context)
     else:
@@ -186,8 +193,9 @@ def answer_with_choice(
 def _start_in_case(value: str, case: Case, start: str) -> str:
     """Return the value with which `value` is compared in a case: the start, or the baseline of the case.
 
-    A case without a comparison of the start has `value` compared with its baseline, such as one pack. A case
-    without a comparison of `value` shows nothing about it, and counts as one of the start.
+    `start` is the value that most readers have, such as many packs. A case without a comparison of the start
+    has `value` compared with its baseline, such as one pack. A case without a comparison of `value` shows
+    nothing about it, and counts as one of the start.
     """
     has_baseline_only = case.compares(value) and not case.compares(start)
     return case.baseline if has_baseline_only else start
@@ -199,7 +207,8 @@ def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) 
     Only some cases may compare the start. The other cases have a clause on the effect over their baseline,
     such as one pack: `clone 2.5x faster; against one pack: log 8.6x faster`.
     """
-    # The clause on the start comes before those of other baselines.
+    # The cases by the value with which they compare. `context.start` is put in first, so that its clause
+    # comes first. It may have no case.
     cases_by_start: dict[str, list[Case]] = {context.start: []}
     for case in cases:
         start = _start_in_case(value, case, context.start)
@@ -216,7 +225,7 @@ def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) 
             other = SLOWEST if value == start else context.label(start)
             text = f"against {other}: {text}"
         clauses.append((text, effect))
-    # A clause with gains comes first. sort() keeps the order of equal ones.
+    # Clauses with gains come first. sort() keeps the order among them, and among those without a gain.
     clauses.sort(key=lambda clause: not clause[1].gains)
     return "; ".join(text for text, _ in clauses)
 
@@ -230,9 +239,9 @@ def _name_others(value: str, cases: Sequence[Case], context: AnswerContext) -> s
 def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     """Return the answer that names the cost of each value against the reference, and recommends none.
 
-    Example: the sentence `https: warm export 1.3x slower, warm log equal.`, the same without its full stop as
-    `effect`, and in short `up to 1.3x slower`. A case counts if it has a decided comparison of the reference
-    (Case.decides). There must be such a case.
+    The reference is the value without the cost, such as http. Example: the sentence `https: warm export 1.3x
+    slower, warm log equal.`, the same without its full stop as `effect`, and in short `up to 1.3x slower`. A
+    case counts if it has a decided comparison of the reference (Case.decides). There must be such a case.
     """
     margin = 1 + context.min_effect_pct / 100
     clauses = []
@@ -282,8 +291,8 @@ def _cost_factors(
 ) -> dict[str, dict[str, list[labels.CaseFactor]]]:
     """Return how many times as long as the reference each other value takes, by value and kind of case.
 
-    Example: `{"https": {"warm export": [({"format": "f7", ...}, 1.3)], "warm log": [...]}}`. A case without a
-    decided comparison of the reference is left out.
+    Example: `{"https": {"warm export": [({"format": "f7", ...}, 1.3)], "warm log": [...]}}`. Each factor has
+    the values of its case. A case without a decided comparison of the reference is left out.
     """
     factors: dict[str, dict[str, list[labels.CaseFactor]]] = defaultdict(lambda: defaultdict(list))
     for case in cases:
@@ -301,9 +310,9 @@ def _cost_text(case_factors: Sequence[labels.CaseFactor], margin: float) -> str:
     """Return the times of a value against the reference: `1.2x to 1.3x slower`, `equal`, `1.1x faster`.
 
     `case_factors` has for each case the values of its axes, and the value's time as a multiple of the
-    reference's. If the factors for the values of one axis are more than about two margins apart (`margin` is
-    such as 1.1), each of these values is named with its own range: `(no access rules 2.0x, 10 access rules
-    9x) slower`.
+    reference's: [({"access_rules": "0"}, 2.0), ({"access_rules": "10"}, 9.0)]. If an axis explains why the
+    factors are far apart, by `margin` such as 1.1, each of its values has its own range: `(no access rules
+    2.0x, 10 access rules 9.0x) slower`.
     """
     # A time of 0.5 is printed as `2.0x faster`. So the factors of both lists are above 1.
     slower = [(where, factor) for where, factor in case_factors if factor > 1 + ROUNDING]
@@ -321,10 +330,11 @@ def _cost_text(case_factors: Sequence[labels.CaseFactor], margin: float) -> str:
 
 
 def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
-    """Return `cold log 2.0x faster, export 1.3x slower (of 4 cases 3 faster, 1 slower)`.
+    """Return an effect in words: `cold log 2.0x faster, export 1.3x slower (of 4 cases 3 faster, 1 slower)`.
 
-    A single case needs no numbers of cases in brackets. Without a gain, and with losses below the margin
-    only, return the numbers alone: `of 4 cases 0 faster, 0 slower, 4 undecided`.
+    `effect` has the gains and losses by group (kind of case): {"cold log": [2.0]}. A single case needs no
+    numbers of cases in brackets. Without a gain, and with losses below the margin only, return the numbers
+    alone: `of 4 cases 0 faster, 0 slower, 4 undecided`.
     """
     margin = 1 + context.min_effect_pct / 100
     # Gains below the margin are named if there are no larger ones. Losses below the margin are only counted.
@@ -348,7 +358,7 @@ def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
 
 
 def _from_margin(factors: Mapping[str, Sequence[float]], margin: float) -> dict[str, list[float]]:
-    """Return the factors by group without those below the margin, and without groups that have no other."""
+    """Return only the factors from the margin on, by group. A group without such a factor is left out."""
     large = {}
     for group, factors_of_group in factors.items():
         large_factors = [factor for factor in factors_of_group if factor >= margin]
@@ -368,7 +378,7 @@ def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) ->
     min_effect_pct = context.min_effect_pct
     first_group, *other_groups = gains.keys()
     first_range = labels.range_of_factors(gains[first_group])
-    # Cells without a command and a state of caches are in the group "".
+    # Cases without a command and a state of caches are in the group "".
     first_text = f"{first_group} {first_range}".strip()
     if not other_groups:
         return f"{first_text} {better}{labels.slight_note(gains[first_group], min_effect_pct)}"
@@ -395,7 +405,7 @@ def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) 
     factors = [loss for losses_of_group in losses.values() for loss in losses_of_group]
     slight = labels.slight_note(factors, context.min_effect_pct)
     group, *other_groups = losses.keys()
-    # Cells without a command and a state of caches are in the group "", which has no name to print.
+    # Cases without a command and a state of caches are in the group "", which has no name to print.
     if group and not other_groups:
         return f"{group} {labels.range_of_factors(factors)} {worse}{slight}"
     return f"at most {labels.factor(max(factors))} {worse}{slight}"
@@ -410,6 +420,7 @@ def _counts_text(
 
     The effects `always` are named even if their number is 0, because a reader looks for them.
     """
+    # Most effects are their own names. The other names replace them, and keep the order of ChangeEffect.
     names = {effect: str(effect) for effect in ChangeEffect}
     names[ChangeEffect.BOUNDED] = texts.RESULTS[Result.BOUNDED]
     names[ChangeEffect.TOO_SMALL] = texts.RESULTS[Result.TOO_SMALL]
@@ -427,8 +438,9 @@ def _choice_that_depends(
     """Return the text of an answer that depends: the rule by kind of case, and one value for all cases.
 
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: export 1.3x slower, up to 1.9x
-    faster. Decided: 2 of 3 cases`. `value` is the one value, and `effect` has its gains and losses. The rule
-    is left out if there is none, or if it would be too long.
+    faster. Decided: 2 of 3 cases`. The rule is the part before the semicolon. It is left out if there is
+    none, or if it would be too long. `value` is the one value for all cases, here f7, and `effect` has its
+    gains and losses.
     """
     losses = _losses_text(effect.losses, context)
     # The largest gain may be in any group, because the groups with a server come first (CombinedEffect).
@@ -439,7 +451,7 @@ def _choice_that_depends(
     single_choice = (
         f"{context.label(value)} if you must choose one: {losses}, up to {largest_gain} {better}"
     )
-    # A case that shows nothing about a value counts as if it had the time of the reference.
+    # In a case that shows nothing about a value, the value counts as if it took as long as the reference.
     rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))
     # The rule must be short enough for a sentence with `single_choice`.
     rule_text = _rule_text(rule, value, context, later_text=single_choice)
@@ -457,15 +469,16 @@ def _rule_text(rule: Rule, best: str, context: AnswerContext, later_text: str) -
 
     `rule` has the groups of cases of each value: {"f7": ["cold log"], "f6": ["export"]}. `best` is the value
     for all cases, here f7. The second text is shorter if `best` has many groups, because it names only the
-    other values' groups. `later_text` follows in the same sentence. Return the first of the two texts with at
-    most MAX_WORDS words together with it. Return "" if both are too long, or without a rule.
+    groups of the other values. `later_text` follows in the same sentence. Return the first of the two texts
+    that has at most MAX_WORDS words together with `later_text`. Return "" if both texts are too long, or
+    without a rule.
     """
     if not rule:
         return ""
     text_by_value = {}
     for value, groups in rule.items():
         label = context.label(value)
-        # `f7 over http and svn` in place of `f7 for over http and over svn`.
+        # Groups by access are `over http` and `over svn`. The text is `f7 over http and svn`.
         if all(group.startswith(ACCESS_GROUP_PREFIX) for group in groups):
             accesses = [group.removeprefix(ACCESS_GROUP_PREFIX) for group in groups]
             text_by_value[value] = f"{label} over {enumeration(accesses)}"
@@ -496,10 +509,10 @@ def pair_text(
 ) -> str:
     """Return the outcome of a pair for its candidate: `f7 1.3x slower`, or `equal`.
 
-    `of_open` is True if a pair that is open, without a difference, gets its measured change as well: `wide
-    interval (f7 2.0 % slower)`. If start-up hides a part of a difference: `f7 at least 1.2x slower`. `axis`
-    is the compared axis, whose labels name the values. A difference below `min_effect_pct` has a note.
-    Without `names_candidate`, a difference has no name: `1.3x slower`.
+    A pair is a comparison of two values of `axis`, the baseline and the candidate. If start-up hides a part
+    of a difference: `f7 at least 1.2x slower`. A difference below `min_effect_pct` has a note. Without
+    `names_candidate`, a difference has no name: `1.3x slower`. With `of_open`, a pair without a difference
+    has its measured change as well: `wide interval (f7 2.0 % slower)`.
     """
     candidate = labels.value_label(axis, pair.candidate)
     if pair.call not in DIFFERENCES:

@@ -49,11 +49,15 @@ class Candidate:
 def with_candidates(card: Card, mean: Mean) -> Card:
     """Return the card with an answer for each candidate, such as a build, in its field `candidates`.
 
+    A card is a question with its cases. A case, such as the cold log over http, has a pair for each
+    candidate: its comparison with the baseline. `mean` averages the ratios of a candidate over cases.
+
     The first answer is also that of the card. A noise check, a candidate with the binaries of the baseline,
     gets no answer: any difference is noise. If no candidate has an answer, the card has the answer `No other
     build was compared.` (noise checks only), or `No result was compared.` The new `lines` are sentences on
     noise checks and on values without measurements, and the card's `notes`.
     """
+    # By candidate: its pairs, each with its case.
     cases_and_pairs: dict[str, list[tuple[Case, Pair]]] = {}
     for case in card.cases:
         for pair in case.pairs:
@@ -62,7 +66,7 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     for name, members in cases_and_pairs.items():
         wheres = [case.where for case, _ in members]
         pairs = [pair for _, pair in members]
-        # All pairs of a candidate have one baseline: such a question has one table.
+        # All pairs of a candidate have the same sides, because a question about builds has one table.
         candidates.append(Candidate(name, pairs, mean(wheres, pairs[0].sides)))
     checks = [candidate for candidate in candidates if candidate.is_noise_check]
     other_builds = [candidate for candidate in candidates if not candidate.is_noise_check]
@@ -89,15 +93,16 @@ def with_candidates(card: Card, mean: Mean) -> Card:
 def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     """Return the answer for a candidate: `new: 1.2x slower in 1, 1.10x to 1.4x faster in 5 of 8`.
 
-    The sentence has the other outcomes and the average: `Equal in 2; on average 5.0 % faster (...).` The kind
-    is DEPENDS if the candidate is slower somewhere, and VALUE if it is only faster. Without a difference, it
-    is EQUAL if some cell is equal, otherwise UNDECIDED.
+    The numbers count pairs: comparisons of a cell of the candidate with a cell of the baseline. The sentence
+    has the other outcomes and the average: `Equal in 2; on average 5.0 % faster (...).` The kind is DEPENDS
+    if the candidate is slower in some pair, and VALUE if it is only faster. Without a difference, the kind is
+    EQUAL if some pair is equal, otherwise UNDECIDED.
     """
     pairs = candidate.pairs
     total = len(pairs)
     ratios = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT]
-    # The outcomes of the other pairs, with their numbers: {"equal": 2, "wide interval": 1}. Each branch below
-    # removes those that its `head` names, so that the remarks do not repeat them.
+    # The outcomes of all pairs without a difference, with their numbers: {"equal": 2, "wide interval": 1}.
+    # Each branch below removes those that its `head` names, so that the remarks do not repeat them.
     outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
     of_all = f" of {total}" if total > 1 else ""
     if ratios:
@@ -118,8 +123,8 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     elif EQUAL_TEXT in outcomes:
         kind = AnswerKind.EQUAL
         number = outcomes.pop(EQUAL_TEXT)
-        equal_cells = _with_number(f"equal within {min_effect_pct:g} %", number, total)
-        head = f"{equal_cells}{of_all}"
+        equal_text = _with_number(f"equal within {min_effect_pct:g} %", number, total)
+        head = f"{equal_text}{of_all}"
     else:
         kind = AnswerKind.UNDECIDED
         head = f"undecided ({_describe_outcomes(outcomes, total)}{of_all})"
@@ -129,6 +134,7 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     short = f"{candidate.name}: {head}"
     return Answer(
         kind=kind,
+        # Only a candidate that is never slower is recommended.
         value=candidate.name if kind == AnswerKind.VALUE else "",
         short=short,
         sentence=f"{remarks}.".capitalize() if remarks else "",
@@ -163,11 +169,12 @@ def _is_shown(average: Estimate) -> bool:
 def _describe_noise_check(check: Candidate, other_builds: Sequence[Candidate]) -> list[str]:
     """Return sentences on a noise check, and on each of the other builds in comparison with it.
 
-    Example of the first sentence: `Noise check: copy, the same build: 0 of 8 differ; on average ...`.
+    A noise check compares the baseline with the same binaries (A/A test). Example of the first sentence:
+    `Noise check: copy, the same build: 0 of 8 differ; on average ...`.
     """
     results = Counter(pair.result for pair in check.pairs)
     differ = results[Result.DIFFERENT]
-    # All results without an answer count as undecided, such as `too small`.
+    # All other results count as undecided, such as `too small`.
     undecided = len(check.pairs) - differ - results[Result.EQUAL]
     summary = f"{differ} of {len(check.pairs)} differ"
     if undecided:
@@ -177,10 +184,10 @@ def _describe_noise_check(check: Candidate, other_builds: Sequence[Candidate]) -
     if average_text:
         summary += f"; {average_text}"
     lines = [f"Noise check: {check.name}, the same build: {summary}."]
-    # A comparison is "" if a mean is unknown.
     lines += [_compare_with_noise(build, check.average) for build in other_builds]
     if differ:
         lines.append("Measure again: if it differs again, the machine is too noisy.")
+    # The sentence on a build is "" if a mean is unknown.
     return [line for line in lines if line]
 
 
@@ -192,15 +199,15 @@ def _compare_with_noise(candidate: Candidate, noise: Estimate) -> str:
     """
     # The end of the interval that is farther from 1, as a factor of at least 1: 1.02 for 0.99 to 1.02.
     largest_noise = max(noise.high, 1 / noise.low)
-    size = labels.at_least_1(candidate.average.value)
+    difference = labels.at_least_1(candidate.average.value)
     # A mean ratio is NaN after too few rounds.
-    if not (math.isfinite(largest_noise) and math.isfinite(size)):
+    if not (math.isfinite(largest_noise) and math.isfinite(difference)):
         return ""
     # labels.factor() returns `1.2x` for 1.2, and `2.0 %` for 1.02.
-    subject = f"The average difference of {candidate.name} ({labels.factor(size)})"
+    subject = f"The average difference of {candidate.name} ({labels.factor(difference)})"
     same_build = f"that of the same build (at most {labels.factor(largest_noise)})"
     # The interval of the candidate must also show a difference, and not only the mean.
-    if size > largest_noise and _is_shown(candidate.average):
+    if difference > largest_noise and _is_shown(candidate.average):
         return f"{subject} exceeds {same_build}."
     return f"{subject} does not exceed {same_build}: it can be noise."
 
@@ -222,9 +229,9 @@ class CaseAverages:
     def mean(self, wheres: Sequence[AxisValues], sides: Sides) -> Estimate:
         """Return the geometric mean of the ratios baseline / candidate over cases, with its interval.
 
-        `sides` are the baseline and the candidate. `wheres` has the values of the other axes of each case.
-        Return NO_ESTIMATE (NaN) if no round has both sides, if there are several hosts, or if a block has
-        fewer than three rounds with all its cases.
+        `sides` are the baseline and the candidate, such as ("old", "new"). `wheres` has the values of the
+        other axes of each case: {"command": "log", "cache": "cold"}. Return NO_ESTIMATE (NaN) if no round has
+        both sides, if there are several hosts, or if a block has fewer than three rounds with all its cases.
         """
         ratios = self._ratios_by_round(wheres, sides)
         # Hosts differ in speed, so an average over several of them would describe none of them.
@@ -260,9 +267,8 @@ class CaseAverages:
         # A row for each round, a column for each case. A round that lacks a case is dropped: the mean of
         # fewer cases is not comparable with the means of other rounds.
         logs = ratios.pivot(index="round", columns="key", values="log").dropna().sort_index()
-        # The two cells of each case, the candidate first, each as its values of all axes: self.noise finds
-        # the scatter of a cell by these. A key lacks the value of the compared axis, which is put in at the
-        # position of that axis.
+        # A cell is identified by its values of all axes: ("log", "new", "cold"). The key of a case lacks the
+        # compared axis: ("log", "cold"). So the value of each side is put in at the position of that axis.
         baseline, candidate = sides
         position = self.order.index(self.axis)
         cell_pairs = []
@@ -273,11 +279,16 @@ class CaseAverages:
         means = logs.apply(math.fsum, axis=1) / len(cell_pairs)
         # The estimate stores the number of cases that each mean averages, because more cases have less noise.
         estimate = ratio_interval(means, averaged=len(cell_pairs))
+        # A few rounds of these cells give an uncertain error. with_error() replaces it by an error that
+        # includes the noise of the whole study, and computes the interval again.
         return self.noise.with_error(estimate, cell_pairs)
 
 
 def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:
-    """Return the geometric mean of blocks' mean ratios, each weighted by its number of cases."""
+    """Return the geometric mean of the mean ratios of blocks, each weighted by its number of cases.
+
+    A block is a group of cells that run next to each other in each round.
+    """
     # `averaged` is the number of cases that the ratio of a block averages.
     case_count = math.fsum(block.averaged for block in blocks)
     log_sum = math.fsum(block.averaged * math.log(block.value) for block in blocks)

@@ -21,13 +21,13 @@ def make_capacity_card(
     grid: Sequence[Row],
     failures: Sequence[Row],
 ) -> Card:
-    """Return the card with an answer for each case, such as http and svn (`candidates`).
+    """Return the card of a question about capacity, with an answer for each case, such as http and svn.
 
     `rows` compare numbers of clients (the axis `question.axis`) by the metric `question.doubles`, a latency.
     `axes` are the study's. `grid` has a row for each cell, with the reason `skip` if it was skipped, and
     `failures` a row with a `reason` for each failed round. Example of an answer: `requests over http: 8
     clients (2.4x that of 1 client; 95 %: 4 to 8)`. From 8 on, all measured numbers have at least twice the
-    latency of 1 client. Without any compared number, the card has sentences why (`lines`).
+    latency of 1 client. If no numbers were compared, the card has the reasons in its `lines`.
     """
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
@@ -48,13 +48,13 @@ def make_capacity_card(
 def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
     """Return the answer of a case: the number of clients from which on the latency has doubled.
 
-    The text has the latency there as a multiple of the latency of the fewest clients, such as `2.4x`. If the
-    largest measured number does not double the latency, it is the multiple of this number. `shown` are the
-    axes that distinguish the cases, and `latency` names the metric: `p95 latency`. An end of the 95 %
-    interval that no measured number reached is `over 8`, with 8 as the largest measured number. The text has
-    no interval if a ratio has none, as after a single round.
+    Example: `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`. Here 2.4x is the latency
+    of 8 clients as a multiple of that of 1 client, the fewest. If the latency of the largest measured number
+    has not doubled: `more than 8 clients (1.50x that of 1 client at 8; 95 %: over 8)`. `shown` are the axes
+    that distinguish the cases, and `latency` names the metric: `p95 latency`.
     """
-    # Even the largest measured number of clients (`most`) may have less than twice the latency.
+    # `capacity.number` is None if even the largest measured number of clients (`most`) has less than twice
+    # the latency.
     number = capacity.number or capacity.most
     clients, fewest = count_of(number, "client"), count_of(capacity.fewest, "client")
     factor = labels.times(capacity.factors[number])
@@ -62,7 +62,7 @@ def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
     uncertainty = ""
     # After a single round, there is no interval.
     if capacity.has_interval:
-        # An end of the interval is None if no measured number has reached it.
+        # An end of the interval is None if it is larger than all measured numbers.
         beyond = f"over {capacity.most}"
         low, high = str(capacity.low or beyond), str(capacity.high or beyond)
         ends = low if low == high else f"{low} to {high}"
@@ -70,9 +70,9 @@ def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
         if low != high:
             uncertainty = f" (95 % interval: {ends})"
     head = labels.case_label(capacity.where, shown)
-    # `2.4x that of 1 client` is the latency with `clients`. If it has not doubled there, the text has `at 8`.
     reached = clients if capacity.number else f"more than {clients}"
-    place = "" if capacity.number else f" at {number}"
+    # `more than 8 clients` does not show that the factor is that of 8 clients.
+    of_factor = "" if capacity.number else f" at {number}"
     # A capacity recommends no value, so its kind is that of a question about costs.
     return Answer(
         AnswerKind.COST,
@@ -82,5 +82,5 @@ def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
             f"command after another without a pause, and shares the processors of this machine with the "
             f"server. So this is no number of users, who wait between commands."
         ),
-        effect=f"{head}: {reached} ({factor} that of {fewest}{place}{interval})",
+        effect=f"{head}: {reached} ({factor} that of {fewest}{of_factor}{interval})",
     )

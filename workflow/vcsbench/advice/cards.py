@@ -31,13 +31,15 @@ fits = partial(matches_cell, fits_empty=True)
 def share_weights(
     wheres: Sequence[AxisValues], workload: Sequence[WeightedOperation]
 ) -> list[float]:
-    """Return the weight of each of `wheres` (values of axes, such as those of a case), in per cent.
+    """Return the weight of each case in the user's workload, in per cent.
 
-    Those that match an operation share its weight: if `log` has 60, and three match, each gets 20. One that
-    several operations match gets a share of each, and one that none matches gets 0.
+    `wheres` has the axis values of each case, such as {"command": "log", "cache": "cold"}. The cases that
+    match an operation share its weight: if `log` has the weight 60 and matches three cases, each of them gets
+    20. A case that matches several operations gets a share of each. A case that matches none gets 0.
     """
     weights = [0.0] * len(wheres)
     for operation in workload:
+        # The positions of the cases that match the operation.
         matching = [index for index, where in enumerate(wheres) if fits(where, operation.where)]
         for index in matching:
             weights[index] += operation.weight / len(matching)
@@ -46,9 +48,10 @@ def share_weights(
 
 @dataclass(frozen=True)
 class RoleAnswer:
-    """The answer to a card's question by another metric, for those for whom that metric counts.
+    """The answer to a card's question by another metric than the elapsed time.
 
-    Example: by `server_cpu_s` for `a server with many clones an hour`.
+    Readers in some roles care more about that metric. `reader` names the role, such as `a server with many
+    clones an hour`, for which the metric `server_cpu_s` counts.
     """
 
     reader: str
@@ -57,21 +60,22 @@ class RoleAnswer:
 
     @property
     def scope(self) -> str:
-        """Return `For a server with many clones an hour (server CPU time)`."""
+        """Return for whom the answer is: `For a server with many clones an hour (server CPU time)`."""
         title = METRICS[self.metric].title
         return f"For {self.reader} ({title[0].lower()}{title[1:]})"
 
     @property
     def text(self) -> str:
-        """Return `one pack + bitmap: warm fetch 5.0x less`, or `equal: within 10 %`."""
+        """Return the answer: `one pack + bitmap: warm fetch 5.0x less`, or `equal: within 10 %`."""
         return f"{self.answer.short}: {self.answer.effect}"
 
 
 @dataclass(frozen=True)
 class Card:
-    """A question with its answer over all cases.
+    """A question, such as which format to choose, with its cases and its answer over all cases.
 
-    A question with `aggregate` asks for one answer over all cells, such as that for builds. Its card has an
+    A case has the comparisons for one combination of the other axes, such as the cold log over http. A
+    question with `aggregate` asks for one answer over all cells, such as that for builds. Its card has an
     answer for each candidate (`candidates`), and sentences on noise (`lines`) in place of `notes`.
     """
 
@@ -99,9 +103,9 @@ class Card:
 
     @property
     def start(self) -> str:
-        """Return the value over which gains are: the first measured one that the question starts from.
+        """Return the value that most readers have, over which gains are.
 
-        Without one, it is the reference.
+        It is the first value in `question.start` that was measured. Without one, it is the reference.
         """
         return decision.first_measured_value(self.question.start, self.cases) or self.reference
 
@@ -121,8 +125,8 @@ class Card:
         """Return the answer for a reader of the page who has picked values of some axes: `picks`.
 
         With `{"format": "f6", "access": "http"}`, the question about the format is answered for a reader who
-        has f6 and uses http. {} is the answer over all cases. Only cases that fit the picks and compare the
-        reader's value of the question's axis count.
+        has f6 and uses http. Without picks ({}), the answer is over all cases. Only cases that fit the picks
+        and compare the reader's value of the question's axis count.
         """
         # The value that the reader has on the question's axis; "" if none is picked.
         current = picks.get(self.question.axis, "")
@@ -130,7 +134,7 @@ class Card:
         deciding = self._deciding_cases(cases, current)
         kind, value = self._recommend(cases, deciding)
         if kind == AnswerKind.NOT_MEASURED:
-            # No case decides. A more exact kind replaces this one if there are comparisons of the value.
+            # No case decides the reader's value. If it was measured all the same, the kind is more exact.
             if cases:
                 kind = AnswerKind.UNDECIDED
             elif self.is_withheld(picks):
@@ -147,6 +151,8 @@ class Card:
             has_workload=any(case.weight for case in deciding if case.is_decided),
             comparative=self.comparative,
         )
+        # These functions put the decision into words. answer_with_choice() may also keep the reader's present
+        # value or recommend none, if `value` is not faster. answer_of_cost() recommends no value.
         if kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
             return answer_texts.answer_without_choice(kind, value, cases, context)
         if self.question.is_cost:
@@ -154,7 +160,10 @@ class Card:
         return answer_texts.answer_with_choice(kind, value, cases, context)
 
     def is_withheld(self, picks: AxisValues) -> bool:
-        """Return True if a comparison of the reader's value (or any, without one) has no result."""
+        """Return True if a comparison that fits the picks has no result.
+
+        If the reader has picked a value of the question's axis, only comparisons of this value count.
+        """
         current = picks.get(self.question.axis, "")
         return any(
             fits(comparison.where, picks) and comparison.compares(current)
@@ -166,33 +175,35 @@ class Card:
 
         `current` is the reader's value, "" if it is unknown. A case decides a value if a comparison shows
         that the value differs from another one, or is equal to it. Only cases that decide the reader's value
-        count (all cases if it is ""), and for a cost those of them that also decide the reference.
+        count (all cases if it is ""). In a question about a cost, they must also decide the reference.
         """
-        deciding = list(cases)
-        # Other cases do not show how much slower the reader's value is.
+        counted = list(cases)
+        # A case that does not decide the reader's value does not show how much slower it is.
         if current:
-            deciding = [case for case in deciding if case.decides(current)]
+            counted = [case for case in counted if case.decides(current)]
         # A cost is the time of a value against that of the reference.
         if self.question.is_cost:
-            deciding = [case for case in deciding if case.decides(self.reference)]
-        # Only the decided ones of these cases share the weights. Otherwise an operation would lose the weight
-        # of its cases that the reader's picks leave out, or that show nothing.
-        decided = [case for case in deciding if case.is_decided]
-        undecided = [case for case in deciding if not case.is_decided]
+            counted = [case for case in counted if case.decides(self.reference)]
+        # Only decided cases share the weight of an operation, such as 60 % for log. If undecided cases took a
+        # part of it, this part would have no effect on the recommendation.
+        decided = [case for case in counted if case.is_decided]
+        undecided = [case for case in counted if not case.is_decided]
         weights = share_weights([case.where for case in decided], self.workload)
-        weighted = zip(decided, weights, strict=True)
-        return [*(replace(case, weight=weight) for case, weight in weighted), *undecided]
+        weighted = [
+            replace(case, weight=weight) for case, weight in zip(decided, weights, strict=True)
+        ]
+        return [*weighted, *undecided]
 
     def _recommend(self, cases: Sequence[Case], deciding: Sequence[Case]) -> tuple[AnswerKind, str]:
         """Return the kind of the answer and the value to choose; NOT_MEASURED without a deciding case.
 
-        `cases` are those of the answer, `deciding` those of them that count (_deciding_cases).
+        `cases` are all cases of the answer. `deciding` are those that count, with weights (_deciding_cases).
         """
         limits = Limits(self.min_effect_pct)
         kind, value = decision.recommend(deciding, self.reference, limits)
         # DEPENDS means that another value is better in some cases. A reader can follow a rule for kinds of
-        # cases, such as "f7 for cold logs". Without a rule, these are single cases, and the next session may
-        # decide other ones. So one value is recommended, and the text of the answer names these cases.
+        # cases, such as "f7 for cold logs". Without a rule, the exceptions are single cases, and the next
+        # session may have other exceptions. So one value is recommended, and the answer names the exceptions.
         if kind == AnswerKind.DEPENDS and not find_rule(cases, value, self.reference, limits):
             return AnswerKind.VALUE, value
         return kind, value
@@ -201,9 +212,9 @@ class Card:
         """Return the cases that fit the picks and compare the current value (any value if it is "").
 
         Commands of svnbench, such as null-log, do no work for a user. Their cases are left out in two
-        situations: the question is about the access, or there are cases of other commands, but none of these
-        cases decides the current value. A case decides it if a comparison shows that it is slower or faster
-        than another value, or equal.
+        situations. In the first, the question is about the access. In the second, there are cases of other
+        commands, but none of these cases decides the current value: no comparison shows that it is slower or
+        faster than another value, or equal.
         """
         fitting = [
             case for case in self.cases if fits(case.where, picks) and case.compares(current)
@@ -303,14 +314,14 @@ def make_card(
     roles: Sequence[RoleAnswer] = (),
     comparative: Comparative = OF_TIMES,
 ) -> Card:
-    """Return a card with its answer over all cases.
+    """Return the card of a question with its answer over all cases.
 
-    `reference` is the value that stays if nothing is changed. `axes` are the study's. Differences below
-    `min_effect_pct` per cent are no reason to change. The operations of `workload` have weights, by which
-    `cases` count (share_weights). `missing` are values without measurements. `withheld` are comparisons of
-    measured cells without a result, such as those of two machines. `roles` are the answers by other metrics,
-    such as that by the server's CPU time for a busy server. `comparative` has the words for a better and a
-    worse value, such as faster and slower.
+    `reference` is the value that stays if nothing is changed, such as f6. `axes` are the study's. Differences
+    below `min_effect_pct` per cent are no reason to change. The operations of `workload` have weights, by
+    which `cases` count (share_weights). `missing` are values without measurements. `withheld` are comparisons
+    of measured cells without a result, such as those of two machines. `roles` are the answers by other
+    metrics, such as that by the server's CPU time for a busy server. `comparative` has the words for a better
+    and a worse value, such as faster and slower.
     """
     notes = []
     for operation in workload:
@@ -342,14 +353,16 @@ def make_card(
 
 
 def distinguishing_axes(axes: Sequence[str], wheres: Sequence[AxisValues]) -> list[str]:
-    """Return the axes with several values in the cases. One value distinguishes none.
+    """Return the axes with several values in the cases, by which texts tell the cases apart.
 
-    An axis that does not apply to a case ("") does not apply to its command or access, which tell the cases
-    apart.
+    `wheres` has the axis values of each case. Example: {"command": "log", "format": "f7"} and {"command":
+    "export", "format": "f7"} give ["command"].
     """
     shown = []
     for axis in axes:
         values = {where.get(axis, "") for where in wheres}
+        # "": the axis does not apply to a case. That is so for all cases of a command or an access, and these
+        # axes tell the cases apart already.
         values.discard("")
         if len(values) > 1:
             shown.append(axis)

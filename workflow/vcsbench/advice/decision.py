@@ -73,17 +73,19 @@ class Pair:
 
     @classmethod
     def of_row(cls, row: ComparisonRow) -> "Pair":
-        """Return the comparison of a row with a ratio. Without a call (after one round), it is undecided."""
+        """Return the comparison of a row of a table. The row must have a ratio."""
         # A card is stored as JSON, which has no NaN. So _known_or_0() turns an unknown number into 0.
         return cls(
             baseline=row.baseline,
             candidate=row.candidate,
-            # A row with a ratio also has the means, of which it is the quotient. Other numbers may be NaN.
+            # The ratio is the quotient of the two means, so a row with a ratio has them, too. All other
+            # numbers may be NaN.
             ratio=row.ratio,
             times=(row.baseline_mean, row.candidate_mean),
             low=_known_or_0(row.low),
             high=_known_or_0(row.high),
             rounds=row.n,
+            # The call and the result are None if the table has none for the row.
             call=row.call or Call.UNDECIDED,
             result=row.result or Result.UNDECIDED,
             why_undecided=row.why_undecided,
@@ -112,12 +114,15 @@ class Pair:
 
     @property
     def is_at_least(self) -> bool:
-        """Return True if the true factor is larger, because start-up is part of both sides."""
+        """Return True if the work itself differs by a larger factor, because both times include start-up."""
         return Flag.AT_LEAST in self.flags
 
     @property
     def proven_ratio(self) -> float:
-        """Return the ratio to decide by: 1 if equal, the near end of the interval if `at least`."""
+        """Return the ratio to decide by.
+
+        It is 1 without a difference, and the cautious end of the interval if start-up hides the true factor.
+        """
         if self.result != Result.DIFFERENT:
             return 1.0
         return self.near_end if self.is_at_least else self.ratio
@@ -130,13 +135,15 @@ class Pair:
     def largest_loss(self, value: str) -> float:
         """Return the largest factor by which the side `value` can be slower than the other side, at least 1.
 
-        Example: f6 / f7 is 1.08, and can be 1.14 (`within`): the loss of f6 is at most 1.14. The error is a
-        factor of 1.14 / 1.08 = 1.056. So f6 / f7 is at least 1.08 / 1.056 = 1.02, and the loss of f7 is 1.
+        Example: the ratio f6 / f7 of the times is 1.08, and can be up to 1.14 (`within`). So the loss of f6,
+        the slower side, is at most 1.14. The error is a factor of 1.14 / 1.08 = 1.056. So f6 / f7 is at least
+        1.08 / 1.056 = 1.02: f7 is not slower at all, and its loss is 1.
         """
-        faster = self.candidate if self.ratio > 1 else self.baseline
-        if value != faster:
+        faster_side = self.candidate if self.ratio > 1 else self.baseline
+        if value != faster_side:
             return self.within
-        # The faster side is slower by the error divided by the factor, at worst.
+        # The true factor may be smaller than the measured one, by the error: factor / error. If that is below
+        # 1, the side that looks faster may be slower in truth, by the reciprocal.
         factor = max(self.ratio, 1 / self.ratio)
         error = self.within / factor
         return max(1.0, error / factor)
@@ -162,11 +169,11 @@ class Case:
 
     @cached_property
     def losses(self) -> dict[str, float]:
-        """Return the time of each value as a multiple of the best one, from the decided comparisons.
+        """Return the time of each value as a multiple of the best time, from the decided comparisons.
 
-        Comparisons form chains: f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. The first
-        decided baseline comes first. A value without a chain from it is missing. Return {} if nothing is
-        decided.
+        Comparisons form chains: f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. The
+        baseline of the first decided comparison comes first. A value that no chain connects with this
+        baseline is missing. Return {} if no comparison is decided.
         """
         decided = [pair for pair in self.pairs if pair.is_decided]
         if not decided:
@@ -189,7 +196,7 @@ class Case:
 
     @cached_property
     def mostly_start_up(self) -> set[str]:
-        """Return the values without a decided comparison, but with one of times that are mostly start-up."""
+        """Return the values without a loss that have a comparison of times which are mostly start-up."""
         pairs = [pair for pair in self.pairs if pair.result == Result.TOO_SMALL]
         return {side for pair in pairs for side in pair.sides} - self.losses.keys()
 
@@ -211,9 +218,10 @@ class Case:
         return any(pair.compares(value) for pair in self.pairs)
 
     def assumed_loss(self, value: str, reference: str) -> float:
-        """Return the loss of a value, or an assumption if no decided comparison shows it.
+        """Return the loss of a value, or an assumption if no decided comparison shows the loss.
 
-        `reference` is the value that stays if the user changes nothing.
+        A loss is a time divided by the best time of the case: 1 for the best value. `reference` is the value
+        that stays if the user changes nothing, such as f6.
         """
         if value in self.losses:
             return self.losses[value]
@@ -229,8 +237,8 @@ class Case:
         # loss of the reference, which is 1 if the comparisons of the reference are undecided, too.
         if self.compares(reference):
             return self.losses.get(reference, 1.0)
-        # Without a comparison of the reference, it gets the loss of the first decided baseline, so that it
-        # cannot win here. That loss is the first one of `losses`. If nothing is decided, it is 1.
+        # The reference has no comparison here, so the first decided baseline takes its place: the first value
+        # in `losses`. With the same loss, an unknown value cannot win. If nothing is decided, the loss is 1.
         return next(iter(self.losses.values()), 1.0)
 
 
@@ -282,7 +290,10 @@ class Withheld:
 
 
 def compares(definition: Mapping[str, Any], axis: str, metric: str = DEFAULT_METRIC) -> bool:
-    """Return True if a table compares the elapsed times of values of an axis, or another metric of them."""
+    """Return True if decisions can use a table: it compares values of an axis by a metric, in mean times.
+
+    A definition is {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"], ...}}.
+    """
     compare = definition.get("compare", {})
     # A decision needs one row for each case, with mean times. `reduce` makes a table of best or worst runs.
     # `by` makes several rows of a case, such as one for each host.
@@ -295,11 +306,12 @@ def find_cases(
 ) -> tuple[list[Case], list[Withheld]]:
     """Return the cases of an axis, and the comparisons of measured cells without a result (Withheld).
 
-    `records` are rows of tables that compare one metric, such as the elapsed time. `axes` are the study's.
-    Only rows with both sides in `values` count; () means all values. Rows with the same values of the other
-    axes become one case: the cold log of f6 against f7, and of f6 against f8, has two pairs.
+    `records` are rows of tables that compare values of `axis` by one metric, such as the elapsed time. `axes`
+    are those of the study. Only rows with both sides in `values` count; () means all values. Rows with the
+    same values of the other axes become one case. So the cold log of f6 against f7, and of f6 against f8, is
+    one case with two pairs.
     """
-    # For each case, by the values of the other axes as items: its comparisons, by both sides. Example:
+    # By case, which is the values of the other axes as items: its comparisons by their sides. Example:
     # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}.
     pairs_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Pair]] = defaultdict(dict)
     withheld_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Withheld]] = defaultdict(dict)
@@ -309,27 +321,27 @@ def find_cases(
         if values and not {row.baseline, row.candidate}.issubset(values):
             continue
         where = {name: row.where.get(name, "") for name in axes if name != axis}
-        items = tuple(where.items())
+        case_key = tuple(where.items())
         # Several tables may have the same comparison, also with exchanged sides. It counts once, and the
         # first table is as good as any. So the key has the sides in alphabetical order.
         sides = (min(row.baseline, row.candidate), max(row.baseline, row.candidate))
         if row.has_ratio:
-            pairs_by_case[items].setdefault(sides, Pair.of_row(row))
+            pairs_by_case[case_key].setdefault(sides, Pair.of_row(row))
         else:
             # A row with neither a ratio nor a code is of cells without a common round.
             codes = row.withheld or (WithheldCode.NO_SHARED_ROUND,)
             comparison = Withheld(where, row.baseline, row.candidate, codes, row.detail)
-            withheld_by_case[items].setdefault(sides, comparison)
+            withheld_by_case[case_key].setdefault(sides, comparison)
     withheld = [each for by_sides in withheld_by_case.values() for each in by_sides.values()]
     cases = []
-    for items, pairs in pairs_by_case.items():
-        # The seconds of a value differ between its pairs, which may have other common rounds. A reader needs
-        # one number, and gets that of the first pair.
+    for case_key, pairs in pairs_by_case.items():
+        # The time of a pair is a mean over the rounds that both sides have. So the pairs of a value may have
+        # different times of it. A reader needs one number, and gets that of the first pair.
         times: dict[str, float] = {}
         for pair in pairs.values():
             for value, seconds in zip(pair.sides, pair.times, strict=True):
                 times.setdefault(value, seconds)
-        cases.append(Case(dict(items), tuple(pairs.values()), times))
+        cases.append(Case(dict(case_key), tuple(pairs.values()), times))
     return cases, withheld
 
 
@@ -344,8 +356,8 @@ def missing_values(
 ) -> list[Missing]:
     """Return the values of an axis without any comparison, if one of their cells was skipped or failed.
 
-    `grid` has a row for each cell: its path (`cell`), its value of each axis, and the reason why it is not to
-    be measured (`skip`, "" if it is). `failures` has a row for each round without a result, with `cell` and
+    `grid` has a row for each cell: its path (`cell`), its value of each axis, and the reason why it is
+    skipped (`skip`, "" if it is not). `failures` has a row for each round without a result, with `cell` and
     `reason`.
     """
     compared = {side for case in cases for pair in case.pairs for side in pair.sides}
@@ -368,9 +380,9 @@ def missing_values(
 def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
     """Return the kind of the answer to a question, and the value to choose, "" if nothing is decided.
 
-    `reference` is the value that stays if the user changes nothing. The answer is DEPENDS if the value is
-    shown to lose more than the margin of `limits` (such as 1.1) in some case. The value is then for users who
-    must choose one for all cases.
+    A loss is a time divided by the best time of its case, such as the cold log. `reference` is the value that
+    stays if the user changes nothing. The answer is DEPENDS if some case shows that the value loses more than
+    the margin of `limits`, such as 1.1. The value is then for users who must choose one for all cases.
     """
     if not cases:
         return AnswerKind.NOT_MEASURED, ""
@@ -382,8 +394,8 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]
     # A workload states how much each case matters, so that gains can make up for losses. The best value then
-    # has the smallest mean loss over all cases, with assumed losses in those that do not decide it. If
-    # several values have it, the reference stays.
+    # has the smallest mean loss over all cases. A case that does not decide a value has an assumed loss for
+    # it. If several values have the smallest mean, the reference stays.
     if any(case.weight for case in decided):
         means = {
             value: _mean_log_loss(value, cases, reference) for value in decided_values(decided)
@@ -397,7 +409,7 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
     best = best_value(cases, reference, limits)
     # An assumed loss is no reason to choose another value in its case. So only shown losses count here.
     shown_losses = [case.losses[best] for case in decided if best in case.losses]
-    if max(shown_losses, default=1.0) <= limits.margin + ROUNDING:
+    if max(shown_losses) <= limits.margin + ROUNDING:
         return AnswerKind.VALUE, best
     return AnswerKind.DEPENDS, best
 
@@ -408,12 +420,12 @@ def decided_values(cases: Iterable[Case]) -> list[str]:
 
 
 def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
-    """Return the value with the smallest worst loss in a case. At least one case must be decided.
+    """Return the value whose largest loss over all cases is the smallest. Some case must be decided.
 
-    Worst losses within the margin of the smallest one are a tie. Of tied values, the reference is best,
-    unless another one gains more than the margin on average. If the reference is not among them, the value
-    with the smallest mean loss is best. Example: the worst losses are 1.5 (f6), 1.05 (f7) and 1.02 (f8). With
-    the margin 1.1, f7 and f8 tie.
+    A loss is a time divided by the best time of its case. Largest losses within the margin of the smallest
+    one are a tie. Of tied values, the reference is best, unless another one gains more than the margin on
+    average. If the reference is not among them, the value with the smallest mean loss is best. Example: the
+    largest losses are 1.5 (f6), 1.05 (f7) and 1.02 (f8). With the margin 1.1, f7 and f8 tie.
     """
     worst_losses = {}
     for value in decided_values(cases):
@@ -433,4 +445,5 @@ def _mean_log_loss(value: str, cases: Sequence[Case], reference: str) -> float:
     """Return the mean of the logarithms of a value's losses, weighted by the workload if there is one."""
     logs = [math.log(case.assumed_loss(value, reference)) for case in cases]
     weights = [case.weight for case in cases]
+    # Without a workload, all weights are 0. None stands for equal weights.
     return fmean(logs, weights if any(weights) else None)

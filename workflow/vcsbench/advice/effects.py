@@ -46,13 +46,14 @@ class CaseEffect:
 
 
 def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
-    """Return the effect of a value in a case: its gain over the value `against`, its loss to the best one.
+    """Return the effect of a value in a case, such as f7 in the cold log over http.
 
-    Gain and loss are factors above 1, or None. If `against` is the value itself, the gain is that over the
-    slowest other value. The effect is FASTER with a gain, otherwise SLOWER with a loss. Example with the
-    times f6 3 s, f7 1.5 s and f8 1 s: f7 against f6 is FASTER, with the gain 2.0 and the loss 1.5.
+    The gain is how many times as fast the value is as the value `against`. The loss is how many times as long
+    it takes as the best value of the case. Each is a factor above 1, or None. If `against` is the value
+    itself, the gain is over the slowest other value. The effect is FASTER with a gain, otherwise SLOWER with
+    a loss. Example with the times f6 3 s, f7 1.5 s and f8 1 s: f7 against f6 is FASTER (gain 2.0, loss 1.5).
     """
-    # `losses` has the time of each decided value as a multiple of the best one: {"f6": 3, "f7": 1.5, ...}.
+    # By decided value, its time as a multiple of the best time: {"f6": 3, "f7": 1.5, "f8": 1}.
     if value not in case.losses:
         if case.is_decided:
             # The comparisons of other values are decided.
@@ -60,13 +61,13 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
         return CaseEffect(_why_undecided(case))
     loss = case.losses[value] if case.losses[value] > 1 + ROUNDING else None
     if against != value:
-        slower = case.losses.get(against)
+        compared_loss = case.losses.get(against)
     else:
         # Whoever keeps a value gains nothing. So its text has the gain over the slowest of the other values.
         other_losses = [other for name, other in case.losses.items() if name != value]
-        slower = max(other_losses, default=None)
+        compared_loss = max(other_losses, default=None)
     # At most 1 if the value is not faster than `against`; None if the case does not decide `against`.
-    gain = None if slower is None else slower / case.losses[value]
+    gain = None if compared_loss is None else compared_loss / case.losses[value]
     if gain is not None and gain > 1 + ROUNDING:
         return CaseEffect(ChangeEffect.FASTER, gain, loss)
     # Whoever chooses this value loses time, because another value is the best one. This is certain even if
@@ -80,7 +81,10 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
 
 
 def _why_undecided(case: Case) -> ChangeEffect:
-    """Return the most certain result of a case that does not decide a value: too small, or bounded."""
+    """Return TOO_SMALL, BOUNDED or UNDECIDED for a case that does not decide a value.
+
+    It is the most certain of the three that the comparisons of the case have.
+    """
     if case.mostly_start_up and not case.is_decided:
         return ChangeEffect.TOO_SMALL
     is_bounded = any(pair.result == Result.BOUNDED for pair in case.pairs)
@@ -101,21 +105,22 @@ class CombinedEffect:
 
 
 def combine_effects(value: str, cases: Sequence[Case], against: str) -> CombinedEffect:
-    """Return the effect of a value over cases, compared with the value `against` (effect_in_case).
+    """Return the effect of a value, such as f7, over cases, compared with the value `against`, such as f6.
 
-    If `against` is `value` itself, the value is compared with the slowest other one. The gains and losses in
-    cases are collected by group, such as `cold log`: {"cold log": [2.4, 6.9]}. Groups are in the order of
-    their places (below), and of their largest factors for equal places.
+    The gain in a case is how many times as fast `value` is as `against`. If `against` is `value` itself, the
+    gain is over the slowest other value. The loss is how many times as long `value` takes as the best value
+    of the case. Gains and losses are factors above 1. They are collected by group, which is a kind of case:
+    {"cold log": [2.4, 6.9]}. The groups are in their order in texts, the most important one first.
     """
     gains: defaultdict[str, list[float]] = defaultdict(list)
     losses: defaultdict[str, list[float]] = defaultdict(list)
     # The number of cases with each effect.
     counts: Counter[ChangeEffect] = Counter()
-    # The place of each group in texts: 0 for commands with an access, such as http, because all users wait
-    # for a server; 1 for commands without one, such as a dump, which few users run; 2 for commands of
-    # svnbench, which nobody runs. If no case has an access, 0 is for all commands but those of svnbench.
-    places: dict[str, int] = {}
-    has_servers = any(case.where.get(ACCESS_AXIS) for case in cases)
+    # Texts begin with the groups that matter to most users. All users wait for an access, such as http. Few
+    # users run a command without one, such as a dump. Nobody runs a command of svnbench at work.
+    with_access, without_access, of_svnbench = range(3)
+    ranks: dict[str, int] = {}
+    has_accesses = any(case.where.get(ACCESS_AXIS) for case in cases)
     for case in cases:
         # The name that cases with the same command and temperature share.
         group = labels.group_label(case.where)
@@ -125,25 +130,26 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
             gains[group].append(in_case.gain)
         if in_case.loss is not None:
             losses[group].append(in_case.loss)
-        # If the cases of a group differ, the last one decides the place.
+        # The cases of a group have the same command, so nearly always the same rank. The last case decides.
         if is_benchmark(case.where):
-            places[group] = 2
-        elif has_servers and not case.where.get(ACCESS_AXIS):
-            places[group] = 1
+            ranks[group] = of_svnbench
+        # If no case has an access, all commands but those of svnbench have the first rank.
+        elif has_accesses and not case.where.get(ACCESS_AXIS):
+            ranks[group] = without_access
         else:
-            places[group] = 0
-    return CombinedEffect(_largest_first(gains, places), _largest_first(losses, places), counts)
+            ranks[group] = with_access
+    return CombinedEffect(_sort_groups(gains, ranks), _sort_groups(losses, ranks), counts)
 
 
-def _largest_first(
-    factors: Mapping[str, list[float]], places: Mapping[str, int]
+def _sort_groups(
+    factors: Mapping[str, list[float]], ranks: Mapping[str, int]
 ) -> dict[str, list[float]]:
-    """Return the groups in the order of their places, and of their largest factors for equal places."""
+    """Return the factors of groups in the order of the ranks; for equal ranks, the largest factor first."""
 
-    def rank(group: str) -> tuple[int, float]:
-        return places[group], -max(factors[group])
+    def sort_key(group: str) -> tuple[int, float]:
+        return ranks[group], -max(factors[group])
 
-    return {group: factors[group] for group in sorted(factors, key=rank)}
+    return {group: factors[group] for group in sorted(factors, key=sort_key)}
 
 
 def is_benchmark(where: AxisValues) -> bool:

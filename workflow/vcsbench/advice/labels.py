@@ -52,8 +52,9 @@ def value_label(axis: str, value: str) -> str:
 def case_label(where: AxisValues, shown: Sequence[str], names_cache: bool = True) -> str:
     """Return the label of a case with its values of the axes `shown`, and always with its command.
 
-    The state of the caches is part of the label, too, unless `names_cache` is False. Examples: `export over
-    svn, OS cache warm (f7, packed)`, `cold log`, and `all cases` without any value.
+    `where` has the values of the case: {"command": "log", "cache": "cold"}. The state of the caches is part
+    of the label, too, unless `names_cache` is False. Examples: `export over svn, OS cache warm (f7, packed)`,
+    `cold log`, and `all cases` without any value.
     """
     cache = where.get(CACHE_AXIS, "") if names_cache else ""
     access = where.get(ACCESS_AXIS, "")
@@ -94,7 +95,7 @@ def _warmth(cache: str, access: str) -> str:
     state = cache_state(cache)
     if state.is_cold:
         return ""
-    # The label of this state names the cache of the server, and access over file has none.
+    # The label of this state names the cache of the server, but an access over file has no server.
     if state.keeps_server and access == FILE:
         return "caches warm"
     return value_label(CACHE_AXIS, cache)
@@ -118,7 +119,7 @@ def factor(ratio: float) -> str:
     """Return a factor of at least 1 as `5.7 %`, `1.12x`, `2.9x`, `12x`, at most `9999x`."""
     if ratio < _PERCENT_BELOW:
         return f"{100 * (ratio - 1):.1f} %"
-    # times() has two decimals below 2. One is enough to compare two answers.
+    # times() has two decimals below 2. One is enough to compare two answers from 1.2 on.
     if 1.195 <= ratio < 1.995:
         return f"{ratio:.1f}x"
     return times(min(ratio, _LARGEST))
@@ -126,6 +127,7 @@ def factor(ratio: float) -> str:
 
 def times(ratio: float) -> str:
     """Return any ratio as `0.074x`, `0.74x`, `1.12x`, `1.64x`, `2.1x`, `11x`."""
+    # The limits are rounded to 0.10, 2.0 and 10, from which on a text needs fewer decimals.
     if ratio < 0.0995:
         return f"{significant(ratio, 2)}x"
     if ratio < 1.995:
@@ -147,6 +149,7 @@ def range_of_factors(ratios: Sequence[float]) -> str:
     `ratios` are in any order, at least one. If both ends have the same text, it stands alone: `2.4x`.
     """
     smallest, largest = min(ratios), max(ratios)
+    # factor() would print the smallest as a percentage, and the largest as a multiple.
     has_two_units = smallest < _PERCENT_BELOW <= largest
     low = times(smallest) if has_two_units else factor(smallest)
     high = factor(largest)
@@ -158,10 +161,10 @@ def range_of_factors(ratios: Sequence[float]) -> str:
 def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
     """Return the range of the factors of cases: `["1.4x to 1.6x"]`.
 
-    An axis explains the range if its values have ranges that are far apart (_are_apart, by `margin`, such as
-    1.1). Then each value has its own range: `["f6 1.4x", "f7 3.2x to 3.5x"]`. If a second axis differs
-    together with it, both may be the cause, and both are named: `["http and loopback 14x", "https and line
-    2.4x"]`. A member is the values of a case, and a factor of at least 1.
+    A member is the values of a case, and a factor of at least 1: ({"format": "f6"}, 1.4). An axis explains
+    the range if its values have ranges that are far apart (_are_apart, by `margin`, such as 1.1). Then each
+    value has its own range: `["f6 1.4x", "f7 3.2x to 3.5x"]`. If a second axis differs together with this
+    axis, both may be the cause, and both are named: `["http and loopback 14x", "https and line 2.4x"]`.
     """
     # All cases have the same axes. Readers see command and cache in front of the range.
     first_where, _ = members[0]
@@ -174,7 +177,8 @@ def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
         # More than MAX_PARTS (3) ranges would be too long for a text.
         has_few_values = 1 < len(factors_by_value) <= MAX_PARTS
         if has_few_values and _are_apart(factors_by_value, margin):
-            # An earlier axis that differed together with this one would have explained the range itself.
+            # Only later axes can differ together with this one: an earlier one would have explained the
+            # range itself.
             names = _name_values(axis, axes[number + 1 :], members)
             return [
                 f"{names[value]} {range_of_factors(factors)}"
@@ -188,8 +192,9 @@ def _name_values(
 ) -> dict[str, str]:
     """Return the name of each value of an axis in the cases: `{"http": "http", "https": "https"}`.
 
-    The first other axis that differs together with this one is named, too: `{"http": "http and loopback",
-    "https": "https and line"}`. A value that does not apply ("") has no label, so its axis is not named.
+    If one of the other axes differs together with this axis, the names have its values, too: `{"http": "http
+    and loopback", "https": "https and line"}`. A value that does not apply ("") has no label, so its axis is
+    not named. `members` has the values of each case, with a factor that is not used here.
     """
     wheres = [where for where, _ in members]
     names = {where.get(axis, ""): value_label(axis, where.get(axis, "")) for where in wheres}
@@ -208,9 +213,9 @@ def _name_values(
 
 
 def _are_apart(ranges: Mapping[str, Sequence[float]], margin: float) -> bool:
-    """Return True if the ranges of factors are apart by two margins or more, as two uncertain numbers.
+    """Return True if the ranges of factors are apart by two margins or more, because both are uncertain.
 
-    Example: `{"f6": [1.4, 1.6], "f7": [3.2, 3.5]}` are apart by 2, which is more than 1.1 x 1.1.
+    Example: `{"f6": [1.4, 1.6], "f7": [3.2, 3.5]}` are apart by 3.2 / 1.6 = 2, which is more than 1.1 x 1.1.
     """
     in_order = sorted(ranges.values(), key=min)
     return all(min(larger) >= margin**2 * max(smaller) for smaller, larger in pairwise(in_order))

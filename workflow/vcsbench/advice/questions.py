@@ -79,11 +79,14 @@ def read_questions(
 ) -> list[CardQuestion]:
     """Return the questions of a study, in its order, each with the actions that apply its values.
 
-    `definitions` are the key `questions` of the study, by name. `settings` has the server configurations of
-    the axis `config`, {} without this axis: `{"config": {"fast": {"svnserve": "svnserve -d", "httpd": ""}}}`.
+    An action has the commands that apply a value, such as `svnadmin pack`. `definitions` are the key
+    `questions` of the study, by name: {"packing": {"question": "Pack?", "yes_value": "pack"}}.
+    `settings` has the server configurations of the axis `config`, {} without this axis: `{"config": {"fast":
+    {"svnserve": "svnserve -d", "httpd": ""}}}`.
     """
     questions = []
     for name, definition in definitions.items():
+        # An axis may have several questions. Each then has another name, and the key `axis`.
         axis = definition.get("axis", name)
         is_cost = definition.get("cost", False)
         actions: dict[str, CardAction] = {}
@@ -91,7 +94,7 @@ def read_questions(
         # actions.
         if not is_cost:
             actions = _actions_of_settings(settings.get(axis, {}))
-            # An action in words.yaml replaces one of the settings. Its entry there has the name `words`, by
+            # An action in words.yaml replaces that of the settings. The key `words` names its entry there, by
             # default that of the axis. Configurations of the user have no entry.
             actions |= _actions_of_words(definition.get("words", axis))
         # The command that measures more values than the grid has.
@@ -125,9 +128,10 @@ def read_questions(
 
 
 def _actions_of_settings(settings: Mapping[str, ServerSettings]) -> dict[str, CardAction]:
-    """Return the actions that apply server configurations, by value. Those without settings are left out.
+    """Return the actions that apply server configurations, by the names of the configurations.
 
-    `settings` is `{"fast": {"svnserve": "svnserve -d", "httpd": ""}}`.
+    `settings` is `{"fast": {"svnserve": "svnserve -d", "httpd": ""}}`. A configuration without settings is
+    left out.
     """
     actions = {}
     for value, settings_by_server in settings.items():
@@ -147,12 +151,13 @@ def _actions_of_settings(settings: Mapping[str, ServerSettings]) -> dict[str, Ca
     return actions
 
 
-def _actions_of_words(axis: str) -> dict[str, CardAction]:
-    """Return the actions of an axis in words.yaml, by value. Values without an action there are left out."""
+def _actions_of_words(entry: str) -> dict[str, CardAction]:
+    """Return the actions of an entry of words.yaml, such as an axis, by value. Some values have none."""
     actions = {}
-    for value, value_words in load_vocabulary().axis(axis).values.items():
+    for value, value_words in load_vocabulary().axis(entry).values.items():
         action = value_words.action
         if action:
+            # All other keys, such as `cost` and `undo`, are fields of CardAction with the same names.
             facts = action.model_dump(exclude={"command"})
             steps = [ActionStep(action.command)] if action.command else []
             actions[value] = CardAction(steps=steps, **facts)

@@ -23,17 +23,19 @@ Rule = Mapping[str, Sequence[str]]
 def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) -> Rule:
     """Return groups of cases by the value to choose in them: `{"f7": ["cold log"], "f6": ["export"]}`.
 
-    `best` is the value to choose if it must be one for all cases, here f7. `reference` is the value that
-    stays if the user changes nothing. Groups give a rule if another value wins by more than the margin in
-    `limits` in some of them, and `best` in the others (_rule_of_groups). Return {} if no grouping does.
+    A case has the comparisons for one combination of the other axes, such as the cold log over http. `best`
+    is the value to choose if it must be one for all cases, here f7. `reference` is the value that stays if
+    the user changes nothing. Groups give a rule if another value is to be chosen in some of them, and `best`
+    in the rest, by more than the margin in `limits` (_rule_of_groups). Return {} if no groups give a rule.
     """
-    # `group_of` returns the name of a case's group, such as `cold log`, from the values of the case. The
-    # first function that gives a rule is used, because it is the simplest.
+    # There are several ways to group the cases, such as by command or by access. Each is a function, which
+    # returns the name of a case's group, such as `log`, from the values of the case. The first way that gives
+    # a rule is used, because it is the simplest.
     for group_of in _groupings(cases):
         groups: dict[str, list[Case]] = {}
         for case in cases:
             groups.setdefault(group_of(case.where), []).append(case)
-        # A text could not name the group of cases to which an axis does not apply.
+        # Cases to which an axis does not apply are in the group "", which a text could not name.
         if "" in groups:
             continue
         rule = _rule_of_groups(groups, best, reference, limits)
@@ -76,9 +78,9 @@ def _rule_of_groups(
     """Return the names of groups by the value to choose in them, `best` first.
 
     Example: `{"f7": ["cold log"], "f6": ["export"]}`, for the best value f7. `groups` has the cases of each
-    group by its name. `reference` is the value that stays if the user changes nothing: a case that shows
-    nothing about a value counts as the reference. `limits` has the margin. Return {} if `best` is chosen in
-    all groups, or in none, or if another value would do for all cases.
+    group by its name. `reference` is the value that stays if the user changes nothing. A value of which a
+    case shows nothing counts there as fast as the reference. `limits` has the margin. Return {} if `best` is
+    chosen in all groups, or in none, or if another value would do for all cases.
     """
     rule: dict[str, list[str]] = {best: []}
     for name, cases in groups.items():
@@ -100,8 +102,9 @@ def _rule_of_groups(
 def _value_of_group(cases: Sequence[Case], best: str, reference: str, limits: Limits) -> str:
     """Return the value with the largest mean win over `best` in a group, or `best` itself.
 
-    The win must be more than the margin. In no case of the group may the value be slower than the best value
-    there by more than the margin. An undecided case counts as no win in the mean.
+    A win is how many times as fast a value is as `best`. It must be more than the margin, such as 1.1. In no
+    case of the group may the value be slower than the fastest value there by more than the margin. An
+    undecided case counts as no win in the mean.
     """
     chosen, largest_win = best, limits.margin
     for value in decision.decided_values(cases):
@@ -133,6 +136,7 @@ def _without_temperature(rule: Rule) -> dict[str, list[str]]:
     for value, names in rule.items():
         groups = []
         for name in names:
+            # A name may also have no temperature. Then the condition below is False.
             _, _, command = name.partition(" ")
             has_both = f"cold {command}" in names and f"warm {command}" in names
             groups.append(command if has_both else name)

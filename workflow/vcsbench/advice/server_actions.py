@@ -54,13 +54,13 @@ RESTART = ActionStep(
 def setting_steps(server: str, settings: str) -> list[ActionStep]:
     """Return the steps that apply the settings of a server configuration to httpd or svnserve.
 
-    `settings` is svnserve's command line, or the directives of httpd, one a line. Example: `svnserve -d -r
-    ROOT --threads --compression 0` gives a step with `svnserve -d -r ROOT --threads`, and a step with
-    `--compression 0`, which only a fast network needs. The `note` of a step is the place where to enter it.
-    An optional setting has the reason in front of it. The last step of httpd is a restart.
+    `settings` is svnserve's command line, or the directives of httpd, one a line. The `note` of a step is the
+    instruction where to enter its text. A setting that not everybody needs (OPTIONAL) has a step of its own,
+    so that a reader can leave it out. Its note begins with the reason. Example: `svnserve -d -r ROOT
+    --threads --compression 0` gives a step with `svnserve -d -r ROOT --threads`, and a step with
+    `--compression 0`, which only a fast network needs. The last step of httpd is a restart.
     """
     # By optional setting, why not everybody needs it: {"--compression 0": "Optional, for a fast ..."}.
-    # An optional setting has a step of its own, so that a reader can leave it out.
     reasons = {}
     needed = settings
     for pattern, reason in OPTIONAL.items():
@@ -68,35 +68,37 @@ def setting_steps(server: str, settings: str) -> list[ActionStep]:
         if match:
             reasons[match[0]] = reason
             needed = needed.replace(match[0], "")
-    # Without its optional options, a command line has several spaces in a row.
+    # The removed settings leave empty lines, and several spaces in a row.
     lines = [" ".join(line.split()) for line in needed.splitlines() if line.strip()]
     if server == "svnserve":
         steps = [ActionStep("\n".join(lines), server, note=SVNSERVE)]
         for setting, reason in reasons.items():
             steps.append(ActionStep(setting, server, note=f"{reason} {SVNSERVE_OPTION}"))
         return steps
+    # Directives for the whole server and those for a repository are in different parts of httpd.conf.
     steps = []
-    for place in (HTTPD_SERVER, HTTPD_LOCATION):
-        directives = [line for line in lines if _httpd_place(line) == place]
+    for instruction in (HTTPD_SERVER, HTTPD_LOCATION):
+        directives = [line for line in lines if _where_to_enter(line) == instruction]
         if directives:
-            steps.append(ActionStep("\n".join(directives), server, note=place))
+            steps.append(ActionStep("\n".join(directives), server, note=instruction))
     for setting, reason in reasons.items():
-        steps.append(ActionStep(setting, server, note=f"{reason} {_httpd_place(setting)}"))
+        steps.append(ActionStep(setting, server, note=f"{reason} {_where_to_enter(setting)}"))
     return [*steps, RESTART]
 
 
-def _httpd_place(directive: str) -> str:
+def _where_to_enter(directive: str) -> str:
+    """Return the instruction where to enter a directive of httpd: HTTPD_SERVER or HTTPD_LOCATION."""
     return HTTPD_SERVER if SERVER_LEVEL.match(directive) else HTTPD_LOCATION
 
 
 def settings_cost(settings_by_server: Mapping[str, str]) -> str:
-    """Return the memory that a server configuration can take, and the restart that applies it.
+    """Return sentences on the memory that a server configuration can take, and on its restart.
 
-    `settings_by_server` has the text of each server (setting_steps), "" for a server with its defaults. If no
-    text sets a cache, the cost is the restart alone. Example: `Memory, at most: httpd 16 processes
-    (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16 GiB; svnserve 1 GiB. With a cache of 256 MiB in
-    each process: httpd 4 GiB; svnserve 256 MiB. One restart (httpd: graceful; ...).` The memory of an
-    svnserve without threads is that `for each connection`.
+    `settings_by_server` has the settings of each server: {"svnserve": "svnserve -d -M 1024", "httpd": ""}. ""
+    is a server with its defaults. If no settings have a cache, the cost is the restart alone. Example:
+    `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16 GiB;
+    svnserve 1 GiB. With a cache of 256 MiB in each process: httpd 4 GiB; svnserve 256 MiB. One restart
+    (httpd: graceful; ...).` The memory of an svnserve without threads is that `for each connection`.
     """
     # cache_bytes() returns the sizes that the text of a server sets, [] for the default.
     if not any(cache_bytes(server, text) for server, text in settings_by_server.items()):
@@ -104,7 +106,7 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     # The cache of each server in bytes.
     sizes = []
     # The memory of each server in words: as configured, and with SMALLER_CACHE.
-    parts, smaller_parts = [], []
+    configured_texts, smaller_texts = [], []
     # In alphabetical order, httpd comes first, which takes most.
     for server, text in sorted(settings_by_server.items()):
         # A text may set the size twice. The largest one is the most that the server can take.
@@ -121,12 +123,13 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
             total = _format_memory(size)
             if THREAD_OPTIONS.isdisjoint(text.split()):
                 unit = " for each connection"
-        parts.append(f"{server} {total}{unit}")
-        smaller_parts.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}{unit}")
-    cost = f"Memory, at most: {'; '.join(parts)}."
+        configured_texts.append(f"{server} {total}{unit}")
+        smaller_texts.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}{unit}")
+    cost = f"Memory, at most: {'; '.join(configured_texts)}."
+    # The smaller cache is only of interest if it is smaller than that of each server.
     if min(sizes) > SMALLER_CACHE:
-        smaller_text = "; ".join(smaller_parts)
-        cost += f" With a cache of {_format_memory(SMALLER_CACHE)} in each process: {smaller_text}."
+        smaller = "; ".join(smaller_texts)
+        cost += f" With a cache of {_format_memory(SMALLER_CACHE)} in each process: {smaller}."
     return f"{cost} {RESTART_COST}"
 
 

@@ -32,27 +32,28 @@ def compare_choices(
     row for each cell, host and round in this situation (by_round). The values of `axes` identify a cell.
     `noise` has the errors of ratios. `limits` has the smallest ratio worth noting, such as 1.1.
     """
-    # A command with `work: unchecked` does other work by design. Its time shows nothing about a choice.
+    # The work of a cell is the result of its command in JSON, such as {"revisions": 6000}. A command with
+    # `work: unchecked` does other work by design, so its time shows nothing about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
     # All mappings below are by cell, such as ("log", "f7", "cold"). This one has the rows of its rounds.
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
     # All rows of a cell have the same text in `work`: the different works of all its rounds.
     works = {cell: rounds["work"].iloc[0] for cell, rounds in cells.items()}
-    # Only cells with the most frequent work are compared: a cell that exported less was faster for that
-    # reason. `alike` is empty if no work is the most frequent one.
+    # The cells with the most frequent work. Only these are compared: a cell that exported less was faster for
+    # that reason. `alike` is empty if no work is the most frequent one.
     alike = same_work.majority(works)
     values_by_cell = {}
     other_work = []
     # The logarithms of the times of each compared cell, by the number of the round.
     log_times: dict[Cell, Logs] = {}
     for cell, rounds in cells.items():
-        # A reader chooses the values of a cell that the situation does not have.
+        # A reader chooses the values on all axes that `where` does not have.
         items = zip(axes, cell, strict=True)
         values = {axis: value for axis, value in items if value and axis not in where}
         values_by_cell[cell] = values
         if cell not in alike:
             other_work.append((values, _difference(cell, works, alike)))
-        # One round has no scatter.
+        # One round has no scatter, so it is not compared.
         elif len(rounds) >= CALLED_ROUNDS:
             times = zip(rounds["round"], rounds[DEFAULT_METRIC], strict=True)
             log_times[cell] = {number: math.log(time) for number, time in times}
@@ -83,13 +84,14 @@ def _why_no_best(
     none if two works are equally frequent, or if no work is known. `compared` are the cells of `alike` with
     two or more rounds.
     """
+    # Hosts differ in speed, so times of several hosts are never compared.
     if rows["host"].nunique() > 1:
         return WhyNoBest.SEVERAL_HOSTS
     if len(compared) >= 2:
         return None
     if alike and not compared:
         return WhyNoBest.FEW_ROUNDS
-    # The other cells, with other or unknown work, would be further choices. So their work is the reason.
+    # Cells with other or unknown work would be further choices. So their work is the reason.
     if len(alike) < len(cells):
         return WhyNoBest.OTHER_WORK
     return WhyNoBest.ONE_CHOICE
@@ -102,22 +104,24 @@ def _rank_choices(
     noise: Noise,
     limits: Limits,
 ) -> list[Choice]:
-    """Return the choices, the fastest one first, with their calls (outcomes) against the fastest one.
+    """Return the choices, the fastest one first, each with its factor and outcome against the fastest one.
 
-    `log_times` has two cells or more, each with ln(seconds) by the number of a round. `shares` has the share
-    of start-up in the time of each cell, NaN if it is unknown. `values_by_cell` has the values that a reader
-    chooses with each cell.
+    A choice is a measured cell, such as the log with ("f7", "pack"). `log_times` has two cells or more, each
+    with ln(seconds) by the number of a round. `shares` has the share of start-up in the time of each cell (0
+    to 1), NaN if it is unknown. `values_by_cell` has the values that a reader chooses with each cell.
     """
     means = _common_means(log_times)
     # Cells with equal means are sorted by their values, so that the order is always the same.
     best, *other_cells = sorted(means, key=lambda cell: (means[cell], cell))
     logs_of_best = log_times[best]
     # The ratios other / best: above 1, the other cell is slower. They are averaged over the rounds that both
-    # cells have. Their errors contain the noise that the study shows for these two cells.
+    # cells have.
     ratios = []
     for cell in other_cells:
         logs = log_times[cell]
         log_ratios = [logs[number] - log for number, log in logs_of_best.items() if number in logs]
+        # A few rounds give an uncertain error of the ratio. with_error() replaces it by an error that has the
+        # noise of the study in it. The noise is that of the pair of cells, whose order does not matter.
         ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
     # Many comparisons find some differences by chance, so call_ratios() corrects for their number. SLOWER is
     # the call of a ratio above 1, and FASTER of one below. That is possible: `best` is the fastest over the
@@ -129,10 +133,12 @@ def _rank_choices(
         # long as the best one: 1.
         least_factor = max(ratio.low, 1.0)
         start_up = StartUpShares(fast=shares[best], slow=shares[cell], least_factor=least_factor)
+        # This is True if the two may differ only in the time of process start and connection. It also
+        # replaces an outcome without a difference: times that are mostly start-up show nothing.
         if start_up_explains(start_up, is_difference=call == Call.SLOWER):
             outcome = Call.TOO_SMALL
         else:
-            # A pair whose ratio is unknown has no call.
+            # The call is None if the ratio is unknown (NaN).
             outcome = call or Call.UNDECIDED
         # Without a common round, the ratio is NaN, which the file of the advice cannot store. The quotient of
         # the means takes its place.
@@ -160,9 +166,10 @@ def _common_means(logs: Mapping[Cell, Logs]) -> dict[Cell, float]:
 
 
 def _difference(cell: Cell, works: Mapping[Cell, str], alike: set[Cell]) -> str:
-    """Return in which figures the work of a cell differs from the others: `9 files against 10`.
+    """Return in which figures the work of a cell differs from that of other cells: `9 files against 10`.
 
-    `works` has the work of each cell, `alike` the cells with the most frequent work, which may be none.
+    `works` has the work of each cell as JSON. `alike` has the cells with the most frequent work; it may be
+    empty, and does not have this cell.
     """
     # A cell cannot be compared at all if its work is unknown, or if its rounds did different work. refusal()
     # gets this cell alone, under the name "", so that its reason names no cell.

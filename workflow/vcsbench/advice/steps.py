@@ -115,15 +115,15 @@ class StepPlan:
 def combinations_of(
     grid: Iterable[Row], axes: Mapping[str, Sequence[str]], most: int
 ) -> list[AxisValues]:
-    """Return the combinations of picks that some cell fits, at most `most`. The first one is {}.
+    """Return the combinations of values that a reader may pick, at most `most`. The first one is {}: no pick.
 
-    A reader can pick one of the values of each axis in `axes`, or none. `grid` has a row for each cell: its
-    values by axis, and the reason (`skip`) if it is not measured. With more than `most` combinations, the
-    last axes are left out. Example: `{"access": ["http"], "format": ["f6"]}` gives {}, {"format": "f6"},
-    {"access": "http"} and {"access": "http", "format": "f6"}.
+    A reader can pick one of the values of each axis in `axes`, or none. A combination that no measured cell
+    fits is left out. `grid` has a row for each cell: its values by axis, and the reason (`skip`) if it is not
+    measured. With more than `most` combinations, the last axes are left out. Example: `{"access": ["http"],
+    "format": ["f6"]}` gives {}, {"format": "f6"}, {"access": "http"} and {"access": "http", "format": "f6"}.
     """
-    # Thousands of cells have few different values of these axes. So only few of them have to be compared with
-    # each combination below.
+    # Thousands of cells have few different values of these axes. The keys below keep each combination of
+    # values once, so that few cells have to be compared with each combination of picks.
     cells: dict[tuple[str, ...], AxisValues] = {}
     for row in grid:
         if not row.get("skip"):
@@ -132,7 +132,7 @@ def combinations_of(
     # "" stands for no pick.
     choices = {axis: ["", *values] for axis, values in axes.items()}
     while math.prod(len(values) for values in choices.values()) > most:
-        # This removes the last axis.
+        # popitem() removes the last axis.
         choices.popitem()
     combinations: list[AxisValues] = []
     for values in product(*choices.values()):
@@ -150,13 +150,15 @@ def plan_steps(
 ) -> StepPlan:
     """Return the steps for a reader who has `picks`, the other changes, and the states after the steps.
 
-    `picks` are the reader's values by axis, such as {"access": "http", "format": "f6"}. A factor of `margin`
-    or more, such as 1.1, is worth a change. The other changes are the best one of each card whose axis has
-    no step, and for an axis with a step a change that gains more than the step, but has a condition.
+    `picks` are the reader's values by axis, such as {"access": "http", "format": "f6"}. A change sets the
+    axis of a card to another value. A step is a change that the reader is advised to make. A factor of
+    `margin` or more, such as 1.1, is worth a change. The other changes are of two kinds: the best change of
+    each card whose axis has no step, and a change that gains more than the step of its axis, but has a
+    condition, such as a stop of commits.
     """
     steps: list[ValueChange] = []
-    # The reader's values without a step, with each selection of the steps, and last with all of them: a
-    # reader may leave out any step (_states_after).
+    # A state has the reader's values after some steps. A reader may leave out any step, so there is a state
+    # for each selection of the steps. The first one is before all steps, and the last one after all of them.
     states = [picks]
     while True:
         # A step can make another change better or worse. So the changes of all other axes are judged again
@@ -173,7 +175,7 @@ def plan_steps(
             break
         steps.append(next_step)
         states = _states_after(picks, steps)
-    # These are the changes of the cards without a step. Each list begins with the best change.
+    # After the last pass, `changes_by_card` has the changes of the cards without a step, the best first.
     other_changes = [changes[0] for changes in changes_by_card if changes]
     other_changes += _better_on_condition(steps, picks, margin, workload)
     return StepPlan(steps, sorted(other_changes, key=_rank), states)
@@ -192,6 +194,7 @@ def _better_on_condition(
     """
     replacements = []
     for step in steps:
+        # The changes are sorted, the best first. So the first one that fits is taken.
         for change in _changes_of(step.card, [picks], margin, workload):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
                 replacements.append(replace(change, instead=step))
@@ -200,15 +203,15 @@ def _better_on_condition(
 
 
 def _states_after(picks: AxisValues, steps: Sequence[ValueChange]) -> list[AxisValues]:
-    """Return the picks, and the values after each selection of the steps; those with fewer steps first.
+    """Return the reader's values after each selection of the steps; selections with fewer steps first.
 
-    A reader may leave out any step, and each change is shown where it was measured: packing before and after
-    the change to f7, for example. So two steps make four states.
+    A reader may leave out any step. So the picks {"format": "f6"} with the steps to f7 and to pack give four
+    states: {"format": "f6"}, {"format": "f7"}, {"format": "f6", "packing": "pack"}, and the one with both.
     """
     states = [picks]
     for step in steps:
         states += [{**state, step.axis: step.value} for state in states]
-    # Each step changes one value.
+    # Each step changes one value, so the number of values that differ from the picks is that of the steps.
     return sorted(states, key=lambda state: len(state.items() - picks.items()))
 
 
@@ -234,7 +237,7 @@ def _next_step(
                 # The changes of a card are sorted, the best first. So no later one is better.
                 break
     by_gain = sorted(possible, key=lambda change: change.gain, reverse=True)
-    # A change may make something slower only after another possible change, so these matter, too.
+    # A change may make something slower now, or only after another possible change. Such a change waits.
     for change in by_gain:
         if not _is_slower_somewhere(change, possible, state):
             return change
@@ -260,11 +263,12 @@ def _is_slower_somewhere(
 def find_outcomes(card: Card, value: str, states: Sequence[AxisValues]) -> list[Outcome]:
     """Return the outcomes of the change to a value, from the comparisons of a card that fit the states.
 
-    A state has the reader's values, such as {"access": "http", "format": "f6"}, before or after some steps.
-    Later states have more steps. For each operation (a command with its cache state, such as the cold log),
-    the outcomes of one state count. It is the last one in which a comparison of the operation is decided,
-    because the reader is advised to make the steps. Without any decided comparison, it is the first state
-    with a comparison. Return [] if no comparison fits.
+    An outcome is the effect in one case, such as 1.7x faster for the cold log over http. A state has the
+    reader's values before or after some steps: {"access": "http", "format": "f6"}. Later states have more
+    steps. For each operation (a command with its cache state, such as the cold log), the outcomes of one
+    state count. It is the last state in which a comparison of the operation is decided, because the reader is
+    advised to make the steps. Without any decided comparison, it is the first state with a comparison. Return
+    [] if no comparison fits.
     """
     by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
@@ -295,7 +299,8 @@ def _outcomes_in(card: Card, value: str, state: AxisValues) -> dict[OperationKey
         if not fits(case.where, state):
             continue
         for pair in case.pairs:
-            # compares("") is True. A noise check compares equal binaries (an A/A test): it shows no effect.
+            # compares("") is True, so that any other value counts if the reader's value is unknown. A noise
+            # check compares equal binaries (an A/A test), and shows no effect.
             if value in pair.sides and pair.compares(current) and not pair.is_noise_check:
                 outcome = _outcome(card.question.axis, case, pair, value)
                 outcomes.setdefault(outcome.operation_key, []).append(outcome)
@@ -305,8 +310,9 @@ def _outcomes_in(card: Card, value: str, state: AxisValues) -> dict[OperationKey
 def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
     """Return the outcome of the change of an axis to `value`, one side of a pair, from the other side.
 
-    Example: f6 takes 3 s (baseline), and f7 takes 1.5 s (candidate). The change to f7 is FASTER by the factor
-    2.0, from 3 to 1.5 s. The change to f6 is SLOWER by 2.0, from 1.5 to 3 s.
+    A pair is a comparison in a case, such as the cold log over http. Example: f6 takes 3 s (baseline), and f7
+    takes 1.5 s (candidate). The change to f7 is FASTER by the factor 2.0, from 3 to 1.5 s. The change to f6
+    is SLOWER by 2.0, from 1.5 to 3 s.
     """
     # The ratio is baseline / candidate. A change to the baseline goes the other way.
     if value == pair.candidate:
@@ -350,23 +356,24 @@ def _change_to(
     """Return the change of a card's axis to a value, judged by its outcomes in the states (find_outcomes).
 
     Its worth is a class, such as Worth.DO for gains without a loss. Changes of the same worth are sorted by
-    the gain. That adds the logarithms of the factors, so that 2x faster and 2x slower cancel each other. A
-    workload weighs the decided outcomes, as it weighs the cases of a card. Without a workload, each operation
-    has the weight 1.
+    the gain, a sum of the logarithms of the factors: 2x faster and 2x slower cancel each other. A workload
+    weighs the decided outcomes, as it weighs the cases of a card. Without a workload, each operation (a
+    command with its cache state) has the weight 1.
     """
     outcomes = find_outcomes(card, value, states)
-    weighted = outcomes
+    counted = outcomes
     if workload:
         # An undecided outcome shows nothing, so it takes no part of the weight of its operation.
-        weighted = [outcome for outcome in outcomes if outcome.effect in DECIDED]
-        weights = share_weights([outcome.where for outcome in weighted], workload)
+        counted = [outcome for outcome in outcomes if outcome.effect in DECIDED]
+        weights = share_weights([outcome.where for outcome in counted], workload)
     else:
         # An operation such as the cold log may have one outcome over http and one over svn. Each of the two
         # then has half of its weight.
         outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
         weights = [1 / outcome_counts[outcome.operation_key] for outcome in outcomes]
     gain = 0.0
-    for outcome, weight in zip(weighted, weights, strict=True):
+    # Outcomes with other effects, such as EQUAL, add nothing.
+    for outcome, weight in zip(counted, weights, strict=True):
         if outcome.effect is ChangeEffect.FASTER:
             gain += weight * math.log(outcome.factor)
         elif outcome.effect is ChangeEffect.SLOWER:
@@ -385,14 +392,17 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
         return Worth.NOT_MEASURED
     faster = [outcome.factor for outcome in outcomes if outcome.effect is ChangeEffect.FASTER]
     slower = [outcome.factor for outcome in outcomes if outcome.effect is ChangeEffect.SLOWER]
-    is_loss = max(slower, default=1.0) >= margin
+    has_loss = max(slower, default=1.0) >= margin
     if max(faster, default=1.0) >= margin:
         # Only the weights of a workload show whether the gains outweigh the losses. Without a workload, a
-        # change with a loss is the reader's decision (DEPENDS). Without anything slower, nothing has to be
-        # outweighed. The sum of the gains is 0 then if the workload lacks the faster commands.
-        is_good = gain > 0 if has_workload and slower else not is_loss
-        return Worth.DO if is_good else Worth.DEPENDS
-    if is_loss:
+        # change with a loss is the reader's decision (DEPENDS). Without anything slower, `gain` is not
+        # needed. It would be 0 if the workload lacks the faster commands.
+        if has_workload and slower:
+            is_worth_it = gain > 0
+        else:
+            is_worth_it = not has_loss
+        return Worth.DO if is_worth_it else Worth.DEPENDS
+    if has_loss:
         return Worth.KEEP
     # All differences are below the margin, so it does not matter whether they are gains or losses.
     if faster or slower:
@@ -408,10 +418,10 @@ def _changes_of(
 ) -> list[ValueChange]:
     """Return the changes to the other values of a card's axis, the best first.
 
-    The first of the `states` has the reader's values before all steps. If it has none on the card's axis, the
-    reader's value is unknown, and the only change is that to the value that the card recommends. There is a
-    change to each other value if the reader's value is known, if the card recommends none, or if it
-    recommends the value from which readers start (`card.start`).
+    `states` has the reader's values before all steps, and then after some of them. With a value on the card's
+    axis, such as {"format": "f6"}, there is a change to each other value. Without one, the reader's value is
+    unknown. Then the only change is that to the value that the card recommends. But if the card recommends
+    none, or the value that most readers have (`card.start`), there is a change from this one to each other.
     """
     current = states[0].get(card.question.axis, "")
     # None if the reader's value is known, or without a recommendation.
@@ -419,8 +429,7 @@ def _changes_of(
     if recommended is not None and recommended != card.start:
         values = [recommended]
     else:
-        # The value that the reader has. Most readers of an unknown value have the one to start from, so each
-        # other value is compared with that.
+        # The value that the reader has, or is assumed to have.
         unchanged = current or card.start
         states = [{**state, card.question.axis: unchanged} for state in states]
         # The sides of all comparisons, each once. A noise check compares equal binaries (an A/A test).
@@ -432,8 +441,11 @@ def _changes_of(
 
 
 def _recommended_value(card: Card, states: Sequence[AxisValues]) -> str | None:
-    """Return the value that a card recommends in the last state with a recommendation; None without one."""
-    # The recommendation may depend on the steps, and the last state has the most steps.
+    """Return the value that a card recommends in the last state with a recommendation; None without one.
+
+    A state has the reader's values after some steps. The recommendation may depend on the steps, and the last
+    state has the most.
+    """
     for state in reversed(states):
         answer = card.answer_for(state)
         # Without a difference between the values, the answer has none (answer_texts.NO_DIFFERENCE).
@@ -447,10 +459,11 @@ def find_combined_outcomes(
 ) -> list[Outcome]:
     """Return the measured effect of several steps taken together, one outcome for each situation.
 
-    A situation, such as the cold log, has choices: values of other axes, each with the mean time. `before`
-    has the reader's values by axis, such as {"access": "http", "format": "f6"}, `after` the values after the
-    steps. A situation is left out unless it fits `before`, exactly one of its choices fits `before`, and
-    exactly one fits `after`. Commands of svnbench are left out, too: nobody runs them at work.
+    A situation, such as the cold log, has choices: combinations of values of the other axes, each with its
+    mean time. `before` has the reader's values by axis, such as {"access": "http", "format": "f6"}, and
+    `after` those after the steps. A situation is left out unless it fits `before`, exactly one of its choices
+    fits `before`, and exactly one fits `after`. Commands of svnbench are left out, too: nobody runs them at
+    work.
     """
     outcomes = []
     for situation in situations:
@@ -487,15 +500,16 @@ def _choice_of_reader(situation: Situation, values: AxisValues) -> Choice | None
 def _effect_of_choice(now: Choice, then: Choice, margin: float) -> ChangeEffect:
     """Return the effect of a change from one choice of a situation to another.
 
-    The two were not compared with each other, but each with the best choice. They are shown to differ if one
-    of them is slower than the best choice, and the other one is not undecided far from it. They are shown to
-    be equal if their times are within the margin, and both comparisons with the best choice are decided.
+    A choice is a combination of values with its mean time. The two choices were not compared with each other,
+    but each with the best choice. They are shown to be equal if their times are within the margin, and both
+    comparisons with the best choice are decided. They are shown to differ if one of them is slower than the
+    best choice, and neither is open: undecided, and slower than the best choice by the margin or more.
     """
     if at_least_1(now.seconds / then.seconds) < margin:
         is_decided = all(choice.is_equal or choice.is_slower for choice in (now, then))
         return ChangeEffect.EQUAL if is_decided else ChangeEffect.UNDECIDED
-    is_shown = now.is_slower or then.is_slower
-    if not is_shown or _is_open(now, margin) or _is_open(then, margin):
+    has_slower = now.is_slower or then.is_slower
+    if not has_slower or _is_open(now, margin) or _is_open(then, margin):
         return ChangeEffect.UNDECIDED
     return ChangeEffect.FASTER if now.seconds > then.seconds else ChangeEffect.SLOWER
 

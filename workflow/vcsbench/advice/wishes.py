@@ -19,9 +19,9 @@ from vcsbench.words import duration_from_1_s, enumeration
 
 @dataclass(frozen=True)
 class MeasuredWork:
-    """The time that a change of the repository took here. `is_in_memory`: no disk took part in it.
+    """The time that a change of the repository, such as packing it, took here.
 
-    `amount` is what was changed: `20 000 revisions`.
+    `amount` is what was changed: `20 000 revisions`. `is_in_memory` is True if no disk took part in it.
     """
 
     seconds: float
@@ -30,12 +30,12 @@ class MeasuredWork:
 
     @property
     def text(self) -> str:
-        """Return `4 s for 20,000 revisions`."""
-        place = " in memory" if self.is_in_memory else ""
-        return f"{duration_from_1_s(self.seconds)} for {self.amount}{place}"
+        """Return `4 s for 20,000 revisions`, or `4 s for 20,000 revisions in memory`."""
+        storage = " in memory" if self.is_in_memory else ""
+        return f"{duration_from_1_s(self.seconds)} for {self.amount}{storage}"
 
 
-# By axis and value, or ANY value.
+# By the axis of a change and its value, such as ("packing", "pack"), or ANY value.
 WorkOfChange = Mapping[tuple[str, str], MeasuredWork]
 ANY = "any"
 
@@ -51,22 +51,22 @@ class Operation(NamedTuple):
     def occasion(self) -> str:
         """Return when a user does this work: `First log of the morning over svn (cold)`, `Dump`.
 
-        After a night, all caches are cold. After a restart of the server, only its own caches are. For a
-        repeated command, all are warm.
+        After a night, all caches are cold. After a restart of the server, only the caches of the server are
+        cold. For a repeated command, all caches are warm.
         """
         state = cache_state(self.cache)
         command = labels.value_label(COMMAND_AXIS, self.command)
         over = f" over {self.access}" if self.access else ""
-        label = labels.value_label(CACHE_AXIS, self.cache)
+        cache_label = labels.value_label(CACHE_AXIS, self.cache)
         if state.is_cold:
-            return f"First {command} of the morning{over} ({label})"
-        # A new server, but the operating system has the files in memory. The servers of git keep no cache, so
-        # a restart changes nothing there.
+            return f"First {command} of the morning{over} ({cache_label})"
+        # A new server, but the operating system has the files in memory. _server_of() is "" for an access
+        # such as `git`: the servers of git keep no cache, so a restart changes nothing there.
         if state.is_hot and not state.keeps_server and _server_of(self.access):
-            return f"First {command} after a restart of the server{over} ({label})"
+            return f"First {command} after a restart of the server{over} ({cache_label})"
         # The server has served the command before, so its own caches are warm; or it has none.
         if state.is_hot:
-            return f"Repeated {command}{over} ({label})"
+            return f"Repeated {command}{over} ({cache_label})"
         # The axis cache does not apply to this command.
         return f"{command.capitalize()}{over}"
 
@@ -101,8 +101,8 @@ class Wish:
         """Return sentences on the gain, on the price of the change, and on operations that become slower.
 
         Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.`, `svnadmin
-        pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).` Assumed
-        values stand behind the times: `1.57 → 0.93 s (from default settings)`.
+        pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).` Values
+        that the user may not have stand behind the times: `1.57 → 0.93 s (from default settings)`.
         """
         # Both end with the unit, `1.57 s` and `0.93 s`, which the text has once.
         before, after = labels.seconds_of_both([self.before_s, self.after_s])
@@ -135,10 +135,11 @@ class Wish:
 def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> list[Wish]:
     """Return the changes that make an operation of the user faster, the largest gain first.
 
-    There are one or two for each command with a state of caches (_best_wishes). `values_now` has the values
-    of the user's repository: `{"format": "as-is", "packing": "pack"}`. Changes on other axes, such as the
-    settings of the server, start from the baseline of their card. `work` has the time that a change took
-    here: `{("packing", "pack"): MeasuredWork(4.2, "20 000 revisions", is_in_memory=False)}`.
+    An operation is a command with a state of caches, such as the cold log. It has one or two changes
+    (_best_wishes). `values_now` has the values of the user's repository: `{"format": "as-is", "packing":
+    "pack"}`. Changes on other axes, such as the settings of the server, start from the value that most users
+    have (Card.start). `work` has the time that a change took here: `{("packing", "pack"): MeasuredWork(4.2,
+    "20 000 revisions", is_in_memory=False)}`.
     """
     # A gain below the margin, such as 1.1, is no reason to change anything.
     margin = 1 + advice.min_effect_pct / 100
@@ -160,10 +161,11 @@ def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> l
 def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
     """Return the change with the largest gain for one command with one state of caches.
 
-    If that change has a condition, such as a stop of commits, the best change without one follows, if there
-    is any. The `wishes` may be over http, svn and file. Those over file count only if all are.
+    If that change has a condition, such as a stop of commits, the best change without a condition follows,
+    if there is one. The `wishes` may be over http, svn and file. Those over file count only without others.
     """
-    # The largest factors are those over file, which has no connection. Few users work on the server itself.
+    # The largest factors are those over file, which has no connection. But few users work on the server's
+    # own files.
     over_server = [wish for wish in wishes if wish.operation.access not in WITHOUT_SERVER]
     candidates = sorted(over_server or wishes, key=lambda wish: -wish.factor)
     best = candidates[0]
@@ -176,9 +178,10 @@ def _wishes_of_card(
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
-    `values_now` has the values of the user's repository. If it lacks the axis, the change starts from the
-    baseline of the card: a repository shows its format, for example, and not the settings of its server. The
-    access has no such start, because users may have several. `work` has the time that a change took here.
+    An operation is a command with a state of caches, such as the cold log. `values_now` has the values of the
+    user's repository. If it lacks the axis, the change starts from the value that most users have: a
+    repository shows its format, for example, and not the settings of its server. The access has no such
+    start, because users may have several. `work` has the time that a change took here.
     """
     axis = card.question.axis
     assumed_start = "" if axis == ACCESS_AXIS else card.start
@@ -186,6 +189,7 @@ def _wishes_of_card(
     if not start:
         return
     state = {**values_now, axis: start}
+    # The label of the start, if nothing shows that it is the user's value.
     assumed_starts = [] if axis in values_now else [labels.value_label(axis, start)]
     # The axes that distinguish the cases of the card, without those whose values are the user's.
     assumed_axes = [name for name in card.shown if name not in values_now]
@@ -236,7 +240,7 @@ def _wishes_of_card(
 
 
 def _server_of(access: str) -> str:
-    """Return the server of Subversion for an access, "" for the files themselves and for an access of git."""
+    """Return Subversion's server for an access; "" for the files themselves, and for `git` and the like."""
     facts = SUBVERSION.accesses.get(access)
     return facts["server"] if facts else ""
 
@@ -256,7 +260,8 @@ def _only_command(action: CardAction, access: str) -> str | None:
 
 
 def _work_of_change(axis: str, value: str, work: WorkOfChange) -> MeasuredWork | None:
-    """Return the time of a change; None if it is unknown, or takes seconds, as an upgrade in place does."""
+    """Return the time of a change; None if it is unknown or short."""
+    # The time of another format is that of a load. An upgrade in place takes seconds.
     if axis == FORMAT_AXIS:
         form = parse_format(value)
         if form.is_as_is or form.is_upgraded:

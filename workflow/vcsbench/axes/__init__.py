@@ -50,17 +50,18 @@ def axis_of(name: str) -> Axis:
 def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis of a study, with this configuration and on this machine.
 
-    A study lists values, or gives a word for them. The word `commands` stands for the names of its commands,
-    any other for names in the configuration: `{"cache": ["cold"], "build": "builds"}` becomes `{"cache":
-    ["cold"], "build": ["trunk", "mine"]}`. Repositories whose definition names other studies only are left
-    out. Raise UserError for an unknown word.
+    A study gives each axis a list of values, or a word. The word `commands` stands for the names of the
+    study's commands, and any other word for names in the configuration: `{"cache": ["cold"], "build":
+    "builds"}` becomes `{"cache": ["cold"], "build": ["trunk", "mine"]}`. A repository is left out if its
+    definition names other studies only. Raise UserError for a word that stands for nothing.
     """
     values: dict[str, list[str]] = {}
     for axis, list_or_word in study.axes.items():
         if isinstance(list_or_word, list):
             values[axis] = list(list_or_word)
             continue
-        # Any axis may have the study's commands as values, such as `operation: commands`.
+        # Any axis may have the study's commands as values, such as `operation: commands`. Further words
+        # depend on the axis: {"builds": ["trunk", "mine"]} on the axis `build`.
         by_word = {COMMANDS: list(study.commands), **axis_of(axis).values_by_word(env)}
         if list_or_word not in by_word:
             raise UserError(
@@ -100,9 +101,13 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
 def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[str]]) -> None:
     """Raise UserError for a fault of a study's axes. `values` has the values of each axis.
 
-    The faults are an axis `build` without builds, a value that no machine can measure, such as `cache:
-    tepid`, a wrong default, and a table that compares the first value of an axis with the others if there are
-    none. A value that only this machine cannot measure is no fault: its cells are skipped later.
+    These are faults:
+
+    - The study has the axis `build`, and the configuration has no builds.
+    - No machine can measure a value, such as `cache: tepid`. A value that only this machine cannot measure is
+      no fault: its cells are skipped later.
+    - A default is wrong (_check_defaults).
+    - A table compares the first value of an axis with all others, and there are no others.
     """
     file = f"config/studies/{study.name}.yaml"
     if BUILD_AXIS in values and not env.builds:
@@ -112,6 +117,7 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
         )
     for axis, values_of_axis in values.items():
         for value in values_of_axis:
+            # The end of a sentence, such as "is no state. Use one of ..."; "" for a value that is right.
             reason = axis_of(axis).why_invalid(value)
             if reason:
                 raise UserError(f"{file}: `axes.{axis}`: {value!r} {reason}.")
@@ -147,13 +153,13 @@ def _check_defaults(
     `defaults` are values for cells to which an axis does not apply: `{"cache": "served"}`. They are for the
     cells of `commands`, and stand in the study's file at `key`, such as `commands.log.defaults`. A default is
     wrong if vcsbench has no such axis, if the axis sets no keys of a recipe, or if no machine can measure the
-    value.
+    value. A recipe has everything that the measurement of a cell depends on.
     """
     file = f"config/studies/{study.name}.yaml"
     # A default acts only through the keys of the recipe that the function `recipe_keys` of its axis returns.
-    # An axis such as `strategy` has the function that is the default of this field, and returns no keys.
+    # An axis without a function of its own, such as `strategy`, has the default of this field: no keys.
     with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
-    # The first axis that is not in the list, with a remedy; "" if all are.
+    # The first axis that is not in the list, with a remedy: "'strategy'. Use one of ..."; "" if all are.
     unknown = unknown_name(defaults, with_effect)
     if unknown:
         raise UserError(f"{file}: `{key}`: no axis {unknown}")
@@ -161,8 +167,8 @@ def _check_defaults(
         reason = AXES[name].why_invalid(value)
         if reason:
             raise UserError(f"{file}: `{key}.{name}`: {value!r} {reason}.")
-        # This raises UserError for a value that the configuration lacks, such as a build. The keys themselves
-        # are not needed here.
+        # This call is made only for its error: it raises UserError for a value that the configuration lacks,
+        # such as a build. The keys themselves are not needed here.
         AXES[name].recipe_keys(value, env)
         # If the axis applies to all commands, each cell has a value of its own, and takes no default.
         takes_default = any(name in (command.inapplicable_axes or ()) for command in commands)
@@ -196,6 +202,7 @@ def resolved_tables(
     values, such as `build: builds`. With the builds a, b and c, `{"axis": "build", "baseline": "first",
     "candidates": "rest"}` becomes `{"axis": "build", "baseline": "a", "candidates": ["b", "c"]}`.
     """
+    # The tables of the study itself stay as they are, so only copies are changed.
     tables = dict(study.tables)
     for table, definition in study.tables.items():
         if "compare" not in definition:

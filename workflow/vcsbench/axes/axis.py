@@ -45,9 +45,10 @@ class Environment:
         return [name for name in self.sources if name != EMPTY]
 
     def definition(self, repo: str) -> dict[str, object]:
-        """Return the definition of a repository without COPY_KEYS, on which its load does not depend.
+        """Return the definition of a repository: `{"source": "git", "path": "/srv/x"}`.
 
-        Results contain it. A URL in it has no user and password.
+        The keys COPY_KEYS (packing and studies) are left out, because a load does not depend on them. Results
+        contain the definition. A URL in it has no user and password.
         """
         definition = self.repositories[repo]
         return {key: value for key, value in definition.items() if key not in COPY_KEYS}
@@ -89,16 +90,16 @@ class Environment:
     def odd_paths(self, repo: str, behind: int = 0) -> OddPaths:
         """Return how many paths of a repository's tree no disk can hold, and how many no working copy can.
 
-        Examples are a name of 300 bytes, and a path named .svn. `behind` is the number of revisions between
-        the tree and the youngest one (0: the youngest itself).
+        A disk cannot hold a name of 300 bytes, and a working copy cannot hold a path named .svn. `behind` is
+        the number of revisions between the tree and the youngest one (0: the youngest itself).
         """
         source = self.sources[repo]
-        # Counting in the source takes minutes. The record of an earlier load has the numbers of the youngest
-        # tree already.
+        # To count the paths in the source takes minutes. If the repository was loaded before, the record of
+        # the load has the numbers of the youngest tree already.
         if behind == 0:
             for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
                 record = read_json(path)
-                # A record with another identity is about an earlier content of the source.
+                # The identity is a digest of the source's content. A record with another one is out of date.
                 if record.get("identity") == source.identity():
                     return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
         return source.odd_paths(behind)
@@ -134,8 +135,8 @@ class Axis:
     )
     # Return True if the axis applies to a cell with these values of the other axes.
     applies: Callable[[Mapping[str, str]], bool] = lambda axes: True
-    # The keys of the recipe that a value sets: {"clients": 4}. The value is the cell's, or the default of the
-    # study for this axis, or "" without both.
+    # The keys that a value sets in the recipe of a cell: {"clients": 4}. A recipe has everything that the
+    # measurement depends on. The value is the cell's, or the default of the study, or "" without both.
     recipe_keys: Callable[[str, Environment], Recipe] = lambda value, env: {}
     # A clause on why this machine cannot measure a cell, "" if it can. The value is the cell's own, and not a
     # default. The recipe has the keys of both, but no digests of code and files yet.
@@ -172,8 +173,9 @@ def choice_axis(
 ) -> Axis:
     """Return an axis with a fixed set of values.
 
-    `keys_by_value` has the keys of the recipe that each value sets: `{"4": {"clients": 4}}`. `expected` lists
-    the values for the error about a wrong one: `off or on`. The keyword arguments are fields of Axis:
+    `keys_by_value` has the keys that each value sets in the recipe of a cell (everything that the measurement
+    of the cell depends on): `{"4": {"clients": 4}}`. `expected` lists the values for the error about a wrong
+    one: `off or on`. The keyword arguments are fields of Axis:
 
     - `needs_server`: the values are settings of a server.
     - `applies`: returns True if the axis applies to a cell with these values of other axes.

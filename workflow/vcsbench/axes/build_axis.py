@@ -67,17 +67,18 @@ def _build_keys(build_name: str, env: Environment) -> Recipe:
 def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
     """Return why this machine lacks a program or module for a cell, in a clause; "" if it has all.
 
-    These are Subversion's programs in the build, and the other `needs` of the command: a program on the PATH,
-    such as `git`, or a module of Python, such as `python3:breezy`. Example: `git is not installed (put it on
-    the PATH; ...)`. A program that is too old for the format of the repository is a reason, too. `build_name`
-    is the cell's own value on the axis. It is not used, because the recipe may have its build from a default.
+    Example: `git is not installed (put it on the PATH; ...)`. A program that is too old for the format of the
+    repository is a reason, too. `recipe` has everything that the cell's measurement depends on. `build_name`
+    is not used: it is the cell's own value on the axis, and the recipe may have its build from a default.
     """
     build = _find_build(recipe["build"]["name"], env)
     # The kind of the cell's server, such as "svnserve"; "" without a server.
     server = recipe["access"]["server"]
+    # The programs of the commands and of the server, in the build or on the PATH.
     reason = why_lacking(build, env.machine, _commands_of(recipe), server)
     if reason:
         return reason
+    # Further requirements of the command: a program, such as `git`, or a module, such as `python3:breezy`.
     for need in recipe.get("needs", []):
         # The path is "" if the need is missing.
         if path_of(need):
@@ -91,12 +92,13 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
 def needed_format(recipe: Recipe) -> str:
     """Return the format of the Subversion repository that a cell opens, such as "f6-to-f8" or "as-is".
 
-    Return "" for a cell without one: its server is on another machine, its repository is of another system,
-    or it reads a dump or a tree that needs no loaded repository.
+    Return "" for a cell that opens no such repository on this machine: its server is on another machine, its
+    repository is of another system, or its command reads a dump or a tree that needs no loaded repository.
     """
     repository = recipe.get("repository", {})
     is_subversion = repository_system(repository) is SUBVERSION
-    # The tree of a source with a head comes from the source itself (subjects.tree).
+    # The kinds of input of a command for which a repository is opened. The tree of a source with a `head`,
+    # such as a commit of git, comes from the source itself (subjects.tree).
     opened_inputs = ["repository", "committed_repository"]
     if not repository.get("head"):
         opened_inputs.append("tree")
@@ -109,45 +111,48 @@ def needed_format(recipe: Recipe) -> str:
 def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
     """Return why a build is too old for the format of a cell's repository, in a clause; "" if it is not.
 
-    The programs that open the repository decide, and only if their versions are known: the server, or without
-    one the client. The client's svn also opens it to check out a working copy before the command runs.
-    Example: `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
+    The programs that open the repository decide: the server's, or the client's without a server. A program of
+    unknown version is no reason. Example: `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or
+    later`.
     """
+    # The present format of the repository: f8 for `f6-to-f8`, and that of the user's repository for `as-is`.
     value = needed_format(recipe)
     fmt = parse_format(value).format if value else ""
     if fmt == AS_IS:
         fmt = env.own_shape.format if env.own_shape else ""
+    # The first release of Subversion that opens the format: "1.9" for f7, and (1, 9) as numbers.
     release = RELEASES.get(fmt, "")
-    since = version_numbers(release)
-    if since is None:
+    first_numbers = version_numbers(release)
+    # The cell opens no repository, or one of unknown format.
+    if first_numbers is None:
         return ""
+    # Each side of the build (client or server) that opens the repository, with programs of its version.
+    openers: list[tuple[Programs, list[str]]] = []
     server = recipe["access"]["server"]
     if server:
-        side = build.server
         # httpd opens repositories by a module, which prints no version. In the prefix of a build, these
         # programs have its version. Those on the PATH may be of another release than the system's module.
-        is_unknown = server == "httpd" and not side.prefix
-        names = [] if is_unknown else ["svnserve", "svnadmin", "svn"]
+        is_unknown = server == "httpd" and not build.server.prefix
+        openers.append((build.server, [] if is_unknown else ["svnserve", "svnadmin", "svn"]))
     else:
-        side = build.client
-        words = programs_in(_commands_of(recipe))
-        # svn also exports the tree that a command such as cp reads.
-        names = [*(word for word in words if word in SUBVERSION_PROGRAMS), "svn"]
-    # Each side that opens the repository. The first of its programs that is found shows the version.
-    openers = [(side, names)]
+        commands = programs_in(_commands_of(recipe))
+        subversion = [name for name in commands if name in SUBVERSION_PROGRAMS]
+        # Before a command such as cp, svn exports the tree that the command reads.
+        openers.append((build.client, [*subversion, "svn"]))
+    # For these outputs, the client's svn checks out a working copy before the command runs.
     if recipe.get("output") in ("working_copy", "changed_working_copy"):
         openers.append((build.client, ["svn"]))
-    for opening_side, candidates in openers:
+    for side, names in openers:
         # Snakemake deploys other programs than those on the PATH of this process.
-        is_deployed = not opening_side.prefix and env.machine.deployed
-        found = next(filter(opening_side.find, candidates), "")
-        if is_deployed or not found:
+        is_deployed = not side.prefix and env.machine.deployed
+        # The first of the programs that exists shows the version of the side.
+        name = next(filter(side.find, names), "")
+        if is_deployed or not name:
             continue
-        version = program_version(opening_side, found)
+        version = program_version(side, name)
         numbers = version_numbers(version)
-        if numbers is not None and numbers < since:
-            path = opening_side.find(found)
-            return f"{path} is {version}, and {fmt} needs Subversion {release} or later"
+        if numbers is not None and numbers < first_numbers:
+            return f"{side.find(name)} is {version}, and {fmt} needs Subversion {release} or later"
     return ""
 
 
@@ -155,14 +160,16 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     """Return why a cell cannot be measured with the programs of a build, in a clause; "" if it can.
 
     `argv` is a text with the templates of the cell's commands, such as `{svn} export {url}`. `server` is the
-    kind of the cell's server: a key of SERVER_PROGRAMS, or "" without one. Example of a result: `/opt/svn has
-    no svn in bin or sbin`.
+    kind of the cell's server, such as "httpd"; "" without a server. The first reason is returned, from these
+    checks: conda, the server's programs, the commands' programs, and the folder of the server's programs.
+    Example: `/opt/svn has no svn in bin or sbin`.
     """
     # A side of a build may be a conda environment that Snakemake makes before the run, from a file.
     for side in (build.client, build.server):
-        # `environments` has the file by the name of the environment's folder in results/builds.
+        # `environments` has the file by the name of the environment's folder in results/builds. None: no
+        # environment.
         file = build.environments.get(os.path.basename(side.prefix))
-        if file and _is_to_be_made(side) and not any(map(shutil.which, CONDA)):
+        if file and _is_to_be_made(side) and not any(shutil.which(name) for name in CONDA):
             return f"none of {', '.join(CONDA)} is installed, which {file} needs"
     if server:
         reason = _why_no_server(build, machine, server)
@@ -206,11 +213,13 @@ def _commands_of(recipe: Recipe) -> str:
 
 
 def installed_programs(recipe: Recipe) -> set[str]:
-    """Return the programs that a cell runs and no prefix of a build has, such as {"svn", "httpd", "ssh"}.
+    """Return the programs that a cell runs from the PATH, such as {"svn", "httpd", "ssh"}.
 
-    They are those of its commands and of its server, its `needs`, and those that load its repository.
+    The commands run them, the server does, or they load the repository. The programs in the prefix of a build
+    (its folder, such as /opt/svn) are left out.
     """
     build = recipe["build"]
+    # The further requirements of the command, such as "git".
     names = {*recipe.get("needs", [])}
     for name in programs_in(_commands_of(recipe)):
         # A build has programs of Subversion only.
@@ -219,7 +228,7 @@ def installed_programs(recipe: Recipe) -> set[str]:
     server = recipe["access"]["server"]
     if server and not build["server"]["prefix"]:
         names.update(SERVER_PROGRAMS[server])
-        # It lists the folders that access rules name.
+        # svnlook lists the folders that the access rules of the server name.
         if "access_rules" in recipe:
             names.add("svnlook")
     if server in CLIENT_HELPERS:
@@ -239,7 +248,7 @@ def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
     """Return why a side of a build (client, server) has no usable program `name`, in a clause; "" if it has.
 
     `programs.prefix` is the folder of the build, such as /opt/svn, and "" for the programs on the PATH. In
-    such a folder, a program of Subversion must also run. Of all other programs, it is enough that they exist.
+    the folder of a build, a program of Subversion must also run. All other programs must only exist.
     """
     # Snakemake makes this conda environment before the run, with the programs in its file.
     if _is_to_be_made(programs):
@@ -301,10 +310,10 @@ def _why_no_git_server(programs: Programs, server: str) -> str:
 
 
 def why_no_module(recipe: Recipe, names: Sequence[str]) -> str:
-    """Return which module the httpd of a cell lacks, in a clause; "" if it has all, or if it is missing.
+    """Return which of some modules, such as ("ssl",), the httpd of a cell lacks, in a clause; "" if none.
 
-    A missing httpd has a reason of its own (_why_no_httpd). Example: `httpd has no mod_ssl.so in
-    /usr/lib/apache2/modules`.
+    Return "" also if httpd itself is missing, because that has a reason of its own (_why_no_httpd). Example:
+    `httpd has no mod_ssl.so next to its modules in /usr/lib/apache2/modules`.
     """
     programs = Programs(**recipe["build"]["server"])
     if not programs.httpd:
@@ -318,19 +327,21 @@ def why_no_module(recipe: Recipe, names: Sequence[str]) -> str:
 def why_no_sshd() -> str:
     """Return why this machine cannot serve over svn+ssh, in a clause; "" if it can.
 
-    Example: `ssh is not installed (Debian: openssh-client; conda: openssh)`.
+    A run needs OpenSSH's programs, a library that sshd preloads, a user with a name, and a temporary folder
+    that sshd can enter. Example: `ssh is not installed (Debian: openssh-client; conda: openssh)`.
     """
     for name in ("ssh", "ssh-keygen"):
         if not shutil.which(name):
             return f"{name} is not installed (Debian: openssh-client; conda: openssh)"
+    # With the library NSS_WRAPPER, sshd reads its users from a file of the run.
     sshd = find_sshd()
-    # NSS_WRAPPER is a library with which sshd reads its users from a file of the run. A path is "" if its
-    # file is missing.
-    for name, path in (("sshd", sshd), (NSS_WRAPPER, find_nss_wrapper())):
+    library = find_nss_wrapper()
+    for name, path in (("sshd", sshd), (NSS_WRAPPER, library)):
+        # The path of a missing file is "".
         if not path:
             return f"there is no {name} (envs/unpack_sshd.sh unpacks it, without a service)"
-    library = find_nss_wrapper()
-    # A run copies the unpacked files to its own folder if the servers' user cannot enter theirs.
+    # Set-up may have unpacked the library. If the servers' user cannot enter the folder of unpacked files, a
+    # run copies them to its own folder. Then the original path of the library has no effect.
     is_unpacked = library.startswith(f"{UNPACKED_SSHD}/")
     is_copied = is_unpacked and closed_folder(UNPACKED_SSHD.resolve()) is not None
     reason = why_not_preloaded(library)
@@ -353,7 +364,7 @@ def why_no_sshd() -> str:
                 f"the servers run as nobody, who cannot enter {folder}, where sshd or its keys are; chmod "
                 f"o+x it, or name another folder in TMPDIR"
             )
-    # The settings of ssh name files there, which limits the characters of the path.
+    # The settings of ssh name files in the temporary folder, which limits the characters of its path.
     return why_no_ssh_folder(temporary)
 
 
@@ -362,7 +373,7 @@ def why_not_preloaded(library: str) -> str:
 
     Example: `LD_PRELOAD cannot name /my files/x.so, whose path has a blank or a colon`.
     """
-    # The loader splits LD_PRELOAD there. It would start the program without the library.
+    # The loader splits LD_PRELOAD at blanks and colons. It would start the program without the library.
     if re.search("[ :]", library):
         return f"LD_PRELOAD cannot name {library}, whose path has a blank or a colon"
     return ""
@@ -402,27 +413,30 @@ def _deployed_modules(server: str, recipe: Recipe) -> tuple[str, ...]:
 def linked_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of all libraries of client and server: `{"client": "0123...", "server": "4567..."}`.
 
-    They include libraries of the system. With another libc, it is another measurement. The key `server` is
-    missing for a cell without a server, or with a server in a conda environment.
+    The libraries of the system are among them, because a run with another libc is another measurement. The
+    key `server` is missing for a cell without a server, or with a server in a conda environment.
     """
     build = _find_build(recipe["build"]["name"], env)
     linked = {"client": linked_digest(build.client, _digested_clients(build, recipe, env))}
     server = _digested_server(build, recipe, env)
     if server:
-        # Modules have libraries as well, such as mod_ssl that of OpenSSL.
+        # Modules of httpd load libraries as well: mod_ssl loads OpenSSL.
         names = (*SERVER_PROGRAMS[server], *_deployed_modules(server, recipe))
         linked["server"] = linked_digest(build.server, names)
     return linked
 
 
 def _digested_clients(build: Build, recipe: Recipe, env: Environment) -> tuple[str, ...]:
-    """Return the programs of a cell's command that get digests, such as ("svn",), and its other `needs`."""
+    """Return the programs on the client's side of a cell that get digests: ("svn", "ssh").
+
+    They are the programs of its commands and their `needs`, Python, and programs that the client starts.
+    """
     programs = programs_in(_commands_of(recipe)) if _has_digests(build, build.client, env) else ()
-    # The client starts a program for some accesses. An environment that Snakemake deploys may have another
-    # one than the PATH of this process, such as an ssh.
+    # For some kinds of servers, the client starts another program, such as ssh. An environment that Snakemake
+    # deploys may have another ssh than the PATH of this process, so it gets no digest here.
     helper = CLIENT_HELPERS.get(recipe["access"]["server"])
     helpers = (helper,) if helper and not env.machine.deployed else ()
-    # Such an environment also has a Python of its own, which is not the one of this process.
+    # A deployed environment also has a Python of its own, which is not the one of this process.
     has_interpreter = _runs_python(recipe) and not env.machine.deployed
     interpreter = (INTERPRETER,) if has_interpreter else ()
     return (*programs, *interpreter, *helpers, *recipe.get("needs", []))
@@ -440,9 +454,9 @@ def _digested_server(build: Build, recipe: Recipe, env: Environment) -> str:
 
 
 def _has_digests(build: Build, side: Programs, env: Environment) -> bool:
-    """Return False for a side of a build in a conda environment, True for all others."""
-    # The name of an environment's folder has the digest of its file. Snakemake itself measures again after a
-    # change of an environment that it deploys.
+    """Return False for a side of a build (client or server) in a conda environment, True for all others."""
+    # A changed environment is measured again without digests of its programs: the name of its folder has the
+    # digest of its file, or Snakemake itself compares an environment that it deploys.
     if side.prefix:
         return not build.has_made(side)
     return not env.machine.deployed

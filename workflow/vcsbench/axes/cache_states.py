@@ -114,7 +114,7 @@ def cache_state(value: object) -> CacheState:
 
 
 def warmest_first(values: Sequence[str]) -> list[str]:
-    """Return the values that are states in reverse order of STATES, without others."""
+    """Return the cache states among some values, the warmest first: ["hot", "cold"]."""
     return [name for name in reversed(STATES) if name in values]
 
 
@@ -131,13 +131,15 @@ def _why_no_state(cache: str) -> str:
 
 
 def _why_not_in_state(cache: str, recipe: Recipe, env: Environment) -> str:
-    """Return why a cell cannot have its cache state, in a clause; "" if it can.
+    """Return why a cell cannot have its cache state, such as `cold`, in a clause; "" if it can.
 
-    Example: `svnserve -t ends with each connection, so it keeps no cache`. `cache` is not used, because the
-    recipe may have its state from a default.
+    Example: `svnserve -t ends with each connection, so it keeps no cache`. `recipe` has everything that the
+    cell's measurement depends on. `cache` is not used: it is the cell's own value on the axis, and the recipe
+    may have its state from a default.
     """
     state = CacheState(recipe["state"])
-    # sshd starts a new svnserve for each connection.
+    # sshd starts a new svnserve for each connection. But a state such as `hot` promises a server that has
+    # served the runs before.
     if recipe["access"]["server"] == "sshd" and state.needs_kept_server:
         return "svnserve -t ends with each connection, so it keeps no cache"
     if not state.clears_caches:
@@ -164,6 +166,7 @@ def _why_not_in_state(cache: str, recipe: Recipe, env: Environment) -> str:
 def _limits(
     values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
 ) -> list[str]:
+    """Return what cold means here. `guests` are the names of the virtual machines that measured, if any."""
     names = ", ".join(sorted(set(guests)))
     return [GUEST_COLD.format(names) if names else COLD]
 

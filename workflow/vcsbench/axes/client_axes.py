@@ -77,6 +77,7 @@ def _why_no_delay(delay: str, recipe: Recipe, env: Environment) -> str:
     # The delays "" and "0" set no key of the recipe.
     if "delay" not in recipe:
         return ""
+    # The key `guest` exists if a virtual machine (guest) has the file system of the cell.
     if "guest" not in recipe.get("filesystem", {}):
         return "a delay is added in a guest only, not before a server of yours"
     return guest.why_no_delay(env.root)
@@ -104,11 +105,12 @@ def _why_no_pristines(pristines: str, recipe: Recipe, env: Environment) -> str:
 
 
 def _reflink_keys(reflink: str, env: Environment) -> Recipe:
-    """Return the keys of a recipe for `reflink: on`, {} for `off` and without the axis.
+    """Return the keys that `reflink: on` adds to a recipe; {} for `off` and without the axis.
 
-    With the variables in the key `environment`, svn preloads the library that clones files. It writes the
-    number of cloned files to a file. PreparedCell replaces `{run}` in its path by the folder of the run. The
-    key `reflink` has the digest of the library's source.
+    A recipe has everything that the measurement of a cell depends on. The key `environment` has variables for
+    svn. With them, svn preloads the library that clones files, and the library writes the number of cloned
+    files to a file. PreparedCell replaces `{run}` in the path of this file by the folder of the run. The key
+    `reflink` has the digest of the library's source.
     """
     if reflink != "on":
         return {}
@@ -134,7 +136,8 @@ def _why_no_reflink(reflink: str, recipe: Recipe, env: Environment) -> str:
     """
     if reflink != "on":
         return ""
-    # The key has the options of svn that leave out the pristines. It is [] or missing if svn stores them.
+    # The key has the options of svn that leave out the pristines, the unchanged copies of all files. It is []
+    # or missing if svn stores them.
     if recipe.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
     # The kind of file system that vcsbench makes for the cell, such as xfs. An existing folder has "" or no
@@ -159,6 +162,7 @@ def _why_no_arrival(arrival: str) -> str:
 
 def _why_no_client(readers: str, recipe: Recipe, env: Environment) -> str:
     """Return why no client makes the traffic of a cell, in a clause; "" if one does, or without traffic."""
+    # Without these axes, the traffic has one reader and no committer.
     number = recipe.get("readers", 1) + recipe.get("committers", 0)
     if "traffic" in recipe and number == 0:
         return "it has neither readers nor committers"

@@ -57,24 +57,28 @@ BULK_UPDATES: dict[str, Recipe] = {
 
 
 def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[str, str]], bool]:
-    """Return a function that returns True for a cell with one of these accesses, or the neutral value.
+    """Return a function that returns True if an axis applies to a cell with some values of axes.
 
-    The neutral value changes nothing, so a cell over svn may have it as well. Then cells over http and svn
-    that differ in nothing else are a pair. Other values do not apply to svn.
+    The axis applies to the accesses `names`, such as "http" and "https". Over another access with a server,
+    such as "svn", only its `neutral` value applies, which changes nothing. So a cell over http and a cell
+    over svn can have the same value, and can be compared.
     """
 
     def applies(axes: Mapping[str, str]) -> bool:
         access = axes.get(ACCESS_AXIS)
-        return access in names or (access in SERVED and axes.get(axis) == neutral)
+        has_neutral_value = access in SERVED and axes.get(axis) == neutral
+        return access in names or has_neutral_value
 
     return applies
 
 
 def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment) -> str:
     """Return why the server of a cell cannot have its authentication, in a clause; "" if it can."""
+    # Such as "basic-md5". The value `none` of the axis sets no key of the recipe.
     kind = recipe.get("authentication")
     if not kind:
         return ""
+    # Each kind is one of httpd or of svnserve.
     server = SERVERS_OF[kind]
     if recipe["access"]["server"] != server:
         return f"{kind} is an authentication of {server}, and the cell has none"
@@ -82,13 +86,14 @@ def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment
         return why_no_module(recipe, authentication_modules(kind)) or credentials.why_no_hash()
     if kind == "sasl":
         svnserve = Programs(**recipe["build"]["server"]).find("svnserve")
-        # A missing svnserve has a reason of its own.
+        # A missing svnserve has a reason of its own, from the axis `build`.
         return credentials.why_no_sasl(svnserve) if svnserve else ""
     return ""
 
 
 def _why_no_rules(rules: str, recipe: Recipe, env: Environment) -> str:
     """Return why the server of a cell cannot have its access rules, in a clause; "" if it can."""
+    # The value `0` of the axis sets no key of the recipe.
     if "access_rules" not in recipe:
         return ""
     if not Programs(**recipe["build"]["server"]).find("svnlook"):

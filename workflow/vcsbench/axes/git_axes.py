@@ -17,8 +17,8 @@ from vcsbench.systems.git_store import (
 
 
 def _list_upkeeps(env: Environment) -> list[str]:
-    """Return the states to compare, the baseline first."""
-    # Only a repository of the user has an upkeep of its own (`as-is`).
+    """Return the states of upkeep to compare, such as "one-pack" and "bitmap", the baseline first."""
+    # Only a repository of the user has an upkeep of its own (`as-is`). It is the first of UPKEEPS.
     if env.config.settings.repository is not None:
         return list(UPKEEPS)
     candidates = [upkeep for upkeep in UPKEEPS if upkeep not in (Upkeep.AS_IS, Upkeep.ONE_PACK)]
@@ -26,14 +26,15 @@ def _list_upkeeps(env: Environment) -> list[str]:
 
 
 def _select_upkeeps(named: list[str], values: list[str], env: Environment) -> list[str]:
-    """Leave out `as-is` for generated histories, so that one grid serves both."""
+    """Return the names in a grid, without `as-is` for generated histories, so that one grid fits all."""
     return [name for name in named if name != Upkeep.AS_IS or name in values]
 
 
 def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
-    """Return why git cannot be measured, or keep the repository of a cell in its state, in a clause.
+    """Return why git on this machine cannot make the repository of a cell, in a clause; "" if it can.
 
-    Return "" if it can. The recipe may have its upkeep from a default, so `upkeep` is not used.
+    git may be missing or too old, for vcsbench or for the state of the repository: its upkeep, and the number
+    and storage of its refs. The recipe may have its upkeep from a default, so `upkeep` is not used.
     """
     repository = recipe.get("repository", {})
     # Repositories of other systems have no upkeep.
@@ -48,11 +49,12 @@ def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
     too_old = why_git_too_old(version)
     if too_old:
         return too_old
-    # The study has no upkeep for the command. variant_of() raises the error about that.
+    # Neither the study nor its defaults have an upkeep. variant_of() raises the error about that later.
     if "upkeep" not in repository:
         return ""
-    _, state = GIT.stored_as(repository)
-    return why_no_state(parse_state(state), version)
+    # The name of the state, such as "bitmap_20000-loose".
+    _, state_name = GIT.stored_as(repository)
+    return why_no_state(parse_state(state_name), version)
 
 
 AXES = (

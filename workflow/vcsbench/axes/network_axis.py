@@ -16,10 +16,11 @@ a line's, with no other traffic on it, and client and server share the processor
 
 
 def _link_keys(link_name: str, env: Environment) -> Recipe:
-    """Return the key `link` of the recipe; {} on loopback and for a cell without a server.
+    """Return the key `link` of a recipe, the line between client and server; {} on loopback or without any.
 
     Example: `{"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0, "shaper": "netem", "relay": ""}}`.
-    The shaper makes the delay: the kernel's netem, or vcsbench's program relay, whose digest is in `relay`.
+    The shaper delays packets. It is the kernel's netem, or vcsbench's own program relay. `relay` has the
+    digest of the program's source, and "" with netem.
     """
     if link_name in ("", LOOPBACK):
         return {}
@@ -28,8 +29,8 @@ def _link_keys(link_name: str, env: Environment) -> Recipe:
     shaper = choose_shaper(link) or Shaper.NONE
     relay = ""
     if shaper == Shaper.RELAY:
-        # A changed relay measures cells again. Each compiler makes another program of the same source, so the
-        # digest is that of the source.
+        # After a change of the relay, the digest has changed, and the cell is measured again. Each compiler
+        # makes another program of the same source, so the digest is that of the source.
         source = (env.root / RELAY_SOURCE).read_bytes()
         relay = hashlib.sha256(source).hexdigest()[:16]
     return {
@@ -48,6 +49,7 @@ def _why_no_network(link_name: str, recipe: Recipe, env: Environment) -> str:
     link = recipe.get("link")
     if not link:
         return ""
+    # The cell runs in a virtual machine (guest).
     if "guest" in recipe.get("filesystem", {}):
         return "client and server in a guest have one network"
     return why_no_link(Link(link["delay_ms"], link["rate_mbit"], link["loss_pct"]))

@@ -41,15 +41,21 @@ SHARD = 1000
 
 
 def _repository_keys(repo: str, env: Environment) -> Recipe:
-    """Return the source of a cell's repository (key `repository` of the recipe), {} for a cell without one.
+    """Return the key `repository` of a cell's recipe, with the facts of its source; {} without a repository.
 
-    `identity` changes with the content of the source, and `source` is its kind, such as svn. `scale` is the
-    share of the published size that a generated history has (0.1). `head` leads to the youngest tree, such as
-    a path with a commit, or a URL with a revision. The axes `format` and `packing` add further keys. Raise
-    UserError for a name that the configuration lacks.
+    A recipe has everything that the measurement of a cell depends on. `repo` is the name of the repository in
+    the configuration, such as "ruby". Raise UserError for a name that the configuration lacks.
+
+    - `identity`: a digest that changes with the content of the source.
+    - `source`: the kind of the source, such as svn.
+    - `scale`: the share of the published size that a generated history has, such as 0.1.
+    - `head`: the place of the youngest tree, such as a path with a commit, or a URL with a revision.
+
+    The axes `format` and `packing` add further keys to this mapping.
     """
     if not repo:
         return {}
+    # The end of the error, such as "'rubi'. Use one of ruby, wine."; "" for a known name.
     unknown = unknown_name([repo], env.sources)
     if unknown:
         raise UserError(
@@ -75,8 +81,8 @@ def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
     """
     if not repo:
         return ""
-    # The youngest tree is checked. An update begins with an older tree, which can have other paths, so that
-    # tree is checked as well.
+    # The youngest tree (0 revisions behind) is checked. An update begins with an older tree, which can have
+    # other paths, so that tree is checked as well.
     revisions_behind = recipe.get("revisions_behind", 0)
     for behind in sorted({0, revisions_behind}):
         # To count the paths takes minutes. So why_not_on_disk() gets a function, which it calls only for a
@@ -89,7 +95,7 @@ def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
 
 
 def current_format(env: Environment) -> str:
-    """Return the format of the baseline.
+    """Return the format of the baseline, with which all other formats are compared.
 
     It is `as-is` if the only repository is a local FSFS repository, which can be copied. Otherwise it is the
     newest format of the svnadmin here, such as `f8`.
@@ -98,7 +104,7 @@ def current_format(env: Environment) -> str:
 
 
 def _upgraded_formats(env: Environment) -> list[str]:
-    """Return `as-is-to-f8` if the user's repository can be upgraded in place, otherwise nothing."""
+    """Return ["as-is-to-f8"] if the user's repository can be upgraded in place, otherwise []."""
     newest = env.machine.newest_format
     if env.own_shape is None or env.own_shape.number >= format_number(newest):
         return []
@@ -146,9 +152,9 @@ def _why_no_format(fmt: str) -> str:
 
 
 def _format_keys(fmt: str, env: Environment) -> Recipe:
-    """Return the format of a cell's repository, and the settings of FSFS with which it is written.
+    """Return the keys that a format sets in a recipe: the format, and the settings of FSFS that write it.
 
-    Example: `{"repository": {"format": "f8", "fsfs_settings": {"compression": "lz4", ...}}}`. A copy as it is
+    Example: `{"repository": {"format": "f8", "fsfs_settings": {"compression": "lz4", ...}}}`. An exact copy
     (`as-is`) has the settings of the user's repository, {} if its files cannot be read. Return {} for a cell
     without a format.
     """
@@ -171,15 +177,17 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     - `as-is`: the repository must be the user's own, local, and of a format that svnadmin can read.
     - `f6-to-f8` or `as-is-to-f8`: svnadmin upgrades to its newest format only, and only an older repository.
 
-    A cell without a value of its own may have a format from a default.
+    `fmt` is the cell's own value on the axis. It is "" for a cell that has its format from a default.
     """
+    # The format of a default counts only if the cell opens a repository of that format.
     fmt = fmt or needed_format(recipe)
     if not fmt:
         return ""
+    # For `f6-to-f8`, `created` is f6 and `format` is f8, the format after the upgrade in place.
     parsed = parse_format(fmt)
     newest = env.machine.newest_format
     if parsed.is_as_is:
-        # The recipe of a cell without a value of the axis `repo` names no repository: it is the only one.
+        # In a study without the axis `repo`, the recipe names no repository. Then it is the only one.
         name = recipe.get("repository", {}).get("name", env.only_repository)
         if name != env.only_repository:
             return f"{name} is no repository of yours to copy as it is"
@@ -244,14 +252,17 @@ def current_packing(env: Environment) -> str:
 
 
 def _select_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
-    """Return the packings of a part of the grid, with those that `current` and `if_packable` stand for.
+    """Return the packings that the names in a part of the grid stand for, each once.
 
-    `current` stands for the packing of the user's repository: `nopack`, `partly` or `pack`. `if_packable`
-    stands for `pack`. If the repository is smaller than a shard, `if_packable` is the same as `current`.
+    `named` are these names. `current` stands for the packing of the user's repository: `nopack`, `partly` or
+    `pack`. `if_packable` stands for `pack`, or for the same as `current` if the repository is smaller than a
+    shard. All other names stand for themselves. `values` is not used.
     """
     current = current_packing(env)
+    # Only full shards can be packed.
     is_small = env.only_repository and not _has_full_shard(env.only_repository, env)
     meanings = {CURRENT: current, IF_PACKABLE: current if is_small else PACKED}
+    # Two names may stand for one packing.
     return list(dict.fromkeys(meanings.get(name, name) for name in named))
 
 

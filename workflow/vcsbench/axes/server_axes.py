@@ -104,12 +104,15 @@ def cache_bytes(server: str, settings: str) -> list[int]:
 def _check_files(folder: Path) -> None:
     """Raise UserError if the server configuration in a folder, such as config/servers/fast, cannot be used.
 
-    Files that it lacks come from config/servers/default. The errors are: a file with an unknown name in one
-    of the two folders, a file that cannot be read, a file that both folders lack, and options that cannot be
-    parsed.
+    Files that the folder lacks come from config/servers/default. These are errors:
+
+    - One of the two folders has a file with an unknown name.
+    - A file cannot be read, or has options that cannot be parsed.
+    - Both folders lack a file.
     """
     defaults = folder.parent / DEFAULT_SERVER
-    # The files and folders that programs read: httpd.conf, svnserve.args, client, ...
+    # The files and folders that programs read: httpd.conf, svnserve.args, client, ... Several accesses have
+    # the same ones.
     names: list[str] = []
     for access in SUBVERSION.accesses.values():
         for name in access["files"]:
@@ -126,23 +129,25 @@ def _check_files(folder: Path) -> None:
             name_and_remedy = unknown_name([path.name], names)
             if name_and_remedy:
                 raise UserError(f"{path}: no program reads the file {name_and_remedy}")
-    # This raises UserError for a file that cannot be read. The digest itself is not needed here.
+    # This call is made only for its error: it raises UserError for a file that cannot be read.
     server_files_digest(folder, names)
-    # By the path in its folder, such as "httpd.conf", or "client/config" for a file in the folder `client`.
+    # The files of both folders, by the path in their folder: "httpd.conf", or "client/config" for a file in
+    # the folder `client`.
     existing = server_files(folder, names)
     for name in names:
         if not any(file == name or file.startswith(f"{name}/") for file in existing):
             raise missing_server_file(defaults / name)
     for path in existing.values():
         if path.suffix == ".args":
-            # This raises UserError for options that cannot be parsed, such as an open quote.
+            # Also only for its error: options may have a quotation mark that is not closed.
             read_arguments(path)
 
 
 def _server_keys(configuration: str, env: Environment) -> Recipe:
-    """Return the folder of a server configuration: `{"server_folder": "config/servers/fast"}`.
+    """Return the key of a recipe for a server configuration: `{"server_folder": "config/servers/fast"}`.
 
-    It is "" for a cell without a configuration. Raise UserError for a configuration that is missing or wrong.
+    The folder is "" for a cell without a configuration. Raise UserError for a configuration that is missing
+    or wrong (_check_files).
     """
     if not configuration:
         return {"server_folder": ""}
@@ -156,17 +161,19 @@ def _server_keys(configuration: str, env: Environment) -> Recipe:
 
 
 def _access_keys(access_name: str, env: Environment) -> Recipe:
-    """Return the access of a cell, and the user's server on another machine (`remote`), if there is one.
+    """Return the keys of a recipe for an access: `access`, and `remote` for a server on another machine.
 
-    Example: `{"access": {"scheme": "svn", "files": [...], "server": "svnserve"}}`. Several systems have a
-    value such as `http`. This is the access of the first one; use_system_access() corrects it later.
+    Example: `{"access": {"scheme": "svn", "files": [...], "server": "svnserve"}}`. Several version control
+    systems have a value such as `http`. The result has the access of the first of these systems. If the cell
+    is one of another system, use_system_access() replaces the access later.
     """
     access = _all_accesses()[access_name]
+    # The user's own server on another machine, if the configuration has one.
     server = env.config.settings.server
     # A cell without an access has no URL, so it does not use the server of the user.
     if not server or not access_name:
         return {"access": access}
-    # The server of the user is on another machine and runs already, so vcsbench starts none ("").
+    # The server of the user runs already, so vcsbench starts none ("").
     without_server: Access = {**access, "server": ""}
     return {"access": without_server, "remote": {"host": server.host, "url": server.url}}
 
@@ -181,7 +188,7 @@ def _all_accesses() -> dict[str, Access]:
 
 
 def use_system_access(recipe: Recipe, access_name: str) -> None:
-    """Replace the access in a recipe by that of its system: `http` is another server of git."""
+    """Replace the access in a recipe by that of its system: for git, `http` has another server."""
     accesses = repository_system(recipe.get("repository", {})).accesses
     if access_name in accesses and "remote" not in recipe:
         recipe["access"] = accesses[access_name]
@@ -239,7 +246,8 @@ def _limits(
     secure = ("https", "ssh") if "git" in accesses else ("https", "svn+ssh")
     left_out = [access for access in secure if access not in accesses]
     for axis, (neutral, words) in LEFT_OUT_WORDS.items():
-        # Without the axis, or with its neutral value alone (the authentication `none`), nothing is measured.
+        # Without the axis, or with its neutral value alone (the authentication `none`), the study has no cell
+        # with passwords, rules or hooks.
         if set(measured.get(axis, [])) <= {neutral}:
             left_out.append(words)
     commands = measured.get(COMMAND_AXIS, [])

@@ -30,11 +30,12 @@ IN_RAM = "A tmpfs has no image: its files lie in RAM, and are never cold."
 
 
 def _storage_keys(storage: str, env: Environment) -> Recipe:
-    """Return the storage of a cell: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "disk"}}`.
+    """Return the storage of a cell: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "raid"}}`.
 
-    Without the axis (""), it is the configured `storage`. `shelf` is the first storage with the same folder:
-    cells of both storages share the copies of repositories in it. Raise UserError for a storage that the
-    configuration lacks.
+    `storage` is the cell's name on the axis. For a cell without the axis (""), the name is the setting
+    `storage` of the configuration. If several names have one folder, `shelf` is the first of these names:
+    cells of all these storages share the copies of repositories in the folder. Raise UserError for a storage
+    that the configuration lacks.
     """
     settings = env.config.settings
     # By name: {"disk": "/var/tmp", "raid": "/mnt/raid"}.
@@ -56,20 +57,24 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
 
     Example: `{"filesystem": {"make": "", "root": "/srv/files", "mounted": ["xfs", "/srv"]}}`. `make` is the
     kind of a file system that vcsbench makes, "" for any other. `root` is the folder below which the cell
-    works, and `mounted` the kind and mount point of an existing file system. Raise UserError for a name that
-    the configuration lacks, or that its folder contradicts: a folder named `xfs` must be on xfs. Raise it
-    also for a configured folder with the reserved name `storage`.
+    works. `mounted` has the kind and the mount point of an existing file system. It is [] for one that
+    vcsbench makes, and missing in a virtual machine (guest). Raise UserError in these cases:
+
+    - The configuration has no file system with the name, or one with the reserved name `storage`.
+    - The folder contradicts its name: a folder named `xfs` must be on xfs.
+    - The name has the value `guest`, and the guest has no file system of this name.
     """
     if not filesystem:
         return {}
     settings = env.config.settings
-    # A folder with this name would never be measured: on the axis, the name stands for the storage.
+    # On the axis, this name stands for the storage, so a configured folder would never be measured.
     if OF_STORAGE in settings.filesystems:
         raise env.config.error(
             ["filesystems", OF_STORAGE], "this name is reserved. Use another name."
         )
+    # 1. The file system is on the storage, or is made there. The storage of the cell is not known here, so
+    # this is the default storage. use_cell_storage() corrects it later for a cell on another storage.
     storage = str(resolve(settings.storages[settings.storage], env.root))
-    # use_cell_storage() corrects this later for a cell on another storage.
     on_storage = _filesystem_on_storage(filesystem, storage, env)
     if on_storage is not None:
         return {"filesystem": on_storage}
@@ -78,10 +83,10 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
         raise UserError(f"{env.config.source_of(['filesystems'])}: `filesystems` has no {unknown}")
     # The configuration has a folder for the name, such as `xfs: /srv/files`, or the word `guest`.
     folder_or_word = settings.filesystems[filesystem]
-    # Another file may have other names.
+    # The file of the configuration that has this name, and the key in it, for errors.
     file = env.config.source_of(["filesystems", filesystem])
     key = f"{file}: `filesystems.{filesystem}`"
-    # `nfs: guest`: a virtual machine has the file system.
+    # 2. `nfs: guest`: a virtual machine has the file system.
     if folder_or_word == IN_GUEST:
         if filesystem not in guest.FOLDERS:
             folders = " and ".join(guest.FOLDERS)
@@ -96,14 +101,15 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
             "scratch": str(resolve(settings.scratch, env.root)),
         }
         return {"filesystem": in_guest}
+    # 3. A folder. This raises UserError if the folder is on another kind of file system than its name.
     return {"filesystem": _existing_filesystem(filesystem, folder_or_word, key, env)}
 
 
 def use_cell_storage(recipe: Recipe, filesystem: str, env: Environment) -> None:
-    """Move a file system that lies on the default storage to the storage of the cell, in its recipe.
+    """Replace a file system on the default storage by one on the storage of the cell, in the cell's recipe.
 
-    `filesystem` is the cell's name on the axis, "" without one. The two axes set their keys of the recipe one
-    by one, so the file system does not know the cell's storage before.
+    `filesystem` is the cell's name on the axis, "" without one. The axes set their keys of the recipe one by
+    one, so the axis `filesystem` has set its key for the default storage (_filesystem_keys).
     """
     if not filesystem:
         return
@@ -160,18 +166,20 @@ def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> 
 def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its file system here, in a clause; "" if it can.
 
-    `name` is the value of the axis, an argument of this function on all axes. It is not used, because the
-    recipe may have its file system from a default. A command that clones files (`clones`) also needs
-    reflinks. Examples: `ext4 has no reflinks`, and `/mnt/raid is no folder`.
+    Examples: `ext4 has no reflinks`, and `/mnt/raid is no folder`. `recipe` has everything that the cell's
+    measurement depends on. `name` is not used: it is the cell's own value on the axis, and the recipe may
+    have its file system from a default of the study.
     """
     filesystem = recipe.get("filesystem")
-    # Neither the axis nor a default gives the cell a file system of its own.
+    # The cell has no value on the axis, and no default.
     if not filesystem:
         return ""
+    # The command clones files: copies share the blocks of their originals (reflinks). Few kinds can do that.
+    clones = bool(recipe.get("clones"))
     # The key `guest` exists only if a virtual machine has the file system.
     if "guest" in filesystem:
         unavailable = guest.why_unavailable(env.root)
-        if not unavailable and recipe.get("clones"):
+        if not unavailable and clones:
             return f"{guest.FILESYSTEM_KIND} has no reflinks"
         return unavailable
     # The kind of a file system that vcsbench makes, "" for an existing folder.
@@ -181,10 +189,11 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     else:
         # The kind and the mount point of the folder, such as ["xfs", "/srv"].
         kind, _ = filesystem["mounted"]
-    if recipe.get("clones") and kind not in REFLINK_KINDS:
+    if clones and kind not in REFLINK_KINDS:
         return f"{kind} has no reflinks"
     if kind_to_make:
         return why_cannot_make(kind_to_make)
+    # All further checks are about an existing folder.
     root = filesystem["root"]
     # If a mount of /etc/fstab is missing at `root`, files would go to the disk below the mount point, under a
     # wrong label.
@@ -193,7 +202,7 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
         return missing_mount
     if not os.path.isdir(root):
         return f"{root} is no folder"
-    # A folder of `storages` is tried before a run (trials.try_folders), with the name of its key.
+    # trials.try_folders() tries a folder of `storages` before a run. Its error names the right key.
     is_storage = root == str(resolve(recipe["storage"]["path"], env.root))
     # A report of existing results makes no file, and the nodes of a cluster have folders of their own.
     measures_here = env.config.settings.measure == "all" and not env.is_elsewhere

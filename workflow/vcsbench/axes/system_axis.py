@@ -19,19 +19,21 @@ LOADABLE_FORMS = {
 def _why_not_loaded(system: str, recipe: Recipe, env: Environment) -> str:
     """Return why the system of a cell cannot load its repository, in a clause; "" if it can, or need not.
 
-    `system` is the cell's own value on the axis. It is not used: most studies have one system, and no such
-    axis.
+    `recipe` has everything that the cell's measurement depends on. `system` is the cell's own value on the
+    axis. It is not used: most studies have one system, and not this axis.
     """
     repository = recipe.get("repository", {})
     source = env.sources.get(repository.get("name", ""))
+    # The repository is on a server of the user's, on another machine.
     is_elsewhere = "remote" in recipe
-    # The tree of such a source is exported from the source itself (subjects.tree).
+    # If the source has its youngest tree itself (`head`), the tree is exported from there (subjects.tree).
     is_exported = recipe.get("input") == "tree" and bool(repository.get("head"))
     if source is None or not recipe.get("input") or is_elsewhere or is_exported:
         return ""
     loader = repository_system(repository)
     if source.forms & LOADABLE_FORMS[loader.name]:
         return ""
+    # Each reason below has the remedy for its combination of source and system.
     name = repository["name"]
     if loader is SUBVERSION:
         return (

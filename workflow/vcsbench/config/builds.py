@@ -44,7 +44,7 @@ class _Side(NamedTuple):
 class BuildReader:
     """Read the values of the axis `build`. A build without a place has the programs on the PATH.
 
-    `error` returns the error about a key (Config.error).
+    A place is a folder (`prefix`) or a conda environment. `error` makes the error about a key (Config.error).
     """
 
     definitions: Mapping[str, BuildPlace | None]
@@ -56,6 +56,7 @@ class BuildReader:
         builds = {}
         for name, definition in self.definitions.items():
             keys = ["builds", name]
+            # Client and server have different places, or the build has one place for both.
             if definition and definition.has_sides:
                 client = self._read_side([*keys, "client"], definition.client)
                 server = self._read_side([*keys, "server"], definition.server)
@@ -67,7 +68,7 @@ class BuildReader:
         return builds
 
     def _read_side(self, keys: list[str], side: str | Side | None) -> _Side:
-        """Return the programs of a side: a place, the name of a build with one, or None for the PATH."""
+        """Return the programs of client or server, by a place, a build's name, or None for the PATH."""
         if not isinstance(side, str):
             return self._read_place(keys, side)
         definition = self.definitions[side]
@@ -124,7 +125,11 @@ class BuildReader:
         return str(folder)
 
     def _read_environment(self, keys: list[str], file: Path) -> _Side:
-        """Return the programs of a conda environment, which a rule makes from this file."""
+        """Return the programs of a conda environment, which a rule makes later from this file.
+
+        `keys` is the path of the file's key in the configuration, such as ["builds", "x", "conda"]. Raise
+        UserError if the file is missing, or has no `dependencies`.
+        """
         content = read_yaml(file) if os.path.isfile(file) else None
         if not isinstance(content, Mapping) or not content.get("dependencies"):
             text = f"{file}: no such file with `dependencies`. Use the file of a conda environment."

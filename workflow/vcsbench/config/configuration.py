@@ -88,8 +88,10 @@ class Config:
         minutes = self.settings.minutes
         if self.settings.rounds or minutes is None:
             return None
+        # A plain number is for all studies together.
         if not isinstance(minutes, Mapping):
             return float(minutes) / len(self.studies)
+        # By study, with DEFAULT for all others: {"builds": 60, "default": 15}.
         name = study if study in minutes else DEFAULT
         return float(minutes[name])
 
@@ -130,10 +132,10 @@ def read_configuration(files: Sequence[Path], options: Mapping[str, object]) -> 
 def merge_configurations(configurations: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """Return the merged keys of several configurations, in which a later one overrides earlier ones.
 
-    The value of a key is replaced. If it is a mapping, such as `repositories`, its entries are merged by
-    their names, and each entry is replaced as a whole. For example, {"repositories": {"a": 1}} and
-    {"repositories": {"b": 2}} give {"repositories": {"a": 1, "b": 2}}. The mappings of WHOLE_KEYS are
-    replaced, because each of them is one definition.
+    The later value of a key replaces the earlier one. If both are mappings, their entries are merged by name:
+    {"repositories": {"a": 1}} and {"repositories": {"b": 2}} give {"repositories": {"a": 1, "b": 2}}. An
+    entry itself is replaced as a whole. So are the mappings `server` and `workload` (WHOLE_KEYS), because
+    each of them is one definition.
     """
     merged: dict[str, object] = {}
     for configuration in configurations:
@@ -157,11 +159,13 @@ def load_config(
     If the nodes of a cluster measure (`is_cluster`), a time limit has no meaning. Without the setting
     `rounds`, cells then have the smallest number of rounds that allows a conclusion.
     """
-    # For a wrong value, validate() calls the function with the path of its keys, such as ["minutes"].
+    # For a wrong value, validate() calls the function with the path of its keys, such as ["minutes"]. The
+    # function returns the file or option that has this value.
     settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys, raw))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
     if UNUSABLE.search(tempfile.gettempdir()):
         raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {WHY_UNUSABLE}. Use another folder.")
+    # These words have a meaning in the configuration, or are the name of a page, so no study may have them.
     for word in (ALL, DEFAULT, INDEX_PAGE):
         path = root / STUDIES / f"{word}.yaml"
         if os.path.exists(path):
@@ -184,8 +188,11 @@ def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
         # The kind of session depends on the path of the user's own repository; None without one.
         names = _choose_studies(names, settings.repository)
     is_all = names == [ALL]
+    # The keys of `grid` are the names of all studies whose cells are configured.
+    if is_all:
+        names = list(settings.grid)
     studies: dict[str, Study] = {}
-    for name in list(settings.grid) if is_all else names:
+    for name in names:
         study = load_study(root / STUDIES / f"{name}.yaml")
         # A study without published numbers is measured only if the setting names it.
         if study.published is not None or not is_all:
@@ -230,11 +237,11 @@ def _find_source(
 ) -> str:
     """Return the source of a value of the configuration: "config/config.yaml", or an option.
 
-    `keys` is the path of the value, such as ["minutes", "builds"], and `contents` has each file with its
-    content. The source is the last file that has the value, because a later file overrides an earlier one. A
-    file with another value than the `merged` configuration is not the source, because an option has replaced
-    its value. Without a file, the source is the option that sets the first key: "--minutes (make: MINUTES=)",
-    or "--config". Without keys, it is the first file.
+    `keys` is the path of the value, such as ["minutes", "builds"]. `contents` has each file with its content,
+    and `merged` is the configuration of all files and options together; None if it is unknown. The source is
+    the last file that has the value, because a later file overrides an earlier one. If no file has it, the
+    source is the option that sets the first key: "--minutes (make: MINUTES=)", or "--config". Without keys,
+    it is the first file.
     """
     if not keys:
         return str(contents[0][0])
@@ -248,6 +255,7 @@ def _find_source(
         # A file with `repository: null` leaves the value to the option --repository, and is not its source.
         # A key without an option has its null from the file.
         is_left_to_option = value is None and option != ""
+        # If the merged configuration has another value, an option has replaced the value of the file.
         if not is_left_to_option and not _is_replaced(value, keys, merged):
             return str(file)
     return option or "--config"
@@ -261,9 +269,11 @@ def _value_below(content: object, keys: Keys) -> object:
 
 
 def _is_replaced(value: object, keys: Keys, merged: Mapping[str, object] | None) -> bool:
-    """Return True if the merged configuration has another value than a file at a path of keys.
+    """Return True if a file's value at a path of keys was replaced by an option or by a later file.
 
-    None as the configuration replaces nothing. Neither does a configuration without the value.
+    `value` is the value in the file: 15 at ["minutes"]. It was replaced if `merged`, the configuration of all
+    files and options together, has another value at these keys. Return False if `merged` is None (unknown),
+    or has no value at these keys.
     """
     if merged is None:
         return False
@@ -271,11 +281,14 @@ def _is_replaced(value: object, keys: Keys, merged: Mapping[str, object] | None)
         merged_value = _value_below(merged, keys)
     except LookupError:
         return False
-    # The entries of such a mapping can come from several files and options.
+    # A mapping at the top level, such as `builds`, has the merged entries of several files and options. So it
+    # may have more entries than the mapping of the file, which was not replaced. Only the mappings `server`
+    # and `workload` (WHOLE_KEYS) are replaced as a whole by merge_configurations().
     are_mappings = isinstance(value, Mapping) and isinstance(merged_value, Mapping)
-    if are_mappings and len(keys) == 1 and keys[0] not in WHOLE_KEYS:
+    is_at_top_level = len(keys) == 1
+    if are_mappings and is_at_top_level and keys[0] not in WHOLE_KEYS:
         return False
-    # NaN, which no key accepts, is not equal to itself.
+    # NaN, which no key accepts, is not equal to itself, so the comparison below would be True.
     if isinstance(value, float) and math.isnan(value):
         return False
     return value != merged_value
@@ -289,7 +302,7 @@ def _check_configuration(config: Config) -> None:
     # The keys of a folder are, for example, ("storages", "ssd").
     for keys_of_folder, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
-        # Programs cannot take control characters, and bytes that are not UTF-8.
+        # Programs cannot use a path with control characters, or with bytes that are not UTF-8.
         if UNUSABLE.search(path):
             # With !a, the unusable characters are printed as escapes.
             raise config.error(keys_of_folder, f"{path!a} {WHY_UNUSABLE}. Use another folder.")
@@ -362,11 +375,15 @@ def _named_studies(settings: Settings) -> Iterator[tuple[Keys, str]]:
 
 
 def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:
-    """Return the parts of a workload; [] without one, or if the study lacks an axis of it."""
+    """Return the parts of a workload (what the user runs, in per cent); [] if it does not fit the study.
+
+    Example: `[{"name": "log", "weight": 60.0, "where": {"command": "log"}}]`. A workload does not fit if the
+    study lacks an axis of it. Return [] also without a workload.
+    """
     if not workload:
         return []
     parts = _workload_parts(workload, study.command_axis)
-    # A list of commands counts for each study, by its own axis of commands.
+    # A mapping of commands, such as {"log": 60}, fits each study, by its own axis of commands.
     if isinstance(workload, Mapping):
         return parts
     axes = set(study.axes)

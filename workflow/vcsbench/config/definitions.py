@@ -59,6 +59,7 @@ class SidesDefinition(TypedDict, total=False):
 
 def _with_sides(compare: SidesDefinition) -> SidesDefinition:
     """Return the sides. Raise ValueError unless they are a saved baseline, or two values of an axis."""
+    # `to` names a saved baseline. All other keys are about two values of an axis.
     if "to" in compare:
         for name in compare:
             if name != "to":
@@ -89,6 +90,7 @@ class BoundsDefinition(TypedDict, total=False):
 
 
 def _with_bound(expect: BoundsDefinition) -> BoundsDefinition:
+    """Return the bounds. Raise ValueError unless they are a direction, or numbers in the right order."""
     bounds = expect.keys() & {"at_least", "at_most"}
     if "direction" in expect and bounds:
         raise ValueError(f"`direction` excludes `{min(bounds)}`. Remove one of them.")
@@ -162,32 +164,37 @@ def read_expectations(
     for path in paths:
         definitions_by_study = read_definitions(str(path))
         for index, expectation in enumerate(definitions_by_study.get(study, [])):
-            place = f"{path}: `{study}[{index}]`"
-            _check_cells(expectation, place, axes)
+            # The file, and the expectation in it: "my.yaml: `merge[0]`".
+            error_start = f"{path}: `{study}[{index}]`"
+            _check_cells(expectation, error_start, axes)
             if baselines is not None:
-                _check_baseline(expectation, place, baselines)
+                _check_baseline(expectation, error_start, baselines)
             name = expectation["id"]
             if name in expectation_by_id:
-                raise UserError(f"{place}: the id `{name}` is there twice. Rename one.")
+                raise UserError(f"{error_start}: the id `{name}` is there twice. Rename one.")
             expectation_by_id[name] = expectation
     return list(expectation_by_id.values())
 
 
 @cache
 def read_definitions(path: str) -> dict[str, list[FindingDefinition]]:
-    """Return findings or expectations by study, each with a `where`."""
+    """Return the findings or expectations of a file by study. Raise UserError for a wrong one.
+
+    A missing `where` becomes {}, which selects all cells: {"merge": [{"id": "x", "where": {}, ...}]}.
+    """
     content: Any = read_mapping(Path(path))
+    # This call is made only for its errors. Its result has a bound of 2 as 2.0, but the integer is printed.
     validate(content, dict[str, list[Finding]], lambda _keys: path)
-    # Unlike the model, the content keeps a bound of 2 an integer, as it is printed.
     return {
         study: [{"where": {}} | each for each in findings] for study, findings in content.items()
     }
 
 
-def _check_cells(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
+def _check_cells(finding: FindingDefinition, error_start: str, axes: AxisChoices) -> None:
     """Raise UserError for an axis that the study lacks, or a value that no cell has.
 
-    `place` begins the error: the file, and the finding in it.
+    The error begins with `error_start`: "my.yaml: `merge[0]`". `axes` has the values of each axis, None for
+    any value: {"cache": ["cold", "hot"], "repo": None}.
     """
     # Each axis that the finding names, with a value or a list of values. A comparison with a saved baseline
     # names no axis.
@@ -199,26 +206,30 @@ def _check_cells(finding: FindingDefinition, place: str, axes: AxisChoices) -> N
         # unknown_name() returns an unknown name with a remedy, and "" if all names are known.
         unknown_axis = unknown_name([axis], axes)
         if unknown_axis:
-            raise UserError(f"{place}: the study has no axis {unknown_axis}")
+            raise UserError(f"{error_start}: the study has no axis {unknown_axis}")
         choices = axes[axis]
         # An axis of repositories may have any value, because another run may have other repositories.
         if choices is None:
             continue
         unknown_value = unknown_name(axis_values(values), choices)
         if unknown_value:
-            raise UserError(f"{place}: `{axis}` has no value {unknown_value}")
+            raise UserError(f"{error_start}: `{axis}` has no value {unknown_value}")
 
 
-def _check_baseline(expectation: FindingDefinition, place: str, saved: Sequence[str]) -> None:
+def _check_baseline(
+    expectation: FindingDefinition, error_start: str, saved_names: Sequence[str]
+) -> None:
     """Raise UserError for a baseline that is not saved, unless the expectation allows that."""
     compare = expectation.get("compare", {})
-    if "to" not in compare or compare["to"] in saved or expectation.get("allow_not_measured"):
+    if "to" not in compare:
         return
     name = compare["to"]
-    names = ", ".join(saved) or "none is saved"
+    if name in saved_names or expectation.get("allow_not_measured"):
+        return
+    names = ", ".join(saved_names) or "none is saved"
     raise UserError(
-        f"{place}: `compare.to`: no saved baseline {name!r} of this study ({names}). Correct the name, "
-        f"save it by `make baseline NAME={name}`, or add `allow_not_measured: true`."
+        f"{error_start}: `compare.to`: no saved baseline {name!r} of this study ({names}). "
+        f"Correct the name, save it by `make baseline NAME={name}`, or add `allow_not_measured: true`."
     )
 
 
@@ -246,12 +257,13 @@ def read_published_rows(
 ) -> dict[str, list[dict[str, str]]]:
     """Return the rows of files of published numbers: `{"f7.csv": [{"command": "log", "elapsed_s": "2.4"}]}`.
 
-    A row has the axes, the further keys `by` ("" if missing), and numbers as text ("" if nothing was
+    A row has the `axes` and the further columns `by` ("" if missing), and numbers as text ("" if nothing was
     published). Raise UserError for an unknown column, an axis without a column, a file without rows, a value
     on an axis that the command lacks, a number that cannot be read, and a number that is there twice.
     """
-    keys = [*axes, *by]
-    raw_rows = {str(path): _read_published_file(path, keys) for path in paths}
+    # The columns that identify a cell.
+    cell_columns = [*axes, *by]
+    raw_rows = {str(path): _read_published_file(path, cell_columns) for path in paths}
     # The columns of all files together. All rows of a file have the same columns, and each file has a first
     # row: _read_published_file() refuses an empty one.
     columns = {column for rows in raw_rows.values() for column in rows[0]}
@@ -267,16 +279,17 @@ def read_published_rows(
             )
     files: dict[str, list[dict[str, str]]] = {}
     for path, rows in raw_rows.items():
-        files[path] = [_complete_row(path, row, keys, metadata) for row in rows]
-    _check_unique(files, keys)
+        files[path] = [_complete_row(path, row, cell_columns, metadata) for row in rows]
+    # This raises UserError for a cell or a number that is there twice.
+    _check_unique(files, cell_columns)
     return files
 
 
-def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str, str]]:
+def _read_published_file(path: str | Path, cell_columns: Sequence[str]) -> list[dict[str, str]]:
     """Return the rows of a file, with the present names of axes and values.
 
-    `keys` are the columns that have no numbers. Raise UserError for a file without rows, and for an unknown
-    column.
+    `cell_columns` are the columns that identify a cell. Raise UserError for a file without rows, and for an
+    unknown column.
     """
     rows = []
     # The second argument is the remedy in errors, the third one the largest size of the file.
@@ -290,7 +303,7 @@ def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str
     if not rows:
         raise UserError(f"{path}: the file has no rows. {CORRECT_PUBLISHED}")
     # A dict, because the error lists each possible column once, in this order.
-    columns = dict.fromkeys([*keys, *PUBLISHED_COLUMNS, *RUN_COLUMNS])
+    columns = dict.fromkeys([*cell_columns, *PUBLISHED_COLUMNS, *RUN_COLUMNS])
     # The first column that is not possible, with a remedy; "" if all are.
     unknown = unknown_name(rows[0], columns)
     if unknown:
@@ -299,16 +312,16 @@ def _read_published_file(path: str | Path, keys: Sequence[str]) -> list[dict[str
 
 
 def _complete_row(
-    path: str, row: Mapping[str, str], keys: Sequence[str], metadata: PublishedMetadata
+    path: str, row: Mapping[str, str], cell_columns: Sequence[str], metadata: PublishedMetadata
 ) -> dict[str, str]:
-    """Return a row of a file with a text for each of `keys` ("" if missing), and its numbers, as text.
+    """Return a row of a file with all columns that identify a cell ("" if missing), and its numbers as text.
 
     An axis value of the whole file (`metadata.fixed`) is added. Raise UserError for a value on an axis that
     the command lacks, and for a number that cannot be read or is below 0.
     """
     command = row.get(metadata.command_axis, "")
     inapplicable_axes = metadata.inapplicable.get(command, ())
-    values = {key: row.get(key, "") for key in keys}
+    values = {column: row.get(column, "") for column in cell_columns}
     for axis in inapplicable_axes:
         if values[axis]:
             raise UserError(
@@ -322,8 +335,8 @@ def _complete_row(
     cell_name = _cell_name([*values.values()])
     numbers = {}
     for metric in PUBLISHED_COLUMNS:
-        # A column of numbers can be one of `keys`. Then `values` has its text already.
-        if metric not in row or metric in keys:
+        # A column of numbers can be one of `cell_columns`. Then `values` has its text already.
+        if metric not in row or metric in cell_columns:
             continue
         text = row[metric]
         # "": nothing was published.
@@ -335,25 +348,27 @@ def _complete_row(
     return values | numbers
 
 
-def _check_unique(files: Mapping[str, Sequence[Mapping[str, str]]], keys: Sequence[str]) -> None:
+def _check_unique(
+    files: Mapping[str, Sequence[Mapping[str, str]]], cell_columns: Sequence[str]
+) -> None:
     """Raise UserError for two rows of a cell in one file, or a number of a cell that is in two files.
 
-    `files` has the rows of each file (read_published_rows), and `keys` are the columns that identify a cell.
-    Two files may have different metrics of one cell.
+    `files` has the rows of each file (read_published_rows), and `cell_columns` are the columns that identify
+    a cell. Two files may have different metrics of one cell.
     """
     # By cell and metric, the file that has the number: {("log", "f7", "elapsed_s"): "f7.csv"}.
     path_of_number: dict[tuple[str, ...], str] = {}
     for path, rows in files.items():
         cells: set[tuple[str, ...]] = set()
         for row in rows:
-            cell = tuple(row[key] for key in keys)
+            cell = tuple(row[column] for column in cell_columns)
             if cell in cells:
                 raise UserError(
                     f"{path}: {_cell_name(cell)} is there twice. Keep one row for each cell."
                 )
             cells.add(cell)
             for metric, text in row.items():
-                if metric in keys or not text:
+                if metric in cell_columns or not text:
                     continue
                 cell_and_metric = (*cell, metric)
                 if cell_and_metric in path_of_number:

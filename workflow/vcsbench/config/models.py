@@ -44,15 +44,20 @@ class Model(BaseModel):
 
 
 def key(default: object = ..., was: str = "", **rules: Any) -> Any:
-    """Return a field; `was` is its former name. A key without a default is needed."""
+    """Return the field of a key, with pydantic's `rules`, such as ge=1. A key without a default is needed.
+
+    `was` is the former name of the key, for the error about this name (validation._similar).
+    """
     return Field(default, json_schema_extra={"was": was} if was else None, **rules)
 
 
 def former(name: str) -> Any:
+    """Return the field of a key of a TypedDict that had another name before."""
     return Field(json_schema_extra={"was": name})
 
 
 def unique(values: list[Item]) -> list[Item]:
+    """Return the values. Raise ValueError if one of them is there twice."""
     if len(set(values)) < len(values):
         twice, _ = Counter(values).most_common(1)[0]
         raise ValueError(f"has {twice!r} twice")
@@ -91,7 +96,7 @@ def fits_pattern(pattern: str, meaning: str) -> AfterValidator:
 
 
 def check_words(text: str, known: Collection[str]) -> str:
-    """Return the text. Raise ValueError if a word in braces is unknown."""
+    """Return the text, such as "{svn} log {url}". Raise ValueError if a word in braces is not `known`."""
     for word in WORD.findall(text):
         if word not in known:
             names = ", ".join(f"{{{name}}}" for name in known)
@@ -104,9 +109,13 @@ RENAMED_VALUES = {"ra": "access", "hot-svn": "hot-server"}
 
 
 def unknown_name(names: Iterable[object], known: Collection[object]) -> str:
-    """Return the first name that is not known, and a remedy, as the end of an error; "" without one."""
+    """Return the first name that is not known, and a remedy, as the end of an error; "" if all are known.
+
+    Examples: "'tepid'. Use one of cold, hot." and, for a former name, "'ra'. It is now access: rename it."
+    """
     for name in names:
         if name not in known:
+            # None if the name has no new one.
             new = RENAMED_VALUES.get(str(name))
             if new in known:
                 return f"{name!r}. It is now {new}: rename it."
@@ -115,10 +124,14 @@ def unknown_name(names: Iterable[object], known: Collection[object]) -> str:
 
 
 def defined_in(key: str, what_is_wrong: str) -> AfterValidator:
-    """Return a validator of a name that has to be a key of a mapping in the same content."""
+    """Return a validator of a name that has to be a key of a mapping in the same content.
+
+    With `key` "builds", the mapping is the value of `builds` in the configuration. `what_is_wrong` begins the
+    error, such as "there is no build".
+    """
 
     def check(name: str, info: ValidationInfo) -> str:
-        # The context is the whole content (validation.validate).
+        # The context is the whole content, such as the configuration (validation.validate).
         mapping = info.context.get(key) if info.context else None
         # If the value of the key is no mapping, pydantic reports that.
         if isinstance(mapping, dict):
@@ -131,7 +144,7 @@ def defined_in(key: str, what_is_wrong: str) -> AfterValidator:
 
 
 def exactly_one(*names: str) -> AfterValidator:
-    """Return a validator of a definition that needs one of two keys."""
+    """Return a validator of a definition that needs exactly one of these keys."""
 
     def check(content: dict[str, object]) -> dict[str, object]:
         if sum(name in content for name in names) != 1:
@@ -295,6 +308,7 @@ class StudyGrid(Model):
 
 
 def limit(default: float, was: str, most: float = LARGEST_NUMBER, least: float = 0) -> Any:
+    """Return the field of a threshold from `least` to `most`. `was` is its former name, "" without one."""
     return key(default, was, ge=least, le=most)
 
 
@@ -339,7 +353,7 @@ class Thresholds(Model):
     min_run_s: float = limit(0.2, "short_s")
     """`too-short`: the median of the cell's valid runs is below this many seconds."""
     min_rounds: int = limit(5, "enough_rounds", 10_000, 2)
-    """`low-n`: comparisons with fewer rounds are marked. With `minutes`, a session measures as many."""
+    """`low-n`: comparisons with fewer rounds are marked. With `minutes`, each cell gets at least these."""
 
 
 class FolderSettings(Model):
@@ -369,8 +383,9 @@ class Settings(Model):
     repositories: dict[Name, RepositorySettings] = key(min_length=1)
     """The values of the axis `repo`, each with its source."""
     builds: dict[Name, BuildPlace | None] = key({})
-    """The values of the axis `build`: names, each with the place of its programs. The others are compared
-    with the first. A build without a place (`system: {}`) has the programs on the PATH."""
+    """The values of the axis `build`: names, each with the place of its programs. The first entry, of the
+    first file that has `builds`, is the baseline of the others. A build without a place (`system: {}`) has
+    the programs on the PATH."""
     storages: dict[Name, Text] = key(min_length=1)
     """Folders on the storages under test, by name. vcsbench makes one folder in each and touches nothing else
     there. The servers' user (nobody, if you are root) must be able to enter it. If `/etc/fstab` lists a
@@ -421,8 +436,9 @@ class Settings(Model):
     end of its name. Their difference is a part of every comparison's error. With 0, every comparison is
     undecided. A build listed twice is no duplicate: it is the noise check of the page and the terminal."""
     min_effect_pct: Percentage = key(10, was="notable_pct")
-    """The margin: the smallest effect worth noting, in per cent, on every machine. A comparison is equal if
-    its difference is shown to be below it (docs/statistics.md)."""
+    """The margin: the smallest effect worth noting, in per cent, on every machine. A comparison is equal if a
+    test shows that its difference is below it, or if a certain difference was measured below it
+    (docs/statistics.md)."""
     workload: (
         Annotated[dict[str, Weight], Field(min_length=1)]
         | Annotated[list[WorkloadPart], Field(min_length=1)]

@@ -138,26 +138,9 @@ class Command(Model):
     ) = None
     """Additional variables of its environment. {run} is a private folder of the cell-round."""
     input: InputName | None = key(None, was="reads")
-    """The kind of subject that the command reads. repository: a copy of a repository ({repository}, {url},
-    {tree}, {last}; below {tree}, {folder} is the largest folder, and {busy_file} the file of a generated
-    history that is changed most often).
-    committed_repository: a private copy of that, which is put back before each run.
-    dump: a dump file of it in the scratch folder ({dump}, {load_options}). tree: the youngest tree of the
-    repository, or its source itself if that is a directory, as files ({source}) or in the command's `store`
-    ({store}, {store_url}), on the cell's `filesystem`. git_repository: a copy of a bare git repository
-    ({repository}, {url}, {branch} of its HEAD, and of the files that its last commits change, {busy_file} and
-    {quiet_file} with the most and the fewest changes). fossil_repository: a copy of a Fossil repository, with
-    {trunk}, its newest check-in."""
+    """The kind of subject that the command reads (table in docs/study-keys.md)."""
     output: OutputName | None = key(None, was="writes")
-    """The kind of subject that it writes. target: {target}, which is removed before each run, outside the
-    timed region; with the axis clients, one for each. fresh_repository: an empty repository of the cell's
-    format ({fresh}), new for each run. working_copy: {working_copy} ({pristine_options}), on the
-    cell's `filesystem`, in the state of `revisions_behind`. changed_working_copy: {working_copy} of the
-    committed_repository with the `change` to commit. built_tree: {target}, next to the tree that the command
-    reads. git_clone: {clone}, a bare clone without the last `revisions_behind` commits, put back before each
-    run. git_checkout, hg_checkout, fossil_checkout: {checkout}, a clone with a working tree; with
-    `revisions_behind` without the last commits, and put back before each run. git_pushed: {clone}, with
-    `revisions_behind` new commits, and {push_url}, a copy of the repository that takes them."""
+    """The kind of subject that it writes (table in docs/study-keys.md)."""
     output_location: Literal["auto", "storage", "scratch"] | None = key(None, was="targets")
     """The place that it writes to, instead of the configuration's."""
     revisions: int | None = key(None, ge=0, lt=1 << 31)
@@ -183,7 +166,7 @@ class Command(Model):
     `python3:NAME`. A cell that lacks one is skipped."""
     fixed_cost: bool | None = None
     """false for a command that fails on an empty repository: its fixed cost is not measured. A commit needs
-    it, because the shortest commit is a commit, too."""
+    false: the shortest one is a commit, too."""
     clones: bool | None = None
     """The command clones files; where the file system cannot, the cell is skipped."""
     reference_only: bool | None = key(None, was="choice")
@@ -202,16 +185,8 @@ class Command(Model):
     runs: int | None = key(None, ge=1, le=1000)
     """Timed runs per cell and round, instead of the configuration's."""
     work: WorkName
-    """How the work of the command is compared; only cells that did the same work are compared. log: the
-    revisions and changed paths that svn log prints, and its text. printed_counts: the numbers that svnbench
-    prints. tree: the files that the command wrote. trees: the files that each of several clients wrote, which
-    must be equal. dump: the stream that svnadmin dump prints, without its UUID. repository: the dump stream
-    of the repository that the command filled. verified: the number and the last of the revisions that
-    svnadmin verify prints. commit: the number, the paths and the content of the revision that it committed.
-    stdout: any other output, equal for all formats and accesses. built_tree: the files and links that the
-    command wrote. git_clone: the objects, refs and files of a clone. git_partial_clone: the same, of a clone
-    with a filter. unchecked: its files differ by design; its times are compared all the same, but advice
-    leaves it out. opaque: unknown, so no ratio is shown."""
+    """How the work of the command is compared (table in docs/study-keys.md). Only cells that did the same
+    work are compared."""
     inapplicable_axes: list[AxisOfStudy] | None = key(None, was="without")
     """The axes that do not apply to the command."""
     restrict_to: dict[AxisOfStudy, Values] | None = key(None, was="only")
@@ -224,10 +199,14 @@ class Command(Model):
 
     @model_validator(mode="after")
     def _check_use_of_keys(self) -> Self:
-        """Return the command. Raise ValueError for a key without the part of the command that uses it."""
+        """Return the command. Raise ValueError for a key without the part of the command that uses it.
+
+        Example: `store` has an effect only on a command with `input: tree`.
+        """
         # The outputs that use `revisions_behind`, for the error: "working_copy` or `git_clone` or ...". The
         # first and the last backtick are added below.
         older_outputs = "` or `".join(OLDER_OUTPUTS)
+        # `revisions` is the last revision of a dump, and the value of the word {last}.
         uses_last = self.input == "dump" or "{last}" in f"{self.argv} {self.stdin}"
         # By key: True if the command has a part that uses the key, and this part in words.
         uses = {
@@ -245,7 +224,11 @@ class Command(Model):
         return self
 
     def _check_keys_of_commit(self) -> None:
-        """Raise ValueError if a command has one of the keys that only a commit has, and not all its keys."""
+        """Raise ValueError for a commit that lacks one of the five keys that a commit needs.
+
+        A command is a commit if it has one of the three keys that only commits have, such as `work: commit`.
+        """
+        # By key and value: True if the command has it.
         keys_of_commits_only = {
             "output: changed_working_copy": self.output == "changed_working_copy",
             "work: commit": self.work == "commit",
@@ -254,7 +237,7 @@ class Command(Model):
         present = [name for name, is_set in keys_of_commits_only.items() if is_set]
         if not present:
             return
-        # A commit needs these keys, too. Other commands may have them, so they do not show a commit.
+        # A commit needs these two keys as well. Other commands may have them, so they do not show a commit.
         # The fixed cost of a commit cannot be measured, because the shortest commit is a commit, too.
         further_keys = {
             "input: committed_repository": self.input == "committed_repository",
@@ -413,6 +396,7 @@ class TableDefinition(TypedDict, total=False):
 
 
 def _with_counts(table: TableDefinition) -> TableDefinition:
+    """Return the table. Raise ValueError if it has only one of `each` and the metric `counts`."""
     if ("each" in table) != (table.get("metric") == COUNTS):
         raise ValueError(
             f"needs both `metric: {COUNTS}` and `each`, or neither. Add or remove one."
@@ -421,11 +405,13 @@ def _with_counts(table: TableDefinition) -> TableDefinition:
 
 
 def _with_two_sides(table: TableDefinition) -> TableDefinition:
+    """Return the table. Raise ValueError if it compares a value with itself, or restricts that axis."""
     if "compare" in table:
         compare = table["compare"]
         # `rest` never has the first value, which is the baseline.
         if compare["candidates"] != "rest" and compare["baseline"] in compare["candidates"]:
             raise ValueError("`compare.candidates` has the baseline. Remove it.")
+        # `where` would leave out some of the compared values.
         if compare["axis"] in table.get("where", {}):
             raise ValueError(f"`where.{compare['axis']}`: the table compares this axis. Remove it.")
     return table
@@ -530,12 +516,15 @@ class Study(StudyFile):
         return axes[0] if axes else "command"
 
     def command_name(self, axes: Mapping[str, str]) -> str:
-        """Return a cell's value of the command axis, or the first command without such an axis; "" without
-        commands."""
+        """Return the name of a cell's command. `axes` has the cell's values: {"command": "log", ...}.
+
+        In a study without an axis of commands, it is the first command, and "" without commands.
+        """
         axis = self.command_axis
         return axes.get(axis, "") if axis in self.axes else next(iter(self.commands), "")
 
     def command(self, axes: Mapping[str, str]) -> Command:
+        """Return a cell's command. Raise UserError if it was only published, and is not measured."""
         name = self.command_name(axes)
         if name not in self.commands:
             raise UserError(
@@ -561,7 +550,8 @@ def matches_cell(
     """Return True if `where` selects a cell. `cell` has its values by axis.
 
     {"format": ["f6", "f7"], "cache": "hot"} selects the hot cells of f6 and f7. Axes that the cell does not
-    have are ignored. An axis that does not apply to the cell ("") fits no value, but any with `fits_empty`.
+    have are ignored. An axis that does not apply to the cell has the value "". With `fits_empty`, this value
+    fits any selected values, otherwise only "" itself.
     """
     for axis, selected in where.items():
         if axis not in cell:

@@ -39,17 +39,23 @@ TRAFFIC_WORDS = ("client", "change")
 
 
 def load_study(path: str | Path) -> Study:
-    """Read and check a study's file. Raise UserError with the file and the key."""
+    """Return the study in a file, with the name of the file. Raise UserError with the file and the key.
+
+    The model StudyFile checks each part of the file, such as a table. The other checks compare several parts.
+    """
     path = Path(path)
     file = validate(read_mapping(path), StudyFile, lambda _keys: str(path))
     _check_path_parts(path, file)
     for name, question in file.questions.items():
+        # The name of a question is its axis, unless it has the key `axis`. unknown_name() returns the end of
+        # the error, "" for a known axis.
         unknown = unknown_name([question.get("axis", name)], file.axes)
         if unknown:
             raise UserError(f"{path}: `questions.{name}`: the study has no axis {unknown}")
     _check_named_values(path, file)
     for name, table in file.tables.items():
         _check_columns(path, file, name, table)
+    # model_construct() checks nothing: the keys have been checked above.
     study = Study.model_construct(**dict(file), name=path.stem)
     for name, command in study.commands.items():
         _CommandCheck(path, study, name, command).check_all()
@@ -62,6 +68,7 @@ def _check_path_parts(path: Path, file: StudyFile) -> None:
     A blank becomes a hyphen in a path, so `log -v` and `log-v` both become log-v. The results of one would
     overwrite the other's results.
     """
+    # The values by their key in the file: {"commands": ["log -v"], "axes.format": ["f6", "f7"]}.
     values_by_key = {"commands": list(file.commands)}
     for axis, values in file.axes.items():
         # Instead of a list, an axis may have a word for values that are defined elsewhere.
@@ -80,7 +87,7 @@ def _check_path_parts(path: Path, file: StudyFile) -> None:
 
 
 def _check_named_values(path: Path, file: StudyFile) -> None:
-    """Raise UserError for a value that its axis does not have."""
+    """Raise UserError for a key that names a value which its axis does not have, such as `cache: tepid`."""
     for named in _named_values(file):
         choices = file.axes[named.axis]
         if choices == "commands":
@@ -103,7 +110,10 @@ class _NamedValues(NamedTuple):
 
 
 def _named_values(file: StudyFile) -> Iterator[_NamedValues]:
-    """Yield each key of a study's file that names values of an axis, with the axis and the values."""
+    """Yield each key of a study's file that names values of an axis, with the axis and the values.
+
+    A mapping `where` selects cells by the values of several axes. Each of its axes is a key of its own.
+    """
     for name, question in file.questions.items():
         axis = question.get("axis", name)
         yield _NamedValues(f"questions.{name}.values", axis, question.get("values", []))
@@ -120,13 +130,11 @@ def _named_values(file: StudyFile) -> Iterator[_NamedValues]:
                 yield _NamedValues(f"{key}.candidates", axis, list(candidates))
         yield from _selected_values(f"tables.{name}.where", table.get("where", {}))
     for title, example in file.examples.items():
-        parts: dict[str, Mapping[str, object]] = {
-            "where": example.get("where", {}),
-            "columns": example["columns"],
-            **{f"rows.{name}": row.get("where", {}) for name, row in example["rows"].items()},
-        }
-        for part, where in parts.items():
-            yield from _selected_values(f"examples.{title}.{part}", where)
+        key = f"examples.{title}"
+        yield from _selected_values(f"{key}.where", example.get("where", {}))
+        yield from _selected_values(f"{key}.columns", example["columns"])
+        for name, row in example["rows"].items():
+            yield from _selected_values(f"{key}.rows.{name}", row.get("where", {}))
     for name, command in file.commands.items():
         yield from _selected_values(f"commands.{name}.restrict_to", command.restrict_to or {})
     yield from _selected_values("trace_syscalls", file.trace_syscalls or {})
@@ -146,9 +154,9 @@ def _selected_values(key: str, where: Mapping[str, object]) -> Iterator[_NamedVa
 def _check_columns(path: Path, file: StudyFile, table_name: str, table: TableDefinition) -> None:
     """Raise UserError if `rows`, `columns` or `over` of a table names a column that the table does not have.
 
-    A table has the axes of the study, and the columns in `by`. In a table that compares, `candidate` takes
-    the place of the compared axis. A table of several counts (`each`) has the column `count` with their
-    names.
+    A table has the axes of the study, and the columns in `by`. In a table that compares the values of an
+    axis, `candidate` takes the place of this axis. A table of several counts (`each`) has the column `count`
+    with their names.
     """
     columns = list(file.axes)
     if "compare" in table:
@@ -279,6 +287,7 @@ class _CommandCheck:
 
     def _needs_url(self) -> bool:
         """Return True if the command may be measured over a server."""
+        # WITHOUT_SERVER has the accesses without a server: `file`, and "" for no access.
         if ACCESS_AXIS not in self._applicable_axes:
             return self._default_by_axis.get(ACCESS_AXIS, "") not in WITHOUT_SERVER
         accesses = self._values_of(ACCESS_AXIS)
@@ -286,6 +295,7 @@ class _CommandCheck:
         return isinstance(accesses, str) or not WITHOUT_SERVER.issuperset(accesses)
 
     def _uses_url(self) -> bool:
+        """Return True if the command reaches a server: by a URL in it, or by that of a working copy."""
         command = self.command
         template = f"{command.argv} {command.stdin}"
         if "{url}" in template or "{push_url}" in template:
@@ -296,16 +306,18 @@ class _CommandCheck:
 
     def _check_effects(self) -> None:
         """Raise UserError for a key of the command that has no effect in this study."""
-        # The axis applies to the command, or a default gives the command a file system.
+        # The cells of the command have values on these axes: their own, or defaults.
         axes_with_value = self._applicable_axes | self._default_by_axis.keys()
+        # The value of the axis `filesystem` is the place where the command writes.
         has_filesystem = FILESYSTEM_AXIS in axes_with_value
+        # `clones`: the command clones files. Cells on file systems that cannot do that are skipped.
         if self.command.clones is not None and not has_filesystem:
             text = "has no effect without the axis `filesystem`. Add the axis, or remove the key."
             raise self._error("clones", text)
         if self.command.output_location is not None and has_filesystem:
             text = "has no effect: the command writes to its `filesystem`. Remove it."
             raise self._error("output_location", text)
-        # The value of this axis is the command itself, so neither key can restrict it.
+        # The value of this axis is the command itself, so the two keys below cannot restrict it.
         command_axis = self.study.command_axis
         axes_by_key = {
             "inapplicable_axes": self.command.inapplicable_axes or [],

@@ -55,8 +55,10 @@ NUMBER_LENGTH = 40
 def read_yaml(path: Path) -> object:
     """Return the content of a YAML or JSON file. Raise UserError if it is missing, too large or damaged."""
     try:
+        # For a file that is too large, read_bytes() raises UserError, which passes.
         text = read_bytes(path, YAML_BYTES).decode()
     except FileNotFoundError:
+        # The remedy names the files of this kind in the same folder, such as the studies.
         names = sorted(each.stem for each in path.parent.glob(f"*{path.suffix}"))
         remedy = f"{path.parent} has {', '.join(names)}." if names else "Check the name."
         raise UserError(f"{path}: no such file. {remedy}") from None
@@ -91,10 +93,12 @@ def parse_yaml(text: str, path: str | Path) -> object:
     Raise UserError if the text is not YAML, or if _check_events() or _check_node() refuses it: it may be too
     deep, repeat a key, or have a value that versions of YAML read differently.
     """
-    # The checks raise UserError, which passes. Other errors are those of PyYAML.
+    # The two checks raise UserError, which is not caught here. Other errors are those of PyYAML.
     try:
+        # The levels are counted before the loader is used, which would crash at too many levels.
         _check_events(text, path)
         loader = LOADER(text)
+        # The tree of all values, still as texts. It is None for an empty text.
         node = loader.get_single_node()
         if node is None:
             return None
@@ -106,7 +110,7 @@ def parse_yaml(text: str, path: str | Path) -> object:
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML names a place as `in "<unicode string>", line 1, column 3`.
         reason = printable(" ".join(str(error).split())).replace('in "<unicode string>",', "at")
-        # The character at which PyYAML stopped. Other errors have no place.
+        # The place at which PyYAML stopped; None for other errors. YAML forbids tabs as indentation.
         mark = getattr(error, "problem_mark", None)
         is_tab = mark is not None and text[mark.index : mark.index + 1] == "\t"
         remedy = "Use spaces, not tabs" if is_tab else "Correct it"
@@ -126,7 +130,8 @@ def _check_events(text: str, path: str | Path) -> None:
 
     The loader recurses at each level, and would crash at 100,000 levels. An alias repeats a value: ten levels
     of lists that repeat the next level ten times become billions of values. So an alias counts as all values
-    that it repeats, before anything is loaded. A tag could give a value another type, such as a set.
+    that it repeats, before anything is loaded. A tag could give a value another type, such as a set. An event
+    of the parser is the begin or the end of a list or mapping, a value, or an alias.
     """
     # The sizes of finished values by anchor. An anchor is a name, as in `&name [1, 2]`, which the alias
     # `*name` repeats. A collection counts itself and its values, so the size of this one is 3. Values without
@@ -236,9 +241,10 @@ def value_at(content: object, key: str | int) -> object:
 def validate(content: object, model: type[Checked], where: Callable[[Keys], str]) -> Checked:
     """Return the content as an instance of a model, such as Settings.
 
-    Raise UserError for a key that the model refuses. `where` returns the file of a path of keys, for the
-    error. Validators get the whole content as their context.
+    Raise UserError for a key that the model refuses. `where` returns the file that has a path of keys, such
+    as ["storages", "disk"], for the error. Validators get the whole content as their context.
     """
+    # Its import takes long, and a process that reads YAML only does not need it.
     import pydantic
 
     try:
@@ -247,6 +253,7 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
         )
         return checked
     except pydantic.ValidationError as error:
+        # pydantic lists all errors. The user gets a sentence about the most helpful one.
         raise UserError(_sentence(error.errors(include_url=False), content, model, where)) from None
 
 
@@ -276,14 +283,15 @@ def _sentence(
     if kind == "missing":
         # No file has the key itself.
         return f"{file_of(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
-    # A value of several possible types has an error for each. They become one: "should be a number or text".
+    # A value of several possible types has an error for each type. They become one: "should be a number or
+    # text". Errors about a type are not mixed with other errors about the same value.
     faults: list[str] = []
     for placed in placed_errors:
         if placed.keys == keys and _is_type(placed.error) == _is_type(best.error):
             faults.append(_fault(placed.error))
     fault = " or ".join(dict.fromkeys(faults)).replace(" or should be", " or")
     name = f"`{dotted(keys)}`" if keys else "the file"
-    # A sentence of our own validators has the remedy.
+    # Some of vcsbench's own validators raise a sentence with the remedy, which ends with a full stop.
     if fault.endswith("."):
         return f"{file_of(keys)}: {name}: {fault}"
     value = _shown_value(keys, best.error)
@@ -299,10 +307,12 @@ def _rank(placed: _PlacedError) -> tuple[int, bool, bool]:
 
 
 def _is_type(error: ErrorDetails) -> bool:
+    """Return True if a value has a wrong type (`int_type`), or is none of a fixed set of values."""
     return error["type"].endswith(("_type", "literal_error"))
 
 
 def _shown_value(keys: Keys, error: ErrorDetails) -> str:
+    """Return the refused value in quotation marks for the error, without secrets: "'-1'"."""
     # A URL may contain a password.
     if keys and keys[-1] == "url":
         return "this value"
@@ -330,6 +340,7 @@ TERMS = {
 
 def _fault(error: ErrorDetails) -> str:
     """Return what is wrong with a value, for example "should be at least 1", with a hint."""
+    # pydantic's "Input should be greater than or equal to 1" becomes "should be at least 1".
     text = error["msg"]
     for term, plain in TERMS.items():
         text = re.sub(term, plain, text)
@@ -377,7 +388,10 @@ def schema_of(model: type) -> Schema:
 
 
 def members_of(schema: Schema, whole: Schema) -> list[Schema]:
-    """Return the members of a union in the schema of a model, without references into the whole."""
+    """Return the schemas of the types that a value may have, without references.
+
+    A schema may be a union of types (`anyOf`), or refer to a part of the `whole` schema of a model (`$ref`).
+    """
     if "$ref" in schema:
         return members_of(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
     if "anyOf" not in schema:

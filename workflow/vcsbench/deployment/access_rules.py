@@ -22,7 +22,7 @@ _UNUSABLE = re.compile(r"[\[\]:\x00-\x1f\x7f]|(^|/)\s|\s(/|$)")
 
 
 def write_rules(folders: Sequence[str], count: int) -> str:
-    """Return the text of an authz file with rules for `count` paths (at least 2).
+    """Return the text of Subversion's access rules (an authz file) for `count` paths, at least 2.
 
     The rules cost the server time, and deny the client nothing that exists. The paths are, in this order:
 
@@ -35,13 +35,15 @@ def write_rules(folders: Sequence[str], count: int) -> str:
     for group in range(GROUPS):
         users = [f"user-{group}-{user}" for user in range(USERS)]
         lines.append(f"group-{group} = {', '.join(users)}")
+    # A path in brackets begins its rules. `*` stands for all users, and an empty right for no access.
     lines += ["", "[/]", "* = rw", "", f"[/{FORBIDDEN}]", "* ="]
+    # Two paths have their rules now.
     remaining = count - 2
-    # If there are more folders than half of the paths, those at equal distances are chosen.
+    half = remaining // 2
     existing_folders = list(folders)
-    most = remaining // 2
-    if len(folders) > most:
-        existing_folders = [folders[index * len(folders) // most] for index in range(most)]
+    if len(folders) > half:
+        # There are too many folders, so folders at equal distances in the list are chosen.
+        existing_folders = [folders[index * len(folders) // half] for index in range(half)]
     # The client is in no group, so `*` gives it all rights in these folders.
     for number, folder in enumerate(existing_folders):
         lines += ["", f"[{folder}]", f"@group-{number % GROUPS} = r", "* = rw"]

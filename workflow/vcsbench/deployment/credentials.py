@@ -60,13 +60,14 @@ def make_credentials() -> Credentials:
 def make_certificate(folder: Path, host: str) -> Certificate:
     """Make a self-signed certificate for an address in a folder, and return its files.
 
-    Its key is ECDSA with P-256, and only this user can read the file of the key. Raise ProgramError if
-    openssl fails.
+    `host` is the address of the server, such as 127.0.0.1. The key of the certificate is ECDSA with P-256,
+    and only this user can read the file of the key. Raise ProgramError if openssl fails.
     """
     files = Certificate(folder / "certificate.pem", folder / "key.pem")
     # The file of the key is made first, because openssl keeps the mode of an existing file.
     os.close(os.open(files.key, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    # -nodes: the key has no password, which somebody would have to enter at each start of the server.
     argv += ["-nodes", "-days", VALID_DAYS, "-subj", f"/CN={host}"]
     argv += ["-addext", f"subjectAltName=IP:{host}"]
     argv += ["-keyout", str(files.key), "-out", str(files.certificate)]
@@ -89,7 +90,8 @@ def svnserve_passwords(credentials: Credentials) -> str:
 
 
 def make_sasl_database(file: Path, credentials: Credentials) -> None:
-    """Make SASL's database of users. Raise UserError if saslpasswd2 fails."""
+    """Make SASL's database of users, with this user. Raise UserError if saslpasswd2 fails."""
+    # -p: the program reads the password from its input. -c: it adds the user.
     argv = [_find_sasl_program(), "-p", "-c", "-f", str(file), "-u", REALM, credentials.user]
     _pass_password(argv, credentials)
 
@@ -111,7 +113,7 @@ def _pass_password(argv: list[str], credentials: Credentials) -> str:
 def store_credentials(config_folder: Path, realm: str, credentials: Credentials) -> None:
     """Store a user with password in a client's configuration folder, where svn looks for it.
 
-    `realm` is svn's, such as `<https://127.0.0.1:40123> vcsbench`.
+    `realm` is the name by which svn stores a password: `<https://127.0.0.1:40123> vcsbench`, for example.
     """
     folder = config_folder / "auth" / "svn.simple"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -128,7 +130,7 @@ def store_credentials(config_folder: Path, realm: str, credentials: Credentials)
     lines.append("END\n")
     # svn finds the file by the digest of the realm.
     name = hashlib.md5(realm.encode(), usedforsecurity=False).hexdigest()
-    # Only this user can read the file (0o600). O_EXCL refuses an existing one, which others may have open.
+    # O_EXCL: the file must be new, because others may have an existing one open. Only this user can read it.
     with open(os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.write("\n".join(lines))
 
@@ -150,6 +152,7 @@ def why_no_sasl(svnserve: str) -> str:
     """Return why a program svnserve cannot use SASL on this machine, in a clause; "" if it can."""
     if not _find_sasl_program():
         return f"there is no {SASL_PROGRAM} (envs/unpack_sasl.sh unpacks it, without a service)"
+    # The plug-ins of SASL are in one of SASL_FOLDERS. Which one depends on the distribution.
     for plugin in SASL_PLUGINS:
         if not any(any(Path("/").glob(f"{folder}/{plugin}.so*")) for folder in SASL_FOLDERS):
             return f"SASL's plug-in {plugin} is not installed (Debian: libsasl2-modules, -db)"

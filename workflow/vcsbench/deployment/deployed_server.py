@@ -23,10 +23,10 @@ class Deployment(NamedTuple):
 
     - `is_encrypted`: https, with TLS 1.3 only.
     - `authentication`: a kind of credentials.HASHES, password or sasl; "" for anonymous users.
-    - `has_rules`: it reads access rules (authz).
+    - `has_rules`: the server reads access rules (authz).
     - `path_authz`: on, off or short_circuit; "" for httpd's default.
     - `keep_alive`: on or off; "" for httpd's default.
-    - `is_writable`: it allows commits. It then serves a private copy only.
+    - `is_writable`: the server allows commits. It then serves a private copy only.
     """
 
     is_encrypted: bool = False
@@ -60,7 +60,8 @@ def authentication_modules(authentication: str) -> tuple[str, ...]:
 
 
 def deployment_of(recipe: Recipe) -> Deployment:
-    """Return the settings of the server of a cell."""
+    """Return the settings of a cell's server. `recipe` has all that the cell's measurement depends on."""
+    # An axis that the cell does not have sets no key. The setting is then that of a plain server.
     return Deployment(
         is_encrypted=recipe["access"]["scheme"] == "https",
         authentication=recipe.get("authentication", ""),
@@ -75,8 +76,10 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
     """Return httpd's directives for these settings, [] for a plain server.
 
     `files` has the paths of the `certificate`, its `key`, the `passwords` and the access `rules`, as far as
-    the settings need them. The caller writes these directives last, so that no other directive replaces them.
+    the settings need them: {"rules": "/proc/self/fd/5"}. The caller writes these directives last, so that no
+    other directive replaces them.
     """
+    # Directives for the whole server come first.
     lines = []
     if deployment.keep_alive:
         lines.append(f"KeepAlive {deployment.keep_alive.capitalize()}")
@@ -88,16 +91,17 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
             f'SSLCertificateFile "{files["certificate"]}"',
             f'SSLCertificateKeyFile "{files["key"]}"',
         ]
+    # Directives for all paths of URLs follow in one <Location>.
     location = []
     is_cached = deployment.authentication == CACHED_BCRYPT
     if is_cached:
         lines.append("AuthnCacheSOCache shmcb")
-        # By default, each folder of a URL has an entry of its own, and most requests would find none.
+        # By default, the cache has an entry for each folder of a URL, and most requests would find none.
         location += ["AuthnCacheProvideFor file", "AuthnCacheContext server"]
     if deployment.authentication:
         location += [
             # The plain server allows some HTTP methods only, by a `Require` for all paths. With `And`, that
-            # condition must still hold, and not only the one below.
+            # condition must hold as well as the `Require` below.
             "AuthMerging And",
             "AuthType Basic",
             f'AuthName "{REALM}"',
@@ -119,11 +123,11 @@ def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> 
 
     `files` has the paths of the `passwords` and the access `rules`, as far as the settings need them.
     """
-    # The other settings are httpd's. svnserve ignores them.
+    # All other settings are httpd's. svnserve ignores them.
     if not (deployment.authentication or deployment.has_rules or deployment.is_writable):
         return ""
     access = "write" if deployment.is_writable else "read"
-    # If the server asks for a password, nobody gets in without one.
+    # If users have passwords, nobody gets in without one.
     anonymous = "none" if deployment.authentication else access
     lines = [
         "[general]",

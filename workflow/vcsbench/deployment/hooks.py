@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-# Subversion waits for the end of both before the client gets its answer.
+# The hooks of a commit. Subversion waits for the end of both before the client gets its answer.
 MOMENTS = ("pre-commit", "post-commit")
 
 
@@ -46,7 +46,7 @@ def hook_keys(value: str) -> dict[str, str]:
     """Return the keys of a recipe for a value of the axis; {} without hooks.
 
     Example: {"hooks": "python", "hook_program": "/usr/bin/python3.11"}. The name of the program's file mostly
-    has its version, and another version takes another time.
+    has its version. With another version, the hook takes another time.
     """
     script = HOOKS.get(value)
     if not script:
@@ -55,7 +55,10 @@ def hook_keys(value: str) -> dict[str, str]:
 
 
 def why_no_hooks(value: str, storage: str) -> str:
-    """Return why hooks cannot run in a copy on a storage, in a clause; "" if they can, and without hooks."""
+    """Return why hooks cannot run in a copy on a storage, in a clause; "" if they can, or without hooks.
+
+    `value` is a value of the axis, such as "python". `storage` is a folder, such as /var/tmp.
+    """
     script = HOOKS.get(value)
     if not script:
         return ""
@@ -82,7 +85,7 @@ def install_hooks(repository: Path, value: str) -> None:
 
 
 def find_missing_marks(repository: Path, value: str) -> list[str]:
-    """Return the hooks that should have left a mark in a repository, and have not."""
+    """Return the hooks of a value that have left no mark in a repository, such as ["post-commit"]."""
     if not HOOKS.get(value):
         return []
     return [moment for moment in MOMENTS if not (repository / f"{moment}.ran").exists()]

@@ -106,8 +106,23 @@ class LinkedNetworks:
         Call it before this process starts a thread, because each thread has its own choice of network. Raise
         UserError or OSError if a right, a program or a part of the kernel is missing.
         """
-        # This process leaves the network of the machine for good, so nothing is made there. The new network
-        # is the client's.
+        self._make_networks(stack)
+        self._connect_networks(stack)
+        self._set_up_interface(CLIENT_HOST)
+        with self.in_server_network():
+            self._set_up_interface(SERVER_HOST)
+        # The kernel may drop the first packets of a new pair of interfaces. TUN devices drop none, but they
+        # carry no packet before _shape_exactly() starts the relay.
+        if self.shaper != Shaper.RELAY:
+            with self._ends() as (client, server):
+                link_check.wait_for_first_packet(client, server)
+        # A line that is not shaped never has a relay to be started: choose_shaper() returns NONE for it.
+        if self.link.is_shaped:
+            self._shape_exactly()
+
+    def _make_networks(self, stack: ExitStack) -> None:
+        """Make the networks of client and server. Afterwards, this process is in the client's network."""
+        # This process leaves the network of the machine for good. The new network is the client's.
         isolation.unshare_network()
         self._client_network = isolation.open_network()
         stack.callback(os.close, self._client_network)
@@ -119,9 +134,12 @@ class LinkedNetworks:
         finally:
             isolation.enter_network(self._client_network)
         stack.callback(os.close, self._server_network)
+
+    def _connect_networks(self, stack: ExitStack) -> None:
+        """Make an interface in each network, and connect the two. They have no addresses yet."""
         if self.shaper == Shaper.RELAY:
             # The relay is a program that passes packets on between two TUN devices, one in each network. They
-            # exist as long as a process has them open.
+            # exist as long as a process has them open. _shape() starts the relay.
             self._devices.append(self._open_device())
             with self.in_server_network():
                 self._devices.append(self._open_device())
@@ -136,23 +154,15 @@ class LinkedNetworks:
                 *("link", "add", "name", INTERFACE, "type", "veth"),
                 *("peer", "name", INTERFACE, "netns", peer),
             )
-        self._set_up_interface(CLIENT_HOST)
-        with self.in_server_network():
-            self._set_up_interface(SERVER_HOST)
-        # The kernel may drop the first packets of a new pair of interfaces. The relay, which only
-        # _shape_exactly() starts, drops none.
-        if self.shaper != Shaper.RELAY:
-            with self._ends() as (client, server):
-                link_check.wait_for_first_packet(client, server)
-        if self.link.is_shaped:
-            self._shape_exactly()
 
     def _open_device(self) -> int:
+        """Make a TUN device in this thread's network, and return its descriptor, which the relay inherits."""
         device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
         flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
         fcntl.ioctl(device, TUNSETIFF, INTERFACE_REQUEST.pack(INTERFACE.encode(), flags))
         if self.link.merges_packets:
             features = TUN_F_CSUM | TUN_F_TSO4
+            # Before Linux 6.2, the kernel refuses the features of UDP (USO).
             try:
                 fcntl.ioctl(device, TUNSETOFFLOAD, features | TUN_F_USO4 | TUN_F_USO6)
             except OSError:
@@ -163,6 +173,7 @@ class LinkedNetworks:
         _run_ip("address", "add", f"{host}/{PREFIX_BITS}", "dev", INTERFACE)
         options = ["txqueuelen", str(QUEUE_LENGTH)]
         if not self.link.merges_packets:
+            # The kernel then handles each packet by itself.
             options += ["gso_max_segs", "1"]
         _run_ip("link", "set", "dev", INTERFACE, *options, "up")
 
@@ -173,27 +184,29 @@ class LinkedNetworks:
         self._shape(self.link.delay_ms / 2)
         with self._ends() as (client, server):
             round_trip_ms = link_check.measure_round_trip_ms(client, server, self.link.delay_ms)
+        # On a busy machine, the surplus may be much larger than the kernel's own time.
         surplus_ms = min(max(0.0, round_trip_ms - self.link.delay_ms), MAX_CORRECTION_MS)
         self._shape(max(0.0, self.link.delay_ms - surplus_ms) / 2)
 
     def _shape(self, one_way_ms: float) -> None:
+        """Set this delay in each direction, and the rate and loss of the line, in place of earlier ones."""
         self.one_way_ms = one_way_ms
-        link = self.link
         if self.shaper == Shaper.RELAY:
+            # The relay reads its numbers only when it starts, so each change starts another relay.
             self._end_relay()
             delay_ns = round(one_way_ms * 1e6)
-            rate = round(link.rate_mbit * link_check.BITS_PER_MBIT)
-            numbers = [*self._devices, delay_ns, rate, link.loss_pct]
-            self._relay = processes.start_process(
-                [str(RELAY), *map(str, numbers)], pass_fds=self._devices
-            )
+            bits_per_s = round(self.link.rate_mbit * link_check.BITS_PER_MBIT)
+            numbers = [*self._devices, delay_ns, bits_per_s, self.link.loss_pct]
+            argv = [str(RELAY), *map(str, numbers)]
+            self._relay = processes.start_process(argv, pass_fds=self._devices)
             return
         argv = ["tc", "qdisc", "replace", "dev", INTERFACE, "root", "netem"]
         argv += ["limit", str(QUEUE_LENGTH), "delay", f"{one_way_ms * 1e3:.0f}us"]
-        if link.rate_mbit:
-            argv += ["rate", f"{link.rate_mbit:g}mbit"]
-        if link.loss_pct:
-            argv += ["loss", f"{link.loss_pct:g}%"]
+        if self.link.rate_mbit:
+            argv += ["rate", f"{self.link.rate_mbit:g}mbit"]
+        if self.link.loss_pct:
+            argv += ["loss", f"{self.link.loss_pct:g}%"]
+        # Each end of the line delays the packets that it sends.
         processes.run_program(argv)
         with self.in_server_network():
             processes.run_program(argv)
@@ -238,8 +251,7 @@ class LinkedNetworks:
         # so a line with loss would lose all of them at once. On such a line, each call sends one packet.
         sent_at_once = link_check.MERGED if self.link.merges_packets else 1
         for attempt in range(ATTEMPTS):
-            # Other programs may have disturbed the measurement, or the correction of the delay before it. So
-            # both are repeated.
+            # Other programs may have disturbed the last measurement, or the last setting of the delay.
             if attempt:
                 self._shape_exactly()
             with self._ends() as (client, server):

@@ -126,6 +126,7 @@ def measure_round_trip_ms(
 @contextmanager
 def _before_other_programs() -> Iterator[None]:
     """Let this thread run before other programs, if it has the right, so that it measures only the line."""
+    # 0 stands for this thread.
     policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -185,9 +186,10 @@ def measure_rate_mbit(
 def _receive_train(receiver: socket.socket, datagram: bytes, packets: int) -> float:
     """Return the rate in Mbit/s at which a train arrives: `packets` packets with the content `datagram`.
 
-    It is 0 if all packets arrive at the same time. Raise UserError if half of them are lost.
+    The rate is 0 if all packets arrive at the same time. Raise UserError if half of them are lost.
     """
     arrivals_ns: list[int] = []
+    # If no packet arrives within this time, all packets that are still missing are lost.
     receiver.settimeout(LOST_AFTER_S)
     while len(arrivals_ns) < packets:
         try:
@@ -204,12 +206,12 @@ def _receive_train(receiver: socket.socket, datagram: bytes, packets: int) -> fl
     if len(arrivals_ns) <= packets / 2:
         raise _lost_error(len(arrivals_ns), packets)
     # The time runs from the first arrival. Packets that arrive at this moment were on the line before, so
-    # only later ones count. A lost packet takes no time on the line, so it does not change the rate.
-    later = [at for at in arrivals_ns if at > arrivals_ns[0]]
+    # only later packets count. A lost packet takes no time on the line, so it does not change the rate.
+    later_packets = sum(arrival_ns > arrivals_ns[0] for arrival_ns in arrivals_ns)
     duration_s = (arrivals_ns[-1] - arrivals_ns[0]) / 1e9
     if not duration_s:
         return 0.0
-    return len(later) * FRAME_BYTES * 8 / BITS_PER_MBIT / duration_s
+    return later_packets * FRAME_BYTES * 8 / BITS_PER_MBIT / duration_s
 
 
 def _lost_error(arrived: int, sent: int) -> UserError:

@@ -65,12 +65,15 @@ def collect(
 ) -> Collected:
     """Return the results of a study from its files, with the flags that the present `thresholds` give.
 
+    A cell is a command with everything that it is timed with. A cell-round is one round of a cell, and has
+    two files: hyperfine's export with the times of its runs, and the context with evidence and other facts.
+
     - `axes` are the columns of the grid that identify a cell, for example ["command", "repo", "cache"].
     - `grid` has a row for each cell: `cell` (its path), its axes, and `skip`, "" for a measured cell.
     - `rounds` has the expected number of rounds by path, for example {"log/ruby/f7/svn/cold": 10}.
     - `results` are the cell-rounds with files below `folder`. Each other expected one becomes a failure.
     - `thresholds` are the limits of the configuration by name, for example {"min_run_s": 0.1}.
-    - `traces` come from read_traces(); None if the study counts no system calls.
+    - `traces` has the counts of system calls of each cell by its path; None if the study counts none.
 
     Raise UserError for an export of unknown schema.
     """
@@ -99,8 +102,6 @@ def collect(
             for run in runs:
                 run_rows.append({**cell_columns, "round": number, **run, **trace_columns})
 
-    # Cells with a median below `min_run_s` are flagged. `fixed_cost` has the runs on the empty repository, on
-    # which a command only starts and connects.
     measurements, fixed_cost = _make_frames(run_rows, axes, thresholds["min_run_s"])
     failure_columns = ["cell", "round", "reason"]
     return Collected(measurements, fixed_cost, pd.DataFrame(failures, columns=failure_columns))
@@ -111,10 +112,11 @@ def _make_frames(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frame `measurements`, and the frame `fixed_cost` of the runs on the empty repository.
 
-    Each row of `run_rows` has a list of flags, from the evidence of its run. Flags from comparisons of runs
-    are added, and the list becomes one text. A cell with a median below `min_run_s` seconds gets the flag
-    `too-short`.
+    A row of `run_rows` is a run, such as {"cell": "log/ruby", "round": 1, "run": 1, "flags": ["clock"], ...}.
+    Its list of flags is from its own evidence. Flags from comparisons with other runs are added here, and the
+    list becomes one text. A cell with a median below `min_run_s` seconds gets the flag `too-short`.
     """
+    # The columns that are neither first nor last, such as evidence, stay in the order of the rows.
     first_columns = ["cell", *axes, *FIRST_COLUMNS]
     all_columns = dict.fromkeys(itertools.chain.from_iterable(run_rows))
     outer_columns = {*first_columns, *LAST_COLUMNS}
@@ -123,15 +125,16 @@ def _make_frames(
     # The columns have the type object. pandas would otherwise convert whole numbers, such as a process id, to
     # floats in a column where another run has none.
     frame = pd.DataFrame(run_rows, columns=columns, dtype=object)
+    # Medians of times are computed below, so these columns become numbers. Each stays at its place.
     times = {name: frame[name].astype(float) for name in TIMES}
     frame = pd.DataFrame(dict(frame.items()) | times)
-    # Here, `flags` still has lists.
+
+    # This flag makes a run invalid, and invalid runs on the empty repository do not count for the fixed cost.
     all_runs = comparison_flags.flag_other_libraries(frame)
     measurements, fixed_cost = separate_fixed_cost(all_runs, axes)
+    # From here on, `flags` has texts. The runs on the empty repository are not compared any further.
     if not measurements.empty:
         measurements["flags"] = comparison_flags.find_all_flags(measurements, axes, min_run_s)
-    # Runs on the empty repository are not compared with each other. So they get no further flags, and only
-    # their lists become text.
     fixed_cost = fixed_cost.assign(flags=fixed_cost["flags"].map(flags.join_flags))
     # These columns have the state of the caches and the conditions of the machine. They are only needed to
     # find the runs that are comparable. A frame without runs lacks them.
@@ -148,9 +151,10 @@ class _Failure(Exception):
 def _why_missing(cell_round: CellRound) -> str:
     """Return why a cell-round has no result: OUTDATED, UNMEASURED, KILLED, or the last line of its log.
 
-    It is OUTDATED if there is an export nevertheless. A workflow run that measures nothing leaves out this
-    export, because another recipe measured it. It is UNMEASURED without a log: the workflow run ended before
-    its turn. It is KILLED if the log is empty.
+    - OUTDATED: there is an export, but it was measured with another recipe (the settings and programs of the
+      cell). A workflow run that measures nothing leaves out such an export.
+    - UNMEASURED: there is no log, because the workflow run ended before the turn of this cell-round.
+    - KILLED: the log is empty.
     """
     if os.path.exists(cell_round.export):
         return OUTDATED
@@ -181,6 +185,7 @@ def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list
     if not export.stat().st_size:
         raise _Failure(f"{export.name} is empty; delete it and run again")
     timed_runs = read_export(export)
+    # The code of a run that a signal ended is None, which counts as failed, too.
     failed_codes = {timed.exit_code for timed in timed_runs} - {0}
     if failed_codes:
         codes_text = ", ".join(sorted(map(str, failed_codes)))
@@ -225,7 +230,7 @@ def _columns_of_run(
         "started_at": evidence.get("started_at", context["started_at"]),
     }
     for name, value in evidence.items():
-        # A list of other servers, or of reads of warm-ups, is one field of a CSV file.
+        # A list, such as that of other servers, becomes a text, because a field of a CSV file has one value.
         columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
     # The peak memory in the evidence is that of the untimed run whose output was checked. The peak of the
     # timed run replaces it, but hyperfine before version 2 does not report this.
@@ -259,21 +264,30 @@ def _flags_of_run(
     0.9.
     """
     run_flags: list[str] = [
+        # The evidence of the run contradicts the label of its cell, or other programs disturbed it.
         *judgement.judge(record, timed.elapsed_s, limits),
-        # Flags of what the command reads and writes, such as `nothing-packed`, stored with the measurement.
+        # Faults of the repository or the output, such as `nothing-packed`. The measurement stored them.
         *context["flags"],
+        # Client or server loaded libraries of another build.
         *run_columns.build_flags(context),
+        # Requests of many clients failed or had to wait. Other runs get none of these flags.
         *run_columns.traffic_flags(record),
+        # The disk is in memory, or was flushed too rarely.
         *_flags_of_storage(record, context),
     ]
     # hyperfine before version 2 reports only the mean of the processor times of all runs.
     if timed.mean_cpu:
         run_flags.append(Flag.MEAN_CPU)
+    # Client and server together. An unknown time counts as 0.
     cpu_s = (timed.user_s or 0.0) + (timed.system_s or 0.0)
     cpu_s += record["evidence"].get("server_cpu_s") or 0.0
     busy_cores = cpu_s / timed.elapsed_s
     if busy_cores > limits["max_cpu_share"] * context["host"]["cores"]:
         run_flags.append(Flag.SATURATED)
+
+    # The last checks compare the run with the checked run: an untimed run of the same round, whose output was
+    # read. A run with a quiet option prints nothing that could differ. Too few bytes read then show that it
+    # did not do the work of the checked run, so it gets the same flag as for another output.
     has_few_reads = same_work.has_too_few_reads(record, context)
     if has_few_reads or same_work.has_other_output(record, context):
         run_flags.append(Flag.OTHER_OUTPUT)
@@ -289,8 +303,8 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
 
     A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk. A load,
     a commit, or traffic with commits gets `too-few-flushes` if it flushed the disk less often than its
-    revisions need. It gets `flushes-unknown` if the kernel does not count the flushes, or sends none to this
-    disk.
+    revisions need. A flush makes the disk store what is in its cache. The run gets `flushes-unknown` if the
+    kernel does not count flushes, or sends none to this disk.
     """
     storage_flags: list[Flag] = []
     # The label of a cell promises a state of the operating system's caches before a run: "cold" or "hot".
@@ -309,8 +323,8 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
 
 def _is_cached_below(context: Context) -> bool:
     """Return True if a file system of a cell-round is on a disk whose blocks are in memory."""
-    # A working copy or a tree may have a file system of its own, such as an image that vcsbench made. That of
-    # a tree is in the facts on what the command reads.
+    # A working copy or a tree may have a file system of its own, such as an image that vcsbench made. The key
+    # `read` has the facts about a tree, if the command reads one.
     filesystems: list[Mapping[str, object]] = [context["storage"]]
     for subject in (context["working_copy"], context.get("read", {})):
         filesystem = subject.get("filesystem")
@@ -367,9 +381,11 @@ def separate_fixed_cost(
 
     Both columns are computed from valid runs, and NaN without valid runs.
     """
-    is_fixed = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index)) == EMPTY
+    # A study without the axis of repositories has no runs on the empty one.
+    repositories = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index))
+    is_fixed = repositories == EMPTY
     runs = frame[~is_fixed].reset_index(drop=True)
-    fixed = frame[is_fixed].reset_index(drop=True)
+    fixed_runs = frame[is_fixed].reset_index(drop=True)
 
     # An axis such as `format` does not change the start of a command. So the empty repository was measured
     # with one value of this axis, and its runs count for the cells with any other value, too.
@@ -377,7 +393,7 @@ def separate_fixed_cost(
     keys.append("host")
     # This adds the column `fixed_cost_s`: the median time of valid runs on the empty repository, less the
     # waits there. The waits of the cell itself are added below.
-    valid_fixed = fixed[comparison_flags.are_valid(fixed)]
+    valid_fixed = fixed_runs[comparison_flags.are_valid(fixed_runs)]
     start_s = valid_fixed["elapsed_s"] - _acknowledgement_waits_s(valid_fixed)
     groups = valid_fixed.assign(fixed_cost_s=start_s).groupby(keys, as_index=False)
     runs = runs.merge(groups[["fixed_cost_s"]].median(), on=keys, how="left")
@@ -398,7 +414,7 @@ def separate_fixed_cost(
     runs = runs.assign(fixed_cost_s=cost_s, fixed_share=share)
     # The flags stay the last column.
     columns = [name for name in runs if name != "flags"]
-    return runs[[*columns, "flags"]], fixed
+    return runs[[*columns, "flags"]], fixed_runs
 
 
 def _acknowledgement_waits_s(frame: pd.DataFrame) -> pd.Series:

@@ -38,7 +38,7 @@ def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
     client and server, such as libraries. Digests a, a, b of three runs give the third one the flag. Digests
     a, b of two runs give it to both: without a majority, nothing shows which libraries are the usual ones.
     """
-    # The labels of these runs in the index of the frame.
+    # The runs that get the flag, by their labels in the index of the frame.
     runs_to_flag: set[object] = set()
     # Each machine may have other libraries, and runs on different machines are never compared.
     for _, rows in frame.groupby(["cell", "host"], sort=False):
@@ -73,8 +73,8 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
     median_s = valid_elapsed_s.groupby(group_by_state(frame)).transform("median")
     deviation = (valid_elapsed_s / median_s - 1).abs()
 
-    # The column `work` has figures and a digest of what a run did, as JSON text; "" if that is unknown. Most
-    # runs of a command on a repository did the same, and the others have unusual work.
+    # The column `work` has figures and a digest of a run's output or files, as JSON text; "" if unknown. All
+    # runs of a command on a repository should do the same. Runs that differ from most have unusual work.
     has_unusual_work = _have_unusual_work(frame, axes)
     is_work_known = frame["work"] != ""
     # By flag: a column that is True for the runs which get the flag.
@@ -83,7 +83,7 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
         Flag.TOO_SHORT: median_s < min_run_s,
         Flag.OTHER_WORK: has_unusual_work & is_work_known,
         Flag.WORK_UNKNOWN: ~is_work_known,
-        # The share of start-up in the time of the cell.
+        # `fixed_share` is the share of start-up in the time of the cell. It is flagged above a quarter.
         Flag.MOSTLY_FIXED_COST: frame["fixed_share"] > flags.FLAGGED_SHARE,
         Flag.CONDITIONS_DIFFER: _have_other_conditions(frame),
     }
@@ -98,12 +98,14 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
 def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
     """Return True for each run with other work than most runs of the command on the same repository.
 
-    The work of a run (column `work`) is JSON, and equal text means equal work. Without a majority, all runs
-    of that command and repository give True. Unknown work ("") gives True, too. A command whose work differs
-    by design gives False.
+    The work of a run (column `work`) is JSON, and equal text means equal work: '{"revisions":6000}'. Without
+    a majority, all runs of that command and repository give True. Unknown work ("") gives True, too. A
+    command whose work differs by design (`work: unchecked` in the study's file) gives False.
     """
-    # By their labels in the index of the frame.
+    # The runs with the usual work, by their labels in the index of the frame.
     usual_runs: set[object] = set()
+    # work_axes() returns the axes of the command and of its input. With another value of any other axis, such
+    # as the access, a command does the same work.
     for _, rows in group_rows(frame, same_work.work_axes(axes)):
         usual_runs |= same_work.majority(rows["work"].to_dict())
     is_usual = pd.Series(frame.index.isin(usual_runs), index=frame.index)
@@ -119,6 +121,7 @@ def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
     neither is the usual one. Runs without a record of conditions ("") give False.
     """
     is_different = pd.Series(False, index=frame.index)
+    # Only collected measurements have the column. It is no column of their CSV file.
     if CONDITIONS not in frame:
         return is_different
     for _, rows in frame[frame[CONDITIONS] != ""].groupby(["cell", "host"]):

@@ -68,6 +68,8 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
     `elapsed_s` is the time that hyperfine reports. `limits` are the thresholds of the configuration. The
     promises are, for example, {"os": "cold", "server": "new"}: empty caches of the system, and a server that
     has served no run. If this run began with its repository in memory, its flag is CACHE_NOT_COLD.
+
+    Only the evidence is judged here. The module same_work checks the output and the work of runs.
     """
     evidence, promises = run["evidence"], run["promises"]
     # The hook after the run stores `window_s`, the time since the hook before the run, and reads all counters
@@ -77,6 +79,8 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
     flags: list[Flag] = []
     if _has_clock_mismatch(evidence, elapsed_s, limits):
         flags.append(Flag.CLOCK)
+    # A count is None if the kernel did not report it. Without a server, the count of the server is missing,
+    # and 0 stands for it. The run stays valid, but checks of its reads or of its output are left out.
     written_bytes = (evidence.get("client_wchar", 0), evidence.get("server_wchar", 0))
     if None in written_bytes or _sum_reads(evidence) is None:
         flags.append(Flag.IO_UNKNOWN)
@@ -85,12 +89,12 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
         flags += _judge_cold_run(evidence, limits)
     elif is_hot:
         flags += _judge_hot_run(evidence, limits)
-    # A local command has no server.
+    # A local command has no server, and a state without a promise about the server has "".
     if evidence.get("server_kind"):
         fault = _find_server_fault(evidence, promises.get("server", ""), limits)
         if fault:
             flags.append(fault)
-    # The line between client and server, if it was measured.
+    # The simulated line between client and server, if the cell has one, was measured before the run.
     if "line_round_trip_ms" in evidence:
         line = LinkMeasurement(
             evidence["line_round_trip_ms"],
@@ -114,13 +118,15 @@ def _has_clock_mismatch(evidence: Evidence, elapsed_s: float, limits: Thresholds
     gap_s = window_s - elapsed_s
     allowed_share = limits["max_clock_gap_share"]
     # On a busy machine, the two shells wait for a processor, or for the hypervisor. So the share of time in
-    # which processes waited is added, up to BUSY_CLOCK_GAP_SHARE. A user's share above that stays.
+    # which processes waited is added, up to BUSY_CLOCK_GAP_SHARE. A larger threshold stays as it is.
     if allowed_share < BUSY_CLOCK_GAP_SHARE:
         waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
         allowed_share = min(allowed_share + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
     allowed_gap_s = allowed_share * window_s + SHELLS_S
+    # The two shells can take a large share of a run below 0.1 s, so a fixed gap is allowed there, too.
     if window_s < SHORT_WINDOW_S:
         allowed_gap_s = max(allowed_gap_s, limits["min_clock_gap_s"])
+    # A run lies between its hooks, so hyperfine's time must not be longer (a negative gap).
     fits = 0 <= gap_s <= allowed_gap_s
     return not fits
 
@@ -140,9 +146,12 @@ def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     - `residency-unknown`: the kernel did not report which share of the input was in memory.
     - `cache-not-cold`: before the run, too much of the input or of an existing output was in memory.
     - The flags of _judge_cold_reads(): the bytes that were read from devices are not those of a cold run.
+
+    The input of a command is the repository or tree that it reads.
     """
     flags: list[Flag] = []
     read_bytes = _sum_reads(evidence)
+    # The shares of the input that were in memory before and after the run: 0.25 for a quarter.
     before, after = evidence.get("resident_before"), evidence.get("resident_after")
     # A run that has read its input leaves pages of it in memory. If the kernel reports none of them after the
     # run, it cannot report pages of these files at all. So its 0 before the run proves nothing.
@@ -181,7 +190,7 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -
     if not discarded_bytes and warm_ups:
         discarded_bytes = _sum_reads(warm_ups[0]) or 0
     # A run also reads tables of the file system, or modules of Python. If the discarded run read no more than
-    # `ignore_below_mib`, they can be most of it, and a comparison with it means nothing.
+    # `ignore_below_mib`, most of its reads may be of these files, and a comparison with them means nothing.
     if discarded_bytes > limits["ignore_below_mib"] * MIB:
         # The discarded run also read the programs from the device, and a timed run finds them in memory. So
         # no run has to read more than its input. With an input of 1 MiB, 1 MiB is enough, even if the
@@ -226,11 +235,11 @@ def _reports_no_page_of_input(evidence: Evidence) -> bool:
 
 
 def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run whose input should have been in memory.
+    """Return the flags of a run whose input, such as a repository, should have been in memory.
 
     - `residency-unknown`: the kernel does not report the pages of the input.
     - `cache-not-warm`: the run read more than `max_read_kib_hot` (64 KiB) from disks. Up to 1 MiB of the
-      reads of a client that writes files does not count. On ZFS, these reads are not known.
+      reads of a client that writes files does not count. On ZFS, no run gets this flag.
     - `server-disk-unknown`: the output is on a network file system whose disk reads are unknown.
     """
     flags: list[Flag] = []
@@ -238,9 +247,9 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
         flags.append(Flag.RESIDENCY_UNKNOWN)
 
     read_bytes = _sum_disk_reads(evidence)
-    # If the reads are unknown, judge() has already added IO_UNKNOWN. By the documentation of OpenZFS, they
-    # may include reads from its own cache. Each warm run would then seem to read from the disk. That was not
-    # tried.
+    # If the reads are unknown, judge() has already added IO_UNKNOWN. `has_own_cache` is True on ZFS. By the
+    # documentation of OpenZFS, the counted reads may include reads from the cache of ZFS. Each warm run would
+    # then seem to read from the disk. That was not tried.
     if read_bytes is not None and not evidence.get("has_own_cache"):
         # A client that writes files to a disk has to read tables of its file system there, even if its input
         # is in memory. The kernel counts these reads together with reads of the input, so some are forgiven.
@@ -260,35 +269,38 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
 def _sum_disk_reads(evidence: Evidence) -> int | None:
     """Return the bytes that a hot run read from disks; None if a count of client or server is unknown.
 
-    With a local output, that is the sum of what client and server read (_sum_reads). If the output is on a
-    network file system, that sum also has the bytes that the client read over the network. If the input is on
-    the network, too, and not in memory after the run, the sum stays as it is. Otherwise, these bytes are
-    taken off. The bytes that the file server itself read from its disks are added; 0 if it is another
-    machine, where they are unknown.
+    The kernel counts reads from a network file system like reads from a disk. So there are three cases:
+
+    - The output is on a local disk: all bytes that client and server read (_sum_reads).
+    - The output is on a network file system. So is the input, which was not in memory after the run: all
+      bytes, too.
+    - The output is on a network file system, and the input is elsewhere or in memory: all bytes without those
+      that the client read over the network, and with those that the file server read from its own disks. The
+      latter are 0 if the file server is another machine, where they are unknown.
     """
     all_bytes = _sum_reads(evidence)
     # `network_filesystem` is the kind of the output's file system, such as nfs4; missing for a local one.
     if all_bytes is None or not evidence.get("network_filesystem"):
         return all_bytes
     # An input on the network whose pages are not in memory here was read over the network in this run. A hot
-    # run must not do that, so all reads count.
+    # run must not do that, so all reads count. An unknown share counts as 0.
     resident_share = evidence.get("resident_after") or 0.0
     if evidence["network_input"] and resident_share < HOT_RESIDENT_SHARE:
         return all_bytes
 
-    # A client reads its files again from a network file system whenever it takes a lock. The kernel counts
-    # that like reads of a device, although the file server has them in memory. So these bytes are taken off.
-    # The counts of client and server are known here, because their sum is. A local command has no server: 0.
+    # A client reads its files again from a network file system whenever it takes a lock. The file server has
+    # these files in memory, so the bytes are taken off. The counts of client and server are known here,
+    # because their sum is known. A local command has no server, and 0 stands for its count.
     client_bytes = evidence.get("client_read_bytes") or 0
     network_bytes = evidence.get("network_read_bytes")
     if network_bytes is not None:
         client_disk_bytes = max(0, client_bytes - network_bytes)
     else:
-        # CIFS has no counter of bytes from the network. But the local disks have one, of their reads for all
-        # programs. The client cannot have read more than that from them. The count is None if neither input
-        # nor output is on a local disk: the client then reads nothing of them from one. It is also None if
-        # the input is on a file system that hides its disk, such as overlayfs. Its reads are then unknown,
-        # and count as 0: those of the client may all be from the network.
+        # CIFS has no counter of bytes from the network. But the kernel counts how much all programs read from
+        # the local disks of input and output. The client cannot have read more than this from these disks.
+        # The count is None, and 0 stands for it, if neither input nor output is on a local disk. It is also
+        # None if the input is on a file system that hides its disk, such as overlayfs. All reads of the
+        # client may then be from the network.
         device_bytes = evidence.get("device_read_bytes") or 0
         client_disk_bytes = min(client_bytes, device_bytes)
     # The server of the repository, such as svnserve, runs on this machine.
@@ -304,6 +316,7 @@ def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> 
     for a server that was started for this run, with empty caches. It is "kept" for a server that has served a
     run, so that its caches are hot. With "", only a restart is a fault.
     """
+    # The runs that this server process has served before, timed or not.
     runs_before = evidence.get("server_runs_before") or 0
     # False if another server ran before this run than after it, or none.
     if not evidence.get("server_same"):
@@ -371,6 +384,7 @@ def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list
 
 def _have_others_used_disk(evidence: Evidence, is_hot: bool, limits: Thresholds) -> bool:
     """Return True if programs other than client and server used the disk; False if it is unknown."""
+    # `device_read_bytes` are the reads of all programs from the disks of input and output.
     read_bytes, device_bytes = _sum_reads(evidence), evidence.get("device_read_bytes")
     if device_bytes is not None and read_bytes is not None:
         others_bytes = device_bytes - read_bytes

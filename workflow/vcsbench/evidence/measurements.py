@@ -96,7 +96,8 @@ def in_order(
 
 
 def group_rows(frame: pd.DataFrame, keys: Iterable[str]) -> Any:
-    """Return pandas' groups of rows with equal values of columns; one group without columns."""
+    """Return pandas' groups of rows with equal values of the columns `keys`; one group without keys."""
+    # pandas refuses an empty list of keys. An array of zeros, one for each row, makes a single group.
     return frame.groupby(list(keys) or np.zeros(len(frame)), sort=False, dropna=False)
 
 
@@ -115,10 +116,11 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     Raise UserError like read_frame(), and for a run without cell, host, round, number or start.
     """
     frame = read_frame(path, NUMBERS)
+    # All computations need these columns. read_frame() has raised UserError for a text in place of a number.
     for name in ("cell", "host", "round", "run", "started_at"):
         is_complete = name in frame
         if is_complete and name in NUMBERS:
-            # An empty field of a number is NaN.
+            # An empty field of a number is NaN, and `inf` is a number, too.
             is_complete = bool(np.isfinite(frame[name]).all())
         if not is_complete:
             raise UserError(f"{path}: `{name}` is missing. {RESTORE}")
@@ -129,7 +131,7 @@ def read_back(measurements: pd.DataFrame) -> pd.DataFrame:
     """Return measurements of collect() as read_measurements() would read them back from their CSV file.
 
     Numbers become floats (NaN if unknown), and all other values text ("" if unknown). The decision on more
-    rounds needs them before the file is written.
+    rounds is made before the file is written, by code that reads such frames.
     """
     columns: dict[Any, Any] = {}
     for name, column in measurements.items():

@@ -114,7 +114,7 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
     4,096. A sum is None if the count of the client or of the server is unknown. A command without a server
     has the counts of its client alone.
     """
-    # The calls of the machine's NFS client. The kernel counts them for all processes together.
+    # The calls of the machine's NFS client to its server. The kernel counts them for all processes together.
     columns: RunColumns = {RPCS: evidence.get(RPCS)}
     sides = ["client"]
     if evidence.get("server_kind"):
@@ -138,14 +138,19 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
 def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     """Return CLIENT_COLUMNS, for example {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}.
 
-    `timed` is hyperfine's report on the run, `run` is vcsbench's. Several clients are started by a launcher,
-    whose report is `launched`. `carried_s` is the time from the release of all clients to the end of the last
-    one, or the elapsed time of one client, which has no launcher. `went_apart_s` is the time between the
-    first and the last start of a client after the release. A column that does not apply is None.
+    `timed` is hyperfine's report on the run, `run` is vcsbench's. A cell with several clients has a launcher,
+    which starts them and releases all of them together. Its report is `launched`.
+
+    - `carried_s` is the time from the release to the end of the last client, or the elapsed time of a single
+      client, which has no launcher.
+    - `went_apart_s` is the time between the first and the last start of a client after the release.
+
+    A column that does not apply is None.
     """
     columns: RunColumns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
     launched, work = run.get("launched"), run["work"]
+    # The times of each client: {"went_s": 0.001, "ended_s": 2.5, "user_s": 0.4, "system_s": 0.1}.
     clients = launched["clients"] if launched else []
 
     # Only the work of a command that writes a tree has both `files` and `bytes`. Each client has written a
@@ -164,7 +169,7 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     durations_s: list[float] = []
     for client in clients:
         cpu_s += [client["user_s"], client["system_s"]]
-        # The launcher releases all clients together. Both times of a client are in seconds after that.
+        # Both times of a client are in seconds after the common release.
         starts_s.append(client["went_s"])
         durations_s.append(client["ended_s"] - client["went_s"])
     last_end_s = launched["all_s"]
@@ -181,17 +186,17 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
 def traffic_columns(run: RunRecord) -> RunColumns:
     """Return TRAFFIC_COLUMNS of a run, for example {"requests": 5120, "latency_p95_ms": 12.5, ...}.
 
-    Traffic is many clients that send requests for some seconds. Return {} for a run without traffic.
+    Traffic is many clients, readers and committers, that send requests for some seconds. Return {} for a run
+    without traffic.
     """
     traffic = run.get("traffic")
     if not traffic:
         return {}
     duration_s = traffic["seconds"]
-    # The requests of readers, and those of committers.
     reads, commits = traffic["read"], traffic["commit"]
     # The ends of successful requests, in seconds since the start of the traffic.
     ends_s = [*reads["ended_s"], *commits["ended_s"]]
-    # A request that starts in time may end after it. It is a request, but does not count as throughput.
+    # A request that starts within the duration may end after it. It then does not count as throughput.
     ended_in_time = sum(end_s <= duration_s for end_s in ends_s)
     columns: RunColumns = {
         "requests": len(ends_s),
@@ -246,7 +251,7 @@ def traffic_flags(run: RunRecord) -> list[Flag]:
     reads, commits = traffic["read"], traffic["commit"]
     if reads["failed"] or commits["failed"]:
         raised_flags.append(Flag.REQUESTS_FAILED)
-    # Each successful commit adds a revision. It is None for a command that only reads, and adds none.
+    # Each successful commit adds a revision. The number is None for a command that only reads.
     revisions = traffic.get("revisions_added")
     successful_commits = len(commits["ended_s"])
     if revisions is not None and revisions != successful_commits:
@@ -258,21 +263,22 @@ def traffic_flags(run: RunRecord) -> list[Flag]:
 
 
 def git_columns(run: RunRecord, context: Context) -> RunColumns:
-    """Return the objects that client and server of git exchanged; {} if they were not counted."""
+    """Return the number of objects that client and server of git exchanged; {} if it was not counted."""
+    # The trace of git for the untimed run whose output was read. All timed runs exchange the same objects.
     trace = context.get("git_trace")
     if not trace:
         return {}
     # git traces no objects of a clone. Of a blobless clone, it traces the second part only: the contents of
-    # its files. But all objects that a new clone has were sent.
+    # its files. But a new clone has only objects that were sent, and the work of the run has their number.
     if CLONE_COMMAND in context["argv_template"].split():
         return {"git_objects": run["work"].get("objects", trace["objects"])}
     return {"git_objects": trace["objects"]}
 
 
 def size_columns(context: Context) -> RunColumns:
-    """Return the bytes of the repository on the server, and of what the client has; {} for what is unknown.
+    """Return the bytes of the repository on the server, and of the client's files; {} without any number.
 
-    Only a study that compares version control systems counts what the client has.
+    Only a study that compares version control systems counts the files that the client keeps (`kept_bytes`).
     """
     sizes: RunColumns = {}
     if "bytes" in context["repository"]:
@@ -288,8 +294,9 @@ def read_traces(
     """Return the trace (measure.syscalls.trace_cell) that counts for each cell, by the path of the cell.
 
     A trace, from one of the files `paths`, has the numbers of system calls of a cell. Cells that make the
-    same calls share the trace of one of them. `traced` has, for each cell, the path of this traced cell, such
-    as "log/ruby/f7", and the digest that the trace must have. A cell without this trace is left out.
+    same calls share the trace of one of them: {"log/hot": TracedCell("log/cold", "9f86")} in `traced`. It has
+    the path of the traced cell, and the digest that the trace must have. A cell without this trace is left
+    out.
     """
     trace_by_cell: dict[str, CellTrace] = {}
     for path in paths:
@@ -300,7 +307,7 @@ def read_traces(
     traces = {}
     for cell, (traced_cell, digest) in traced.items():
         used_trace = trace_by_cell.get(traced_cell)
-        # An older trace of another command line has another digest (trace_digest), and does not count.
+        # An older trace, of another command line, has another digest and does not count.
         if used_trace and used_trace.get("digest") == digest:
             traces[cell] = used_trace
     return traces
@@ -314,7 +321,7 @@ def trace_columns(trace: CellTrace) -> RunColumns:
     """
     counts = Counter[str]()
     for side_counts in (trace.get("client"), trace.get("server")):
-        # A side that was not traced, or a missing server, is None.
+        # The counts are None if the client or server was not traced, and without a server.
         if side_counts:
             counts.update(side_counts)
     if not counts:
@@ -335,7 +342,8 @@ def build_columns(context: Context) -> dict[str, str]:
     Example of a local command: {"binaries": "9f86", "client": "/usr/bin/svn", "client_version": "1.14.2",
     "client_mapped": "0123", "server": "", "server_version": "", "server_mapped": ""}. `binaries` is a digest
     of both programs and their Subversion libraries. `client_mapped` and `server_mapped` are digests of the
-    programs and libraries in the memory of one side, but not of those that are only loaded late.
+    program and libraries in the memory of client or server. Libraries that the C library loads only when it
+    needs them (LOADED_LATE) are left out.
     """
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
@@ -344,6 +352,7 @@ def build_columns(context: Context) -> dict[str, str]:
         side = sides.get(name)
         columns[name] = side["program"] if side else ""
         columns[f"{name}_version"] = side["version"] if side else ""
+        # The digest of each file by its path; None if the memory of the process could not be read.
         mapped = side.get("mapped") if side else None
         columns[f"{name}_mapped"] = _mapped_digest(mapped) if mapped else ""
     return columns
@@ -381,11 +390,12 @@ def build_flags(context: Context) -> list[str]:
     """
     raised_flags: list[str] = []
     # A side is the client or the server. `places` are the folders of its build, such as ["/opt/svn-1.14"].
-    # `libraries` are the paths of Subversion's libraries that it has loaded.
+    # `libraries` are the paths of Subversion's libraries that it has loaded; None if they are unknown.
     for side in _build_sides(context).values():
         # Programs on the PATH have no folders of a build, so their libraries may be anywhere.
         if not side["places"]:
             continue
+        # With a slash at its end, the folder /opt/svn is no start of /opt/svn-old/lib.
         folders = tuple(f"{place.rstrip('/')}/" for place in side["places"])
         libraries = side["libraries"]
         if libraries is None:

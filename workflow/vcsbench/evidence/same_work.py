@@ -85,13 +85,13 @@ def join_works(works: Iterable[str]) -> str:
 def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     """Return why cells of a command cannot be compared; None if all did the same work.
 
-    The work of a round is what the command did, as JSON text. `sides` has it by the cell's value on the
-    compared axis: {"f6": '{"revisions":6000}', "f7": ...}. If the rounds of a cell did different work, the
-    text has a line for each, "" for an unknown one (join_works). Example of a reason: "log: 6,000 revisions
-    (f6) against 5,000 (f7)".
+    The work of a round is JSON text with figures of the command's output or files. `sides` has it by the
+    cell's value on the compared axis: {"f6": '{"revisions":6000}', "f7": ...}. If the rounds of a cell did
+    different work, the text has a line for each work, and an empty line for an unknown one (join_works).
+    Example of a reason: "log: 6,000 revisions (f6) against 5,000 (f7)".
     """
     prefix = f"{command}: " if command else ""
-    # By cell: the different works of its rounds.
+    # By the value of the cell, such as "f6": the different works of its rounds.
     known_works: dict[str, list[str]] = {}
     cells_of_unknown_work: list[str] = []
     for cell, text in sides.items():
@@ -103,14 +103,15 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
         if len(works) < len(all_works):
             cells_of_unknown_work.append(cell)
 
-    # Rounds of a cell that differ make the time of the cell meaningless, whatever it is compared with.
+    # If the rounds of a cell differ, its mean time has no meaning, so this is the first reason.
     for cell, works in known_works.items():
         if len(works) > 1:
             rounds = f"the rounds of {cell}" if cell else "the rounds"
             different = difference(works[0], works[1])
             return Refusal(OTHER, f"{prefix}{rounds} did not all do the same: {different}")
 
-    # Now each cell has one work. Works that are known to differ are a better reason than an unknown one.
+    # Now each cell has at most one known work. Two works that differ are a better reason than an unknown one.
+    # If no work is known, the default is not used, because the loop has nothing to do.
     first_cell = next(iter(known_works), "")
     for cell, works in known_works.items():
         first_work, work = known_works[first_cell][0], works[0]
@@ -128,7 +129,7 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
     """Return in a clause how two different works (JSON) differ: `5,987 revisions against 5,000`.
 
     With the `names` of both cells, it is `5,987 revisions (f6) against 5,000 (f7)`. If all figures are equal,
-    only the digests differ, and the clause is that names or contents differ.
+    only the digests differ. The clause is then that names or contents of files differ.
     """
     first_work: dict[str, int | str] = json.loads(first)
     second_work: dict[str, int | str] = json.loads(second)
@@ -140,7 +141,7 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
 
     first_name = f" ({names[0]})" if names[0] else ""
     second_name = f" ({names[1]})" if names[1] else ""
-    # Both have the same labels, such as {"revisions": "5,987"}.
+    # Both mappings have the same labels as keys: {"revisions": "5,987"} and {"revisions": "5,000"}.
     first_figures = _format_figures(first_work)
     second_figures = _format_figures(second_work)
     differences: list[str] = []
@@ -155,7 +156,7 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
             second_name = ""
     if differences:
         return ", ".join(differences)
-    # No figure differs, behind which a name could stand. So both names are in front.
+    # No figure differs, so there is none that a name could follow. Both names come first.
     between = f"{names[0]} and {names[1]}: " if all(names) else ""
     return f"{between}as many of all that is counted, but names or contents differ"
 
@@ -172,7 +173,7 @@ def figures_of(work: str) -> str:
 
 
 def _format_figures(work: Mapping[str, int | str]) -> dict[str, str]:
-    """Return the figures of a work by their labels, in the order of FIRST, others, LAST.
+    """Return the figures of a work by their labels: those of FIRST, all others by name, those of LAST.
 
     {"msg_lines": 1200, "digest": "9f86"} becomes {"lines of messages": "1,200"}.
     """
@@ -186,9 +187,10 @@ def _format_figures(work: Mapping[str, int | str]) -> dict[str, str]:
 
 
 def lacks_counts(context: Context) -> bool:
-    """Return True if the kernel did not count the output of the untimed run that was checked.
+    """Return True if the kernel did not count the output of the checked run.
 
-    The output of the timed runs can then not be compared with it. Return False if no run was checked.
+    The checked run is the untimed run of a cell-round whose output was read. Without the count, the output of
+    timed runs cannot be compared with it. Return False if no run was checked.
     """
     counts = context["captured_io"]
     # If no run was checked, the key `wchar` is missing. If the kernel did not count its output, it is None.
@@ -196,10 +198,11 @@ def lacks_counts(context: Context) -> bool:
 
 
 def has_other_output(run: RunRecord, context: Context) -> bool:
-    """Return True if a timed run printed another number of bytes than the run whose output was checked.
+    """Return True if a timed run printed another number of bytes than the checked run.
 
-    A difference up to WRITTEN_TOLERANCE_BYTES is allowed. Over ssh, it may also be up to SSH_TOLERANCE_SHARE
-    of the checked bytes. Return False if nothing can be compared (see below).
+    The checked run is the untimed run of the cell-round whose output was read. A difference up to
+    WRITTEN_TOLERANCE_BYTES is allowed. Over ssh, it may also be up to SSH_TOLERANCE_SHARE of the checked
+    bytes. Return False if the outputs cannot be compared (see below).
     """
     # The output of other commands is not checked: svnbench, for example, prints nothing when it is timed.
     if context["work_kind"] not in PRINTING:
@@ -213,28 +216,31 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     # Traffic is many requests in one run. Each request of a reader has its end in `ended_s`.
     if "traffic" in run:
         requests = len(run["traffic"]["read"]["ended_s"])
-        # A commit writes bytes that it does not print.
+        # A commit writes bytes that it does not print. Without a request, nothing was printed.
         if run["traffic"]["committers"] or not requests:
             return False
     tolerance: float = WRITTEN_TOLERANCE_BYTES
     if run["evidence"].get("server_kind") in SSH_SERVERS:
         tolerance = max(tolerance, SSH_TOLERANCE_SHARE * checked_bytes)
-    # The checked run is one request. Of the requests of traffic, only the mean is known, in whole bytes.
-    printed_bytes = timed_bytes // requests
-    return abs(printed_bytes - checked_bytes) > tolerance
+    # The checked run is one request, so the mean of all requests is compared with it, in whole bytes.
+    mean_bytes = timed_bytes // requests
+    return abs(mean_bytes - checked_bytes) > tolerance
 
 
 def has_too_few_reads(run: RunRecord, context: Context) -> bool:
-    """Return True if a timed run with a quiet option read less than READ_SHARE of what the checked run read.
+    """Return True if a timed run with a quiet option read less than half (READ_SHARE) of the checked run.
 
-    Such a run prints nothing, so its output shows nothing of its work. The checked run has no quiet option.
-    Return False for other commands and for traffic, with a server, or if a count is unknown.
+    A run with a quiet option, such as -q, prints nothing. So only its reads show if it did its work. The
+    checked run is the untimed run of the cell-round whose output was read. It has no quiet option. Return
+    False for other commands and for traffic, with a server, or if a count is unknown.
     """
+    # None for a context of an unknown kind of work.
     kind = WORK_KINDS.get(context["work_kind"])
     if kind is None or not kind.quiet_options or "traffic" in run:
         return False
-    # Without its quiet option, null-log may also ask a server for the messages. In the files of a repository,
-    # these are next to the dates, which both runs read. has_idle_server() is for commands with a server.
+    # With a server, the two runs may read different amounts: without its quiet option, null-log of svnbench
+    # also requests the messages. In the files of a repository, the messages are next to the dates, which both
+    # runs read. has_idle_server() checks commands with a server.
     if run["evidence"].get("server_kind") or context["remote"]:
         return False
     timed_bytes = run["evidence"].get("client_rchar")
@@ -247,21 +253,22 @@ def has_too_few_reads(run: RunRecord, context: Context) -> bool:
 def has_idle_server(run: RunRecord, context: Context) -> bool:
     """Return True if the server of a run sent or read too few bytes for the work of its client.
 
-    The client has then read the repository's files itself. Return False without a server, or if it is
-    unknown.
+    The client has then read the repository's files itself, instead of requesting them from the server. Return
+    False without a server, and if the kernel did not count the bytes.
     """
     evidence = run["evidence"]
     if not evidence.get("server_kind"):
         return False
-    # A server compresses files by at most 1:1,000. The output of a command that prints (PRINTING), such as
-    # log, is compressed less.
+    # `share` is the smallest share of the client's bytes that a server sends, because it compresses. It
+    # compresses files by at most 1:1,000, and the output of a command that prints, such as log, less.
     share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
     counted_bytes = evidence.get("server_wchar")
+    # The bytes that the server sent in the checked run, the untimed run whose output was read.
     checked_bytes = context["captured_io"].get("server_wchar")
-    # The kernel counts what these servers read, but not what they send. The files of their repositories are
-    # compressed as much as what a server sends.
+    # Of these servers, the kernel counts the bytes that they read, but not those that they send. The files of
+    # their repositories are compressed as much as the data that a server sends.
     if evidence["server_kind"] in UNCOUNTED_SENDERS:
-        # Traffic may have fewer requests than the checked run (_needed_bytes).
+        # Traffic may have fewer requests than the checked run, so its reads cannot be compared.
         if "traffic" in run:
             return False
         share = FILES_SENT_SHARE
@@ -277,30 +284,32 @@ def _needed_bytes(
 ) -> float:
     """Return how many bytes a server has to send, or to read, at least for the work of its client.
 
-    It is the larger of two numbers. One is half of the bytes that the server sent in the checked run,
-    `checked_bytes` (SENT_SHARE). The other is a small `share` of the bytes that the client printed or wrote,
-    such as 20 kB for a log of 1 MB. If the work has the number of git's objects (`git_clone`), it is 4 bytes
-    for each. For traffic, it is the second number, because the first one is not known.
+    It is the largest of these numbers, as far as they are known:
+
+    - Half (SENT_SHARE) of `checked_bytes`, which the server sent (or read) in the checked run, the untimed
+      run whose output was read. It is left out for traffic.
+    - The `share` of the bytes that the client printed or wrote, such as 20 kB of 1 MB for a log.
+    - 4 bytes for each object of git, if the work of the client has the number of objects.
     """
     # A request gets an answer, however small.
     lower_bounds = [1.0]
-    # The checked run of traffic has one request of each client. An open loop may send fewer: with 8 clients,
-    # all requests may come from 2 of them.
+    # The checked run of traffic has one request of each client. In an open loop, requests come at random
+    # times, and may be fewer: with 8 clients, there may be 2 requests in all.
     if checked_bytes is not None and "traffic" not in run:
         lower_bounds.append(SENT_SHARE * checked_bytes)
     if _sends_all_work(context):
         lower_bounds.append(share * _count_received_bytes(run))
-        # The work `git_clone` has no bytes, but the number of objects. A clone of the study systems has the
-        # bytes of its tree (`built_tree`), and no objects: git does not trace those of a clone.
+        # The work of a clone of git has either objects (the kind `git_clone`), or the bytes of its files (the
+        # kind `built_tree`). The missing one counts as 0.
         lower_bounds.append(SENT_BYTES_PER_OBJECT * int(run["work"].get("objects", 0)))
     return max(lower_bounds)
 
 
 def _sends_all_work(context: Context) -> bool:
-    """Return True if the server has to send all that is in the work of its client.
+    """Return True if the server has to send everything that the work of its client counts.
 
-    The work of an update, a pull or a fetch is that of the whole folder, but the server sends only the
-    changes. Such commands have a working copy or a clone (`written`) that exists before the run.
+    An update, a pull or a fetch changes a working copy or a clone (`written`). Its work counts all files of
+    that folder, but the server sends only the changes.
     """
     return not context.get("working_copy") and not context.get("written")
 
@@ -318,7 +327,7 @@ def _count_received_bytes(run: RunRecord) -> int:
 def count_needed_flushes(run: RunRecord, context: Context) -> int:
     """Return how many flushes of the disk a load, a commit, or all commits of traffic need at least.
 
-    It is 0 for other commands, and in memory.
+    It is 0 for other commands, on a storage in memory, and for a load with the option not to flush.
     """
     revisions = _count_new_revisions(run, context)
     if not revisions or NO_FLUSH in context["argv"]:
@@ -335,6 +344,7 @@ def _count_new_revisions(run: RunRecord, context: Context) -> int:
         return len(run["traffic"]["commit"]["ended_s"])
     if context["work_kind"] == COMMITTED:
         return 1
+    # A loaded repository was empty before, so its youngest revision is the number of new ones.
     if context["work_kind"] == LOADED:
         return int(run["work"].get("youngest") or 0)
     return 0

@@ -18,7 +18,11 @@ EPOCH = pd.Timestamp(0, tz="UTC")
 
 
 class BlockTime(NamedTuple):
-    """The rounds of a block, the seconds of its cell-rounds, and the seconds of a round with waiting."""
+    """The rounds of a block (cells that are measured together), and the seconds that they took.
+
+    `seconds` is the time of all its cell-rounds. `round_s` is the mean time of a round, with the waits after
+    its cell-rounds.
+    """
 
     rounds: int
     seconds: float
@@ -26,7 +30,7 @@ class BlockTime(NamedTuple):
 
 
 class TimeBreakdown(NamedTuple):
-    """The seconds of all sessions.
+    """The seconds of all sessions. `blocks` has the time of each block by its name, such as "log/ruby".
 
     In `preparation_s`, preparations that ran at the same time count once. `waiting_s` lies between
     cell-rounds: Snakemake, process starts, decisions. `timed_s` is the time of the timed commands, which
@@ -49,39 +53,38 @@ class TimeBreakdown(NamedTuple):
 
 
 def break_down_time(
-    frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Path]
+    frame: pd.DataFrame, block_axes: Sequence[str], records: Iterable[str | Path]
 ) -> TimeBreakdown:
     """Return the time that the measurements in `frame` took, by stage and by block.
 
     The time of replaced results, and pauses between sessions, do not count. `frame` has a row per run, with
     the seconds of its cell-round in `cell_round_s` (NaN if unknown). A block is a group of cells that is
-    measured together: those with equal values on the axes `block`, for example ["command", "repo"]. `records`
-    are the files about prepared repositories and traces, with the time of each (time_spans.TimeSpan).
+    measured together: those with equal values on `block_axes`, for example ["command", "repo"]. `records` are
+    the files about prepared repositories and traces, with the time of each (time_spans.TimeSpan).
     """
     preparation_s = _time_of_preparations(records)
     runs = frame.dropna(subset=["cell_round_s"])
     if runs.empty:
         return TimeBreakdown(preparation_s, measuring_s=0.0, waiting_s=0.0, timed_s=0.0, blocks={})
 
-    cell_rounds = _list_cell_rounds(runs, block)
+    cell_rounds = _list_cell_rounds(runs, block_axes)
     waits_s = _waits_after(cell_rounds)
-    # Blocks have different numbers of cells, and there is a wait after each cell-round. So the time of a
-    # block's round includes one median wait for each of its cells.
+    # Some blocks have more cells, and so more waits in a round, because there is a wait after each
+    # cell-round. So the time of a block's round includes one median wait for each of its cells.
     usual_wait_s = float(waits_s.median()) if len(waits_s) else 0.0
-
     blocks = {}
-    # _list_cell_rounds() has added the column `block`, with names such as "log/ruby".
-    for name, rows in cell_rounds.groupby("block", sort=False):
+    for name, rows in cell_rounds.groupby("block_name", sort=False):
         rounds = rows["round"].nunique()
         seconds = float(rows["cell_round_s"].sum())
         # A row is a cell-round, with one wait after it. A round has an equal share of all seconds and waits.
-        waiting_s = usual_wait_s * len(rows)
-        round_s = seconds / rounds + waiting_s / rounds
+        waits_of_block_s = usual_wait_s * len(rows)
+        round_s = seconds / rounds + waits_of_block_s / rounds
         blocks[str(name)] = BlockTime(rounds, seconds, round_s)
+
     elapsed_s = runs["elapsed_s"]
+    # Traffic (requests of many clients) has a duration that the study sets, so `elapsed_s` is NaN for its
+    # runs. `window_s`, the time between the hooks before and after a run, takes its place.
     if "window_s" in runs:
-        # The duration of traffic is given, so its runs have no elapsed time as a result. The time between the
-        # hooks before and after such a run takes its place.
         elapsed_s = elapsed_s.fillna(pd.to_numeric(runs["window_s"], errors="coerce"))
     return TimeBreakdown(
         preparation_s=preparation_s,
@@ -98,7 +101,7 @@ def _time_of_preparations(records: Iterable[str | Path]) -> float:
     Two loads from 0 s to 40 s and from 10 s to 60 s take 60 s. A missing record counts as 0 s.
     """
     total_s = 0.0
-    # The start and the end of each preparation.
+    # The start and the end of each preparation, in seconds since 1970.
     spans: list[tuple[float, float]] = []
     for path in records:
         record = read_json(path)
@@ -110,24 +113,24 @@ def _time_of_preparations(records: Iterable[str | Path]) -> float:
             total_s += seconds
     counted_until = -math.inf
     for began, ended in sorted(spans):
-        # The part before `counted_until` counts already. It may be all of this preparation.
+        # The part before `counted_until` was counted with an earlier preparation. It may be all of this one.
         total_s += max(0.0, ended - max(began, counted_until))
         counted_until = max(counted_until, ended)
     return total_s
 
 
-def _list_cell_rounds(runs: pd.DataFrame, block: Sequence[str]) -> pd.DataFrame:
+def _list_cell_rounds(runs: pd.DataFrame, block_axes: Sequence[str]) -> pd.DataFrame:
     """Return a row for each cell-round, sorted by its start.
 
-    The columns are those of `runs`, `block` (its name, such as "log/ruby"), and `began_s` (its start in
-    seconds since 1970).
+    The columns are those of `runs`, `block_name` (such as "log/ruby"), and `began_s` (the start of the
+    cell-round in seconds since 1970).
     """
     # The time of a cell-round is in each of its runs, so one of them is enough.
     cell_rounds = runs.drop_duplicates(["cell", "round"])
-    cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
+    cells = cast("list[dict[str, object]]", cell_rounds[list(block_axes)].to_dict("records"))
     began = pd.to_datetime(cell_rounds["cell_round_started_at"], utc=True) - EPOCH
     cell_rounds = cell_rounds.assign(
-        block=[block_name(block, axes) for axes in cells],
+        block_name=[block_name(block_axes, axes) for axes in cells],
         began_s=began / pd.Timedelta(seconds=1),
     )
     return cell_rounds.sort_values("began_s")
@@ -141,7 +144,7 @@ def _waits_after(cell_rounds: pd.DataFrame) -> pd.Series:
     Gaps longer than PAUSE_S are left out, because another session began after them.
     """
     began_s = cell_rounds["began_s"]
-    # The clock can be set back, and the end of a cell-round is rounded.
+    # A gap can be below 0, because the clock can be set back, and the end of a cell-round is rounded.
     gaps_s = (began_s.shift(-1) - began_s - cell_rounds["cell_round_s"]).clip(lower=0)
     # If the next cell-round waited for another measurement on the machine, this part of the gap was not
     # caused by this run, and is taken off.

@@ -69,6 +69,7 @@ def examine_machine(
     The checks are grouped by their result: available, missing and limited things, and warnings. The side
     effects of a run follow. Only missing things make the result False.
     """
+    # All checks run before the first line is printed, because they are grouped by their results.
     checks = [*run_checks(plan), *_check_space(plan, repositories)]
     for result in CheckResult:
         group = [check for check in checks if check.result is result]
@@ -93,6 +94,8 @@ def run_checks(plan: Plan) -> list[Check]:
     """Return the facts about this machine that matter for the cells of a plan, in the order of the report."""
     checks = [*_check_cells(plan), *_check_packages(plan), *_check_versions()]
     checks += [*_check_cache_clearing(plan), *_check_storages(plan)]
+    # A trial tries one thing on this machine, such as a program, and returns what is lacking. Some lacks keep
+    # cells from being measured. Others (EVIDENCE) leave less evidence about the measured runs.
     for lack in trials.find_lacks(plan, (*trials.BEFORE_SESSION, *trials.OF_SOME_CELLS)):
         checks.append(Check(CheckResult.MISSING, lack.what, lack.remedy))
     for lack in trials.find_lacks(plan, trials.EVIDENCE):
@@ -144,6 +147,7 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
 
     A reason is left out if no cell of the grids, skipped or not, needs cold caches or clears them.
     """
+    # Skipped cells count, too, because they may be skipped just for this reason.
     cells = itertools.chain.from_iterable(plan.grids.values())
     states = [CacheState(plan.draft(cell)["state"]) for cell in cells]
     clears_caches = any(state.clears_caches for state in states)
@@ -180,22 +184,23 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
 
 
 def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Check]:
-    """Yield a check for each storage with too little space for the repositories, copies and spacers of a run.
+    """Yield a check for each storage with too little space for the repositories of a run and their copies.
 
-    The space of those that a run replaces is free for it. `scratch` has no check: a load that is too large
-    for it goes to a storage.
+    If a run replaces an older repository, only the difference of both sizes needs space. The folder `scratch`
+    has no check, because a repository that is too large for it is loaded on a storage.
     """
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
-        # The required trials have a reason and a remedy for a folder that cannot be used.
+        # Another check (trials.try_folders) has the reason and the remedy for a folder that cannot be used.
         why_unusable, _ = filesystems.why_unusable(folder)
         if why_unusable:
             continue
         try:
             needed = side_effects.storage_bytes(plan, repositories, storage)
         except UserError:
-            # The copies of the storage were on a file system that is not mounted now. The report of the side
-            # effects raises the error, behind all checks.
+            # The copies of the storage were on a file system that is not mounted now. The report on the side
+            # effects, which follows all checks, raises the same error. It ends the program, so the checks of
+            # further storages are left out.
             return
         free = filesystems.free_bytes(folder)
         if needed > free:
@@ -210,21 +215,23 @@ def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Che
 def _check_storages(plan: Plan) -> Iterator[Check]:
     """Yield the checks of each storage that a cell uses, and a check of `scratch` if it is not in memory.
 
-    A folder that vcsbench cannot use has no check here: the required trials name it with its remedy.
+    `scratch` is the folder in which repositories are loaded. A folder that vcsbench cannot use has no check
+    here: trials.try_folders() names it with its remedy.
     """
-    # A draft is the recipe of a cell without digests. In it, storages with the same folder have one "shelf":
-    # the name of the first of them. Only this one is checked.
-    used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
+    # A draft is the recipe of a cell (all that its measurement depends on) without digests. Two storages may
+    # be one folder. Their "shelf" is the name of the first of them, and only this one is checked.
+    used_storages = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     # If all cells are skipped, the default storage is checked all the same.
-    used.add(plan.config.settings.storage)
+    used_storages.add(plan.config.settings.storage)
     for keys, configured in plan.config.folders.items():
         folder = resolve(configured, plan.root)
         why_unusable, _ = filesystems.why_unusable(folder)
         if why_unusable:
             continue
         # The keys are ("scratch",), or ("storages", NAME).
-        if len(keys) > 1:
-            if keys[1] in used:
+        is_storage = len(keys) > 1
+        if is_storage:
+            if keys[1] in used_storages:
                 yield from _check_storage(keys[1], folder, plan)
         elif mount_of(folder).filesystem not in IN_MEMORY:
             text = f"`scratch` ({folder}) is not in RAM: loading takes several times as long"
@@ -249,7 +256,8 @@ def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
     free = words.size(storage["free_bytes"])
     text = f"storage {name}: {folder}, {known_facts}; {free} free"
     yield Check(CheckResult.AVAILABLE, text)
-    # On ext4 without a journal, an export after the removal of the last one is slow.
+    # On ext4 without a journal, a tree is written slowly for minutes after an earlier tree was removed. With
+    # the setting `auto`, the trees of commands such as `svn export` are then written to another folder.
     if filesystems.lacks_journal(str(folder)) and plan.config.settings.output_location == "auto":
         text = f"{name} is ext4 without a journal: exports are written to `scratch`"
         yield Check(CheckResult.LIMITED, text, "use a storage with a journal")

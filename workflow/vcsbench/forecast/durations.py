@@ -69,8 +69,8 @@ class Forecast:
 def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     """Return the seconds of each stage of a run, such as {"loading": 12.0, "measuring": 300.0, ...}.
 
-    Only missing repositories, copies, traces and rounds are made, but always the report. The forecast lacks
-    the rounds that a run decides on later.
+    A run makes only the repositories, copies, traces and rounds that are missing, but it always makes the
+    report. A run with a time limit later decides on further rounds, which the forecast does not have.
     """
     revisions: dict[str, int] = {}
     for repo in repositories.all_repositories():
@@ -82,9 +82,10 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     loading_s = sum(estimate_load_s(plan.env.sources[repo]) for repo, _ in loads)
     revisions_to_copy = 0
     for storage in repositories.storages:
-        # A variant is a repository in a format and state. Each of its missing copies is made.
+        # Each key is a missing copy: its variant (a repository in a format and state), and its number.
         for variant, _ in repositories.missing(storage):
             revisions_to_copy += revisions.get(variant.repo, 0)
+    # A trace counts the system calls of a cell in an untimed run.
     traces = sum(len(plan.missing_traces(study)) for study in plan.grids)
     studies = plan.config.studies.values()
     tables = sum(len(study.tables) for study in studies)
@@ -96,25 +97,29 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
         "measuring": measuring_s,
         "report": len(studies) * REPORT_S + tables * TABLE_S,
     }
-    # The constants above are typical rates, which were not measured here. Only loading and measuring take
-    # long, so only their typical rates make a forecast rough.
+    # The constants, such as COPY_S, are typical rates, which were not measured here. But only loading and
+    # measuring take long, so only their typical rates make a forecast rough.
     return Forecast(stages, is_rough=bool(loads) or has_unknown_cells)
 
 
 def estimate_load_s(source: Source) -> float:
-    """Return about how many seconds a load of a source in one format takes, with a conversion from git."""
+    """Return about how many seconds it takes to load a source into a repository of one format.
+
+    The conversion of a git repository is included.
+    """
     size = source.estimate()
     # A repository as it is (`history: as-is`) is copied, and not converted.
     is_converted = source.kind == GitSource.kind and HistoryForm.DUMP in source.forms
     revision_s = CONVERT_S if is_converted else LOAD_S
     byte_s = CONVERT_BYTE_S if is_converted else LOAD_BYTE_S
+    # Many small revisions take the time for revisions, and a few large ones the time for bytes.
     return max(size.revisions * revision_s, repository_bytes(size) * byte_s)
 
 
 def _estimate_cell_round_s(plan: Plan, cell: CellSpec) -> float:
     """Return about how many seconds a cell-round without any result takes, by the size of its repository."""
     name = plan.draft(cell).get("repository", {}).get("name", "")
-    # A cell without a repository, and one that reads the empty repository.
+    # A cell without a repository ("") is no source, and the empty repository has no size to estimate.
     if name not in plan.env.sources or name == EMPTY:
         return CELL_ROUND_S
     factor = repository_bytes(plan.env.sources[name].estimate()) / TYPICAL_BYTES
@@ -124,29 +129,29 @@ def _estimate_cell_round_s(plan: Plan, cell: CellSpec) -> float:
 def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
     """Return the seconds of all unmeasured cell-rounds, and True if nothing is known about some of them.
 
-    A cell takes as long as its own earlier rounds, otherwise as the measured cells of its block, otherwise as
-    the measured cells of its study. If none of these was measured, the size of its repository decides, and
-    the seconds of its traffic are added. A cell of fixed cost always takes FIXED_COST_S.
+    A cell-round takes as long as the first of these that was measured: earlier rounds of its cell, the cells
+    of its block (cells that are measured together), the cells of its study. If none was measured, its time
+    follows from the size of its repository, and the seconds of its traffic are added. A cell of fixed cost,
+    on the empty repository, always takes FIXED_COST_S.
     """
     measured_s = measured_durations(plan)
     total_s = 0.0
     has_unknown_cells = False
-    for (study, path), number in unmeasured_rounds(plan).items():
-        if number == 0:
+    for (study, path), rounds in unmeasured_rounds(plan).items():
+        if rounds == 0:
             continue
         cell = plan.cell_by_key[study, path]
         if is_fixed_cost(cell.axes):
-            total_s += number * FIXED_COST_S
+            total_s += rounds * FIXED_COST_S
             continue
-        # The smallest group with results comes first. A new cell of a known block takes about as long as the
-        # other cells of the block.
+        # _groups_of() returns cell, block and study in this order.
         groups = [group for group in _groups_of(plan, cell) if group in measured_s]
         if groups:
-            total_s += number * measured_s[groups[0]]
+            total_s += rounds * measured_s[groups[0]]
         else:
-            # The configuration has the duration of traffic.
+            # The study sets the duration of traffic, requests of many clients. Other commands have none.
             traffic_s = plan.draft(cell).get("traffic", {}).get("seconds", 0.0)
-            total_s += number * (_estimate_cell_round_s(plan, cell) + traffic_s)
+            total_s += rounds * (_estimate_cell_round_s(plan, cell) + traffic_s)
             has_unknown_cells = True
     return total_s, has_unknown_cells
 
@@ -154,26 +159,28 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
 def measured_durations(plan: Plan) -> dict[CellGroup, float]:
     """Return the mean seconds of a cell-round for each group of cells with results.
 
-    Each result counts in three groups: its cell, the cell's block, and its study (_groups_of). Results of
-    another machine or of other repositories do not count. Those with other settings do: a forecast needs no
-    more than the order of magnitude.
+    A result is a measured cell-round. It counts in three groups: its cell, the cell's block, and its study
+    (_groups_of). Results of another machine or of other repositories do not count. Results with other
+    settings count, because a forecast needs no more than the order of magnitude.
     """
     durations: dict[CellGroup, list[float]] = defaultdict(list)
     this_host = host()["id"]
     for cell in plan.cells:
-        # A draft is the recipe of a cell without digests of code and files. The identity is a digest that
-        # changes with the history of the repository; None for a cell without a repository.
+        # A draft has everything that the measurement of a cell depends on, without digests. The identity is a
+        # digest that changes with the history of the repository; None for a cell without a repository.
         identity = plan.draft(cell).get("repository", {}).get("identity")
         for cell_round in plan.cell_rounds_of(cell):
             result = cell_round.below(plan.root)
             context = read_context(result.context)
-            # A round without its times, or without hyperfine's export, is no result.
+            # `took` has the seconds of the cell-round: {"hyperfine_s": 2.1, ...}. A cell-round without them,
+            # or without hyperfine's export, has no complete result.
             if context is None or not context["took"] or not os.path.exists(result.export):
                 continue
             is_same_machine = context["host"].get("id") == this_host
             is_same_repository = context["repository"].get("identity") == identity
             if is_same_machine and is_same_repository:
-                # The earlier attempts, whose caches were not warm, took about as long as the last one.
+                # `hyperfine_s` is the time of the last attempt. If caches were not warm in earlier attempts
+                # (`set_aside`), the round was measured again. Each attempt took about as long as the last.
                 attempts = 1 + len(context["set_aside"])
                 seconds = context["took"]["hyperfine_s"] * attempts + OVERHEAD_S
                 for group in _groups_of(plan, cell):

@@ -68,7 +68,7 @@ def _describe_repositories(plan: Plan) -> Iterator[str]:
     """
     studies_by_repository: dict[str, list[str]] = {name: [] for name in plan.env.named_repositories}
     for cell in plan.cells:
-        # None for a cell without a repository.
+        # A draft is the recipe of a cell without digests. The name is None for a cell without a repository.
         name = plan.draft(cell).get("repository", {}).get("name")
         # The empty repository, which measures fixed cost, has no entry.
         if name in studies_by_repository and cell.study not in studies_by_repository[name]:
@@ -86,14 +86,15 @@ def _describe_repositories(plan: Plan) -> Iterator[str]:
 
 
 def _describe_cells(plan: Plan) -> Iterator[str]:
-    """Yield the numbers of cells of each study, the reasons of skipped ones, and what is left to measure.
+    """Yield the numbers of cells of each study, the reasons of skipped ones, and how much is left to measure.
 
-    For example: "fsfs-san-2014: 40 cells (4 of them duplicates) in 5 rounds, 3 skipped".
+    A duplicate is a second cell with the settings of another cell. For example: "fsfs-san-2014: 40 cells (4
+    of them duplicates) in 5 rounds, 3 skipped".
     """
     rounds = words.count_of(_rounds_of_all_cells(plan), "round")
     for study, grid in plan.grids.items():
         cells = plan.measured(study)
-        # Cells of fixed cost have one round, and a line of their own.
+        # Cells of fixed cost, on the empty repository, have one round. So they have a line of their own.
         repeated = [cell for cell in cells if not is_fixed_cost(cell.axes)]
         duplicates = sum(is_duplicate(cell.path) for cell in repeated)
         cells_text = words.count_of(len(repeated), "cell")
@@ -146,13 +147,17 @@ def _describe_duration(
 
 
 def _describe_limit(plan: Plan, minutes: float, spent_s: float, forecast_s: float) -> str:
-    """Return a sentence on further rounds within the time limit, which all runs together may take."""
+    """Return a sentence on further rounds within the time limit, which all runs together may take.
+
+    `minutes` is the limit, `spent_s` the time of earlier runs, and `forecast_s` the time of the next run.
+    """
+    # Reasons against further rounds; [] if some study may still get rounds.
     reasons = _list_stop_reasons(plan)
     if StopReason.TIME_IS_UP in reasons:
         return f"No more rounds follow: the {minutes:g} min are spent. A longer limit gives more rounds."
     if reasons:
         return "No more rounds follow: they would decide nothing more."
-    # Less than a second is no time of a measurement.
+    # No measurement takes less than a second. So a shorter time means that nothing was measured.
     spent = f", of which {words.duration(spent_s)} are spent" if spent_s >= 1 else ""
     left_s = minutes * 60 - spent_s
     if left_s > forecast_s:
@@ -163,14 +168,15 @@ def _describe_limit(plan: Plan, minutes: float, spent_s: float, forecast_s: floa
 def _list_stop_reasons(plan: Plan) -> list[str]:
     """Return the reason of each study's last decision (StopReason), if no study gets further rounds.
 
-    Return [] if a planned round is not measured yet, or if a study has no decision against further rounds. A
-    decision with another time limit does not count, because the next run makes it again.
+    A decision is a file about the next batch of rounds of a study: {"gives": false, "why": "time is up",
+    "minutes": 15}. Return [] if a planned round is not measured yet, or if a study has no decision against
+    further rounds. A decision with another time limit does not count, because the next run makes it again.
     """
     if any(unmeasured_rounds(plan).values()):
         return []
     reasons = []
     for study, batches in plan.batches.items():
-        # A missing decision is {}.
+        # A missing decision is read as {}, which is no decision against further rounds.
         decision = read_json(plan.root / decision_of(study, batches.next))
         is_same_limit = decision.get("minutes") == plan.config.minutes_of(study)
         if decision.get("gives") is not False or not is_same_limit:
@@ -198,7 +204,7 @@ def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
     """Return how much runs of a typical cell scatter, in per cent by study: {"fsfs-san-2014": 1.8}.
 
     A study without results of this machine, or with too few of them to estimate the scatter, is left out. So
-    is one that has got another axis since they were measured.
+    is a study to which an axis was added after its results were measured.
     """
     scatter_pct = {}
     for study, definition in plan.config.studies.items():
@@ -207,9 +213,10 @@ def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
             continue
         frame = read_measurements(path)
         measured_here = frame[frame["host"] == host_label(host())]
-        # Measurements of an earlier session lack an axis that the study has got since then.
-        has_block = set(definition.block) <= set(frame.columns)
-        if measured_here.empty or not has_block:
+        # Measurements of an earlier session lack the column of an axis that was added later. Without the axes
+        # of blocks (cells that are measured together), no scatter can be computed.
+        has_block_axes = set(definition.block) <= set(frame.columns)
+        if measured_here.empty or not has_block_axes:
             continue
         # `scatter` is the standard deviation of the logarithms of times. It is estimated from cells of the
         # same block, such as those of one command. It is NaN if no block has two cells with two rounds.
@@ -227,6 +234,8 @@ def detectable_pct(scatter: float, rounds: int) -> float:
     """
     # A comparison is the mean over rounds of a difference of two times, each with this scatter.
     standard_error = math.log1p(scatter) * math.sqrt(2 / rounds)
+    # About COMPARISONS comparisons share in the estimate of the scatter, each with all of its rounds.
     degrees_of_freedom = COMPARISONS * (rounds - 1)
     effect = float(detectable_effect(standard_error, degrees_of_freedom))
+    # The effect is a logarithm. If runs scatter extremely, MAX_EFFECT limits the result.
     return 100 * math.expm1(min(effect, MAX_EFFECT))

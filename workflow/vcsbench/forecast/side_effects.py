@@ -77,6 +77,7 @@ def _describe_clearing(plan: Plan) -> str:
     per_round = 0
     for key, cell in plan.cell_by_key.items():
         recipe = plan.draft(cell)
+        # The steps of the cache state, such as cold, by phase: {"prepare": ["clear-caches", ...], ...}.
         state = recipe["state"]
         steps_once = [*state["setup"], *state.get("first", [])]
         # The steps `prepare` come before each run, also before warm-up runs.
@@ -98,7 +99,7 @@ def _describe_clearing(plan: Plan) -> str:
     way_to_clear = plan.env.machine.clearing(plan.config.settings.clear_caches)
     if way_to_clear == "evict":
         return f"Drops the repositories' files from the page cache, {how_often}."
-    # The other way is drop-caches. The text EVICT names the setting for `evict`.
+    # The other way is drop-caches. The text EVICT names the setting for `evict`, which spares other programs.
     return (
         f"Empties the kernel's caches for all programs on this machine, {how_often}. "
         f"They read from the disk again. On a production server, {EVICT}."
@@ -118,42 +119,50 @@ def _bytes_to_load(plan: Plan, repositories: PreparedRepositories) -> int:
 def storage_bytes(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
     """Return about how many more bytes a run takes on a storage, for repositories, their copies and spacers.
 
-    Of a new repository in place of an older one, only the difference in size counts.
+    Spacers are files of `fragmentation_kib` on average. They are made between the revisions of copies, and
+    scatter these on the device. If a run replaces an older repository by a new one, only the difference of
+    both sizes counts.
     """
-    kib = plan.config.settings.fragmentation_kib
+    spacer_kib = plan.config.settings.fragmentation_kib
     loads = missing_loads(repositories)
     needed_bytes = 0
-    copied: set[Variant] = set()
+
+    # Each missing copy needs space. A variant is a repository in a format and state, such as packed. There
+    # are several copies of each variant.
+    copied_variants: set[Variant] = set()
     for variant, number in repositories.missing(storage):
-        # Several copies of one repository count each.
         size = loaded_bytes(plan, variant.repo)
+        # The size of a changed copy, which the run removes; 0 if there is none.
         old_size = repositories.size_of_copy(storage, variant, number)
         needed_bytes += size - min(size, old_size)
         revisions = plan.env.revisions(variant.repo)
-        needed_bytes += estimate_spacer_bytes(variant.format, variant.state, revisions, kib)
-        copied.add(variant)
-    for variant in copied:
-        # A packed repository is made of the loaded one before its copies, and may exist from an earlier run.
-        # Another load removes it.
+        needed_bytes += estimate_spacer_bytes(variant.format, variant.state, revisions, spacer_kib)
+        copied_variants.add(variant)
+
+    # The copies of a packed repository are made from one that was packed after its load (`is_made`). It may
+    # exist from an earlier run, but a new load removes it. If it is missing, it needs space, too.
+    for variant in copied_variants:
         load = repositories.read_load(variant.repo, variant.format)
-        is_staged = load is not None and staged_path(load, variant) is not None
+        is_intact = load is not None and staged_path(load, variant) is not None
         is_removed = (variant.repo, variant.format) in loads
-        if variant.is_made and (is_removed or not is_staged):
+        if variant.is_made and (is_removed or not is_intact):
             needed_bytes += loaded_bytes(plan, variant.repo)
-    # A repository is loaded in `scratch`, and then moved to a storage, its home. It stays there, so that
-    # another packing needs no load. So its bytes count in both folders.
+
+    # A repository is loaded in the folder `scratch`, and then moved to a storage, its home. It stays there,
+    # so that another packing needs no load. So its bytes count in both folders.
     for repo, fmt in loads:
         home = repositories.load_request(repo, fmt)["home"]
         if _storage_of(repositories, home) == storage:
             size = loaded_bytes(plan, repo)
+            # The sizes of the repository of an earlier load, and of those that were made from it.
             old_sizes = repositories.sizes_of_loaded(repo, fmt, home)
             needed_bytes += size - sum(min(size, old_size) for old_size in old_sizes)
-    # An earlier load may have had a packed repository that is not needed now.
+    # The sum is negative if an earlier load had a packed repository that is not needed now.
     return max(0, needed_bytes)
 
 
 def _storage_of(repositories: PreparedRepositories, folder: str) -> str:
-    """Return the first storage with copies in a folder: two storages may be one folder; "" without one."""
+    """Return the first storage with copies whose folder this is; "" without one. Two may have one folder."""
     for storage in repositories.storages:
         if repositories.folders[storage] == folder:
             return storage
@@ -166,43 +175,47 @@ def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
     """
     scratch = resolve(plan.config.settings.scratch, plan.root)
-    # A repository is loaded once for each format.
     if missing_loads(repositories):
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
         space = _describe_space(_bytes_to_load(plan, repositories), scratch)
         yield f"Takes {space} ({kind}) while repositories are loaded."
-    for repo, last in repositories.dumps.items():
+    for repo, last_revision in repositories.dumps.items():
         # The revisions of a dump are numbered from 0, so there is one more than the last number.
-        number = min(last, plan.env.revisions(repo)) + 1
+        number = min(last_revision, plan.env.revisions(repo)) + 1
         revisions = words.count_of(number, "revision")
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
         needed_bytes = storage_bytes(plan, repositories, storage)
-        place = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
+        where = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
         if needed_bytes:
             space = _describe_space(needed_bytes, folder)
-            yield f"Takes {space} for repositories and their copies. {place}"
+            yield f"Takes {space} for repositories and their copies. {where}"
         elif repositories.missing(storage):
-            yield f"Makes copies on {storage} again, in the space of older ones. {place}"
+            yield f"Makes copies on {storage} again, in the space of older ones. {where}"
         else:
-            yield f"All copies on {storage} exist. {place}"
+            yield f"All copies on {storage} exist. {where}"
 
 
-def _describe_space(need: float, folder: Path) -> str:
+def _describe_space(needed_bytes: int, folder: Path) -> str:
     """Return, for example, "1.2 GiB of the 30 GiB free in /var/tmp"."""
     if not folder.is_dir():
-        return f"{words.size(need)} in {folder} (which does not exist)"
+        return f"{words.size(needed_bytes)} in {folder} (which does not exist)"
     free = free_bytes(folder)
-    text = f"{words.size(need)} of the {words.size(free)} free in {folder}"
-    return f"{text} (too little)" if need > free else text
+    text = f"{words.size(needed_bytes)} of the {words.size(free)} free in {folder}"
+    return f"{text} (too little)" if needed_bytes > free else text
 
 
 def _made_filesystems(plan: Plan) -> Iterator[str]:
-    """Yield a sentence on made file systems in images, and one on those in RAM, if there are any."""
+    """Yield a sentence on file systems that vcsbench makes in images, and one on those that it makes in RAM.
+
+    A cell measures a new working copy or tree on such a file system. Yield nothing if no cell has one.
+    """
+    # A cell without a file system of its own has {}. The kind to make, such as "xfs", is in `make`. It is ""
+    # for a folder on an existing file system.
     filesystems = [plan.draft(cell).get("filesystem", {}) for cell in plan.cells]
-    made = [filesystem for filesystem in filesystems if filesystem.get("make")]
-    in_images = [filesystem for filesystem in made if filesystem["make"] not in IN_MEMORY]
+    to_make = [filesystem for filesystem in filesystems if filesystem.get("make")]
+    in_images = [filesystem for filesystem in to_make if filesystem["make"] not in IN_MEMORY]
     if in_images:
         kinds = sorted({filesystem["make"] for filesystem in in_images})
         folders = sorted({filesystem["root"] for filesystem in in_images})
@@ -211,7 +224,7 @@ def _made_filesystems(plan: Plan) -> Iterator[str]:
             f"{words.size(SMALLEST)} in {words.enumeration(folders)}, one at a time. Only the measured "
             f"command sees them, and they are removed."
         )
-    if len(in_images) < len(made):
+    if len(in_images) < len(to_make):
         yield (
             f"Makes a tmpfs of at least {words.size(SMALLEST)}, one at a time. Its files take RAM. "
             f"Only the measured command sees it, and it is removed."
@@ -219,7 +232,7 @@ def _made_filesystems(plan: Plan) -> Iterator[str]:
 
 
 def _memory_use(plan: Plan) -> Iterator[str]:
-    """Yield a sentence on a limit of memory, and one on the caches of servers, if there are such things.
+    """Yield a sentence on a limit of memory, and one on the caches of servers, if there are any.
 
     For example: "The cache of a server takes up to this much RAM: 256 MiB (config/servers/tuned)."
     """
@@ -276,7 +289,7 @@ def _privacy(plan: Plan) -> Iterator[str]:
 
     For example: "mine is private: only you and the servers' user can read the copies; ..."
     """
-    # The recipes of the cells, without digests.
+    # A draft has everything that the measurement of a cell depends on, without digests.
     drafts = [plan.draft(cell) for cell in plan.cells]
     private = [draft for draft in drafts if is_private_cell(draft, plan.env)]
     if not private:

@@ -103,7 +103,7 @@ def try_programs(plan: Plan) -> Iterator[Lack]:
     setpriv and hyperfine are tried with the options that vcsbench needs.
     """
     yield from _try_check(processes.check_setpriv)
-    # Snakemake deploys the other programs into environments that do not exist yet.
+    # With `deployed`, Snakemake installs the other programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
     for name in SUBVERSION:
@@ -115,11 +115,13 @@ def try_programs(plan: Plan) -> Iterator[Lack]:
 
 def try_cell_programs(plan: Plan) -> Iterator[Lack]:
     """Yield a lack for each other installed program of a cell that fails, such as git."""
+    # With `deployed`, Snakemake installs the programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
     names: set[str] = set()
     for cell in plan.cells:
         names |= installed_programs(plan.draft(cell))
+    # try_programs() tries these, because all cells need them.
     names.difference_update(SUBVERSION)
     for name in sorted(names & VERSION_OPTION.keys()):
         yield from _try_version(name)
@@ -140,19 +142,21 @@ def _try_version(name: str) -> Iterator[Lack]:
 def try_eviction(plan: Plan) -> Iterator[Lack]:
     """Yield a lack if cells need vmtouch to clear caches, and it cannot drop a file from the page cache."""
     machine = plan.env.machine
+    # The way to clear caches: `drop-caches` (by the kernel), `evict` (by vmtouch), or "".
     method = machine.clearing(plan.config.settings.clear_caches)
     states = [CacheState(plan.draft(cell)["state"]) for cell in plan.cells]
     clears_caches = any(state.clears_caches for state in states)
+    # With `deployed`, Snakemake installs vmtouch into an environment that does not exist yet.
     if machine.deployed or method != "evict" or not clears_caches:
         return
-    # try_temporary_folder() yields the lack of a folder.
     try:
         temporary = tempfile.TemporaryDirectory()
     except OSError:
+        # No temporary file can be made. try_temporary_folder() yields this lack.
         return
     with temporary as folder:
         Path(folder, "file").write_bytes(bytes(SAMPLE_BYTES))
-        # As caches.clear_caches() runs it.
+        # caches.clear_caches() runs it with the same options.
         reason = _why_fails(["vmtouch", "-qe", folder])
     if reason:
         yield Lack(f"vmtouch cannot drop a file from the page cache: {reason}", "install it again")
@@ -163,34 +167,34 @@ def try_lock(plan: Plan) -> Iterator[Lack]:
 
 
 def try_server(plan: Plan) -> Iterator[Lack]:
-    """Try what a server needs: a port, a folder that it may enter, and a process that vcsbench may control.
+    """Try the needs of a server: a port, a folder that it may enter, and a process that vcsbench may control.
 
     Yield each step that this machine does not allow. Nothing is tried if no cell needs a server.
     """
     if not any(plan.draft(cell)["access"]["server"] for cell in plan.cells):
         return
+    # With the port 0, the kernel chooses a free one. The next steps need no port, so a failure ends nothing.
     try:
         with socket.socket() as any_socket:
             any_socket.bind((HOST, 0))
     except OSError as error:
-        # The next steps need no port, so they are tried all the same.
         yield Lack(f"no server can listen on {HOST}: {error.strerror}", "run `ip link set lo up`")
-    # try_temporary_folder() yields the lack of a folder.
+    # Without a folder for its files, the server is not started. So a failure from here on ends the trial.
     try:
         temporary = tempfile.TemporaryDirectory()
     except OSError:
+        # No temporary file can be made. try_temporary_folder() yields this lack.
         return
-    # A failure here ends the trial, because a server needs its files before its process starts.
     with temporary as folder:
         try:
             server_user.grant(Path(folder), 0o770)
-        # KeyError: grant() looks up the user of root's servers.
+        # grant() looks up the user of root's servers, which raises KeyError without such a user.
         except KeyError:
             user = server_user.UNPRIVILEGED
             text = f"root's servers run as {user}, and there is no such user"
             yield Lack(text, f"run `useradd {user}`")
             return
-        # grant() changes the group.
+        # grant() also changes the group of the folder, which the kernel may refuse.
         except OSError as error:
             text = f"root may not give a file to the servers' group: {error.strerror}"
             yield Lack(text, "run as an ordinary user; in a container, allow it: --cap-add CHOWN")
@@ -199,7 +203,7 @@ def try_server(plan: Plan) -> Iterator[Lack]:
 
 
 def _try_server_process() -> Iterator[Lack]:
-    """Start `cat` as a server is started, list its open files, and end it by a signal. Yield what fails."""
+    """Start `cat` as a server is started, list its open files, and end it by a signal. Yield each failure."""
     pipe = processes.PIPE
     # If this process is root's, `unprivileged` starts cat as the user of root's servers (by setpriv).
     with processes.background(
@@ -242,22 +246,24 @@ def _try_server_process() -> Iterator[Lack]:
 def try_folders(plan: Plan) -> Iterator[Lack]:
     """Yield the configured folders that cannot be written, and storages that the servers' user cannot enter.
 
-    The folder `scratch` is always tried, a storage only if a cell uses it.
+    The folder `scratch`, in which repositories are loaded, is always tried. A storage, the folder of their
+    copies, is tried only if a cell uses it.
     """
-    used = _used_storages(plan)
+    used_storages = _used_storages(plan)
     has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
     for keys, configured in plan.config.folders.items():
         # The keys are ("scratch",), or ("storages", NAME).
         is_storage = len(keys) > 1
-        if is_storage and keys[1] not in used:
+        if is_storage and keys[1] not in used_storages:
             continue
         folder = resolve(configured, plan.root)
+        # The reason is "" for a folder that can be written.
         reason, remedy = filesystems.why_unusable(folder)
         if reason:
             key = ".".join(keys)
             yield Lack(f"{plan.config.source_of(keys)}: `{key}`: {folder}: {reason}", remedy)
         elif is_storage and has_server:
-            # check_reachable() raises UserError if the servers' user cannot enter, and this becomes a lack.
+            # check_reachable() raises UserError if the servers' user cannot enter. _try_check() yields it.
             yield from _try_check(WorkDir(folder, plan.root).check_reachable)
 
 
@@ -272,12 +278,13 @@ def try_checkout(plan: Plan) -> Iterator[Lack]:
 
 
 def _used_storages(plan: Plan) -> set[str]:
-    """Return the names of the storages of all cells. Two names of one folder have one "shelf"."""
+    """Return the names of the storages of all cells. Of two names for one folder, only the first counts."""
+    # The "shelf" of a storage is the first name of its folder.
     return {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
 
 
 def try_file_times(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack if an input of a rule is dated in the future.
+    """Yield a lack for the first input of a rule that is dated in the future.
 
     Snakemake refuses outputs that are older than their inputs, but only after everything was measured.
     """
@@ -285,7 +292,7 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
         try:
             modified_s = os.stat(path).st_mtime
         except OSError:
-            # A link to nothing, or a file that another program has just removed.
+            # A link to nothing, or a file that another program has just removed. The other files still count.
             continue
         # The clock is read now: a session may write a result while this loop runs.
         if modified_s > time.time():
@@ -294,7 +301,7 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
             yield Lack(
                 f"{path}: its time is in the future", f"correct the clock, or run: {command}"
             )
-            # The command mends all files at once.
+            # The command mends all files at once, so further files need no lack of their own.
             return
 
 
@@ -308,7 +315,8 @@ def _input_files(root: Path) -> Iterator[str]:
             # os.walk() does not enter subfolders that are taken out of its list.
             if folder in (str(root / LOGS), str(root / ENVIRONMENTS)):
                 subfolders.clear()
-            # The files next to the environments are their records, which are inputs. No log is one.
+            # The files directly in this folder are logs, too. Those next to the environments are records of
+            # the environments, which are inputs.
             if folder == str(root / LOGS):
                 continue
             for file in files:
@@ -358,7 +366,7 @@ def try_residency_and_layout(plan: Plan) -> Iterator[Lack]:
     for name in sorted(_used_storages(plan)):
         folder = resolve(plan.config.settings.storages[name], plan.root)
         reason, _ = filesystems.why_unusable(folder)
-        # try_folders() has already yielded a folder that cannot be used.
+        # try_folders() yields a folder that cannot be used. The other storages are still tried here.
         if reason:
             continue
         with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-trial-") as file:

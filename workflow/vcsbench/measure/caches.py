@@ -65,27 +65,29 @@ def clear_caches(method: str, folders: Sequence[Path]) -> None:
         return
     existing = [folder for folder in folders if folder.exists()]
     if existing:
+        # -e evicts the pages of all files below the folders from the page cache, and -q prints nothing.
         processes.run_program(["vmtouch", "-qe", *existing])
 
 
 def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     """Return how much of the files `paths`, or of all files below them, is in the page cache.
 
-    Of more than `max_files` files, a sample is queried, such as every second file. Return None if the sample
-    has no bytes, or if a file cannot be queried. Opening a file loads its inode, so caches must be cleared
-    again before a cold run.
+    If there are more than `max_files` files, only a sample is queried, such as every second file. Return None
+    if the sample has no bytes, or if a file cannot be queried. The query opens files, and that loads their
+    inodes. So caches must be cleared again before a cold run.
     """
     files: list[str] = []
     for path in paths:
         files += _list_files(str(path))
     if not files:
         return None
-    # 2 for 100,000 files, of which 50,000 may be queried.
+    # Say 50,000 files may be queried. Then `step` is 2 for 100,000 files, and 1 for up to 50,000.
     step = math.ceil(len(files) / max_files)
     sample = files[::step]
     uses: list[FileUse] = []
     try:
-        # On an overlay, pages are counted in another way. The first file's file system stands for all.
+        # On an overlay, pages are counted in another way. The file system of the first file stands for that
+        # of all files.
         filesystem = mount_of(sample[0]).filesystem
         for file in sample:
             descriptor = os.open(file, os.O_RDONLY)
@@ -96,7 +98,7 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
     if not total.size:
         return None
     return Residency(
-        # Of each file, `cached_bytes` is at most its size. The last page of a file may have more bytes.
+        # At most 1: `cached_bytes` leaves out the part of a last page that is behind the end of its file.
         share=total.cached_bytes / total.size,
         # The bytes of whole pages. Each file of the sample stands for `step` files.
         pages_bytes=total.pages_bytes * step,
@@ -105,10 +107,14 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
 
 
 def has_cached_names(*paths: Path) -> bool:
-    """Return True if the kernel reports which names below folders are cached. This opens the folders."""
+    """Return True if the kernel can report which names below the folders `paths` are in its cache.
+
+    query_residency_by_names() needs that. Return False for a network file system, and for a kernel without
+    openat2(2). This opens the paths, and nothing below them.
+    """
     try:
         for path in paths:
-            # The name of the folder itself is cached after this.
+            # After this, the name of the folder itself is cached, so _open_cached() has to find it.
             os.close(os.open(path, os.O_RDONLY))
             if mount_of(path).filesystem not in LOCAL:
                 return False
@@ -122,10 +128,11 @@ def has_cached_names(*paths: Path) -> bool:
 
 
 def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
-    """Return how much of the files below folders is in memory. `size` is the sum of all their bytes, above 0.
+    """Return how much of the files below the folders `paths` is in memory.
 
-    Only files whose names are in the kernel's cache are opened, so no inode is loaded. The other files count
-    as not in memory. Return None if a file or folder cannot be queried.
+    `size` is the sum of the bytes of all these files, and is above 0. Only files whose names are in the
+    kernel's cache are opened, so no inode is loaded. The other files count as not in memory. Return None if a
+    file or folder cannot be queried.
     """
     # The parents of a cached name are cached as well. So a folder whose name is not cached is not searched.
     # If memory is short, the kernel may drop a name before the pages of its file: the result is then too low.
@@ -165,7 +172,7 @@ def _list_files(folder: str) -> Iterator[str]:
 
 
 def _query_cached(path: bytes) -> Iterator[FileUse]:
-    """Yield the use of the file `path`, or of each file below it.
+    """Yield size and cached bytes (FileUse) of the file `path`, or of each file below the folder `path`.
 
     Skip paths whose names are not in the kernel's cache: to open one would load its inode. Raise OSError if a
     path cannot be opened or queried for another reason.
@@ -203,7 +210,7 @@ def _open_cached(name: bytes, folder: int = AT_FDCWD) -> int | None:
 
 
 def _query_and_close(file: int, filesystem: str = "") -> FileUse:
-    """Return the use of an open file, and close it."""
+    """Return size and cached bytes of an open file, and close it. `filesystem`: "" for all in LOCAL."""
     pages_bytes = 0
     try:
         size = os.fstat(file).st_size
@@ -230,7 +237,10 @@ def _sum_uses(uses: Iterable[FileUse]) -> FileUse:
 
 @cache
 def choose_page_counter(filesystem: str) -> Callable[[int, int], int]:
-    """Return the function that counts the cached pages of an open file on a kind of file system."""
+    """Return the function that counts the cached pages of an open file, given its descriptor and its size.
+
+    `filesystem` is the kind of file system that has the file, such as "ext4"; "" if that does not matter.
+    """
     if filesystem == OVERLAY:
         # A file of an overlay has no pages itself: cachestat reports 0. A mapping is of the file below it.
         return count_by_mincore
@@ -253,8 +263,8 @@ def count_by_mincore(file: int, size: int) -> int:
     if address in (None, MAP_FAILED):
         raise system_error()
     try:
-        # A byte for each page. Its lowest bit is set if the page is in memory.
-        states = ctypes.create_string_buffer(-(-size // PAGE))
+        # A byte for each page, also for a last page in part. Its lowest bit is set if the page is in memory.
+        states = ctypes.create_string_buffer((size + PAGE - 1) // PAGE)
         check_result(libc.mincore(address, size, states))
         return sum(state & 1 for state in states.raw)
     finally:

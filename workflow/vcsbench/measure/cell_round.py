@@ -44,29 +44,33 @@ REQUEST_ERROR_LINES = 3
 
 
 class RoundMeasurement:
-    """One round of a cell, by its recipe.
+    """Measure one round of a cell: a command with all its settings, which is timed once or several times.
 
-    open() prepares it. measure() sets `runs`, and measures again after set_runs_aside(). describe() returns
-    the context. Nothing is judged here.
+    open() prepares the round. measure() times the command, and sets `runs`. After set_runs_aside(), measure()
+    can be called again. describe() returns the context: all facts about the round. Nothing is judged here.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
-        """`number` is the number of the round, from 1, `folder` a private folder, `root` the checkout."""
+        """Set the attributes for round `number` (from 1). `folder` is a private folder, `root` the checkout.
+
+        `recipe` has everything that the measurement depends on, such as the command and the cache state.
+        """
         self.recipe = recipe
         self.number = number
         self.folder = folder
         # The cache state: its steps before runs (setup, first, prepare), its number of warm-up runs, and its
         # promises about the caches of a timed run, such as {"os": "hot", "server": "kept"}.
         self.state = recipe["state"]
+        # What the command reads and writes, its server, its command line, and the steps between runs.
         self.cell = PreparedCell(recipe, number, folder, root)
         # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
         self.work_kind = work.WORK_KINDS[recipe["work_kind"]]
-        # The untimed run that stands for all timed runs (_capture); None before it, or without such a run.
+        # The untimed run that stands for all timed runs (_capture); None before it, or without this run.
         self.captured: Captured | None = None
         # True if the first cold run of a command is not timed but discarded.
         self.discards = self.state.get("discard", False)
-        # What the discarded run read from the device: a timed cold run has to read about as many bytes. None
-        # if no run was discarded lately, or if the kernel did not count its reads.
+        # The bytes that the discarded run read from the device. A timed cold run has to read about as many.
+        # None if no run was discarded lately, or if the kernel did not count its reads.
         self.discarded_bytes: int | None = None
         # The control group that counts the CPU time of the server; None for a cell without a server.
         self.group: ServerGroup | None = None
@@ -78,7 +82,7 @@ class RoundMeasurement:
         self.read_error: Exception | None = None
 
     def open(self, stack: ExitStack) -> None:
-        """Prepare the cell (subjects, server, command), and set all that measure() needs.
+        """Prepare what the command reads and writes, its server and its command line, and set up hyperfine.
 
         `stack` takes the clean-up. Raise UserError if something differs from the recipe.
         """
@@ -95,12 +99,12 @@ class RoundMeasurement:
         # Later cold runs have to read about as many bytes. A DiscardedRun without a subject stores nothing.
         discarded_subject = self.cell.input if self.discards else None
         self.discarded_run = DiscardedRun(self.recipe, discarded_subject, self.cell.root)
-        # An earlier cell-round of this command may have stored these bytes within the last hour. This round
-        # then discards no run. Otherwise, they are None.
+        # A round of this command may have stored the bytes within the last hour. Then this round discards no
+        # run. Otherwise, read() returns None.
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:
-        """Time the runs of the round, and set `runs`.
+        """Time the runs of the round, and set `runs`: the record of each timed run, with its evidence.
 
         `lock` is the descriptor of the machine's lock. hyperfine inherits it, so that no other cell starts
         before hyperfine has ended. Raise ProgramError (a UserError) if a run fails, with the error of the
@@ -108,17 +112,23 @@ class RoundMeasurement:
         what a run wrote.
         """
         self.runs = []
+        # It reads the kernel's counters before and after each run.
         self.collector = EvidenceCollector(
             # If the server is another machine, the files that it reads are not here.
             read=None if "remote" in self.recipe else self.cell.input,
             written=self.cell.output,
             server=self.cell.server,
+            # The way to clear caches, such as "drop-caches".
             clearing=self.recipe["clearing"],
+            # Measure how long the written files of a run take to be on the device.
             measures_sync=self.recipe.get("measure_sync", False),
             networks=self.cell.networks,
             group=self.group,
+            # Many clients are served at once, and processes of the server may end within the run.
             samples_memory="traffic" in self.recipe,
+            # Hooks of the repository, such as pre-commit. The server starts them.
             runs_hooks="hooks" in self.recipe,
+            # In a network of this round alone, all traffic is the cell's.
             owns_network=self.recipe.get("network") in OWN_NETWORKS,
         )
         # The line between client and server, if the cell has one.
@@ -144,7 +154,7 @@ class RoundMeasurement:
         self.discarded_run.renew()
 
     def set_runs_aside(self) -> None:
-        """Move the runs and their export to `set_aside`, and prepare another measure() with a new server."""
+        """Move the runs and their times to `set_aside`, and prepare another measure() with a new server."""
         export = json.loads(self.hyperfine.export.read_bytes())
         self.set_aside.append({"runs": self.runs, "results": export["results"]})
         self.cell.reset_output()
@@ -159,7 +169,7 @@ class RoundMeasurement:
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
-        # The counts of the untimed run whose output was read. They stand for all timed runs.
+        # The I/O counts of client and server in the untimed run that stands for all timed runs.
         if self.captured:
             context["captured_io"] = {**self.captured.io, **self.captured.server_io}
             if self.captured.git_trace:
@@ -216,12 +226,14 @@ class RoundMeasurement:
         """
         for step in self.state["setup"]:
             self.cell.run_step(step)
-        # With `discards`, the first cold run of a command is not timed: it fills caches below this system,
-        # which cannot be cleared. `discarded_bytes` are the bytes that it read; None if there was no such run
-        # within the last hour. The first warm-up run is then the discarded one, so there must be one.
+        # With `discards`, the first cold run of a command is not timed: it fills caches below this system.
+        # `discarded_bytes` is what that run read; None if there was no such run within the last hour.
         must_discard = self.discards and self.discarded_bytes is None
-        warm_ups = max(1, self.state["warmup"]) if must_discard else self.state["warmup"]
-        for number in range(warm_ups):
+        warm_up_count = self.state["warmup"]
+        if must_discard:
+            # The first warm-up run is the discarded one, so there must be at least one.
+            warm_up_count = max(1, warm_up_count)
+        for number in range(warm_up_count):
             is_first = number == 0
             self._prepare_run(is_timed=False, is_first=is_first)
             # All runs print the same. So the output of the first one stands for all.
@@ -231,14 +243,14 @@ class RoundMeasurement:
             # The client's count is taken from `captured`, which has the command alone. The count of a warm-up
             # run in the collector also has what this process itself has read in the meantime.
             client_bytes = self.captured.io["read_bytes"]
+            # The key is missing without a server. A count that the kernel hides is None.
             server_bytes = self.collector.warming[0].get("server_read_bytes", 0)
-            # A count that the kernel hides is None.
             if client_bytes is not None and server_bytes is not None:
                 self.discarded_bytes = client_bytes + server_bytes
                 self.discarded_run.write(self.discarded_bytes)
 
     def _prepare_run(self, is_timed: bool, is_first: bool) -> None:
-        """Do the steps of the cache state before a run, and read the counters at its begin.
+        """Do the steps of the cache state before a run, such as "clear-caches", and read the counters.
 
         `is_first` is True for the first warm-up run, and for the first timed run. A state may have other
         steps (`first`) before these two than before other runs (`prepare`): a series of timed runs clears the
@@ -259,7 +271,8 @@ class RoundMeasurement:
         # So it is started here, unless a later step has started it.
         if self.cell.writes_input and self.cell.server and not self.cell.server.pid:
             self.cell.start_server()
-            # If the run needs a server with warm caches, a command that reads the whole tree fills them.
+            # The new server has empty caches. If the run needs a server with warm caches ("kept"), a command
+            # that reads the whole tree fills them. It counts as an untimed run.
             if self._promises().get("server") == "kept":
                 self.collector.begin(self.hyperfine.pid, is_timed=False)
                 self.cell.fill_server_caches()
@@ -267,7 +280,7 @@ class RoundMeasurement:
         self.collector.begin(self.hyperfine.pid, is_timed)
 
     def _warm_up(self, is_representative: bool) -> None:
-        """Run the command untimed, and end the record of its evidence, which collector.begin() has begun.
+        """Run the command untimed, after collector.begin() has read the counters before the run.
 
         A representative run stands for all timed runs (_capture). It is stored as `captured`, with the bytes
         that its server has read and written. Raise UserError if the run fails.
@@ -280,7 +293,7 @@ class RoundMeasurement:
         # The untimed run was a child of this process, while hyperfine waited. end() counts both processes.
         self.collector.end(self.hyperfine.pid)
         if is_representative:
-            # The counts of all untimed runs. end() has just appended those of this run.
+            # `warming` has the counts of all untimed runs. end() has just appended those of this run.
             reads = self.collector.warming[-1]
             server_io = {
                 "server_rchar": reads.get("server_rchar"),
@@ -292,8 +305,9 @@ class RoundMeasurement:
         """Run the command once, and return the run.
 
         A representative run stands for all timed runs, so its output is read. Otherwise, `work` of the run
-        is {}. In a cell with traffic, each client sends one request, one after another, and the run of the
-        first reader is returned. Raise UserError if a run fails, or if two readers got different answers.
+        is {}. In a cell with traffic, many clients send requests at once in a timed run. Here, each client
+        sends one request, one after another, and the run of the first reader is returned. Raise UserError if
+        a run fails, or if two readers got different answers.
         """
         # Only a cell with traffic has `requests`.
         if not self.cell.requests:
@@ -315,10 +329,10 @@ class RoundMeasurement:
         return first_run
 
     def _capture(self, command: Invocation, is_representative: bool) -> Captured:
-        """Run a command untimed, and return the run.
+        """Run a command untimed, and return the run, with its I/O and its peak memory.
 
         A representative run stands for all timed runs, so three more facts are read: the work of the command
-        from its output, the trace of git (with a URL), and the peak memory of the server.
+        (a fingerprint of its output), the trace of git (with a URL), and the peak memory of the server.
         """
         log = self.folder / "captured.log"
         if not is_representative:
@@ -331,8 +345,8 @@ class RoundMeasurement:
         if read_work:
             # With a quiet option, the command would print no output to read.
             argv = [word for word in argv if word not in self.work_kind.quiet_options]
-        # git traces to a file. A command without a URL is local: its trace would have neither a protocol nor
-        # sent objects.
+        # git traces to a file. A command without a URL, such as {url}, is local: its trace would have neither
+        # a protocol nor sent objects.
         trace = None
         has_url = not URL_WORDS.isdisjoint(WORD.findall(self.recipe["argv"]))
         if self._program == "git" and has_url:
@@ -359,7 +373,7 @@ class RoundMeasurement:
         """Run a command untimed (capture), and return the run with the server's peak memory, if one runs."""
         if not self.cell.server or not self.cell.server.pid:
             return capture(command, read_output, log)
-        # It samples the memory of the server in a thread, until stop().
+        # A thread of the sampler reads the memory of the server again and again, until stop().
         sampler = MemorySampler(self.cell.server.pid, SHORT_INTERVAL_S)
         try:
             captured = capture(command, read_output, log)
@@ -390,8 +404,8 @@ class RoundMeasurement:
     def _end_run(self, is_last: bool) -> None:
         """Add the record of the timed run that has ended to `runs`, with its evidence and its work.
 
-        `is_last` is True after the last run. If the files that the run wrote cannot be read, set
-        `read_error`.
+        The evidence is the kernel's counts within the run, and the work is a fingerprint of what the run
+        wrote. `is_last` is True after the last run. If the written files cannot be read, set `read_error`.
         """
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         # There was no timed run before the first prepare hook.
@@ -403,6 +417,7 @@ class RoundMeasurement:
         # The discarded run was the first cold one. A timed cold run has to read about as many bytes.
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
+        # A commit adds files to the repository, its input. They are in memory without a read.
         if self.cell.input and self.cell.writes_input:
             evidence["input_grew_bytes"] = self.cell.input.grown_bytes()
         run: RunRecord = {
@@ -410,6 +425,7 @@ class RoundMeasurement:
             "evidence": evidence,
             # The evidence is later compared with these, such as {"os": "cold", "server": "new"}.
             "promises": self._promises(),
+            # _add_captured_run() fills it if the work is in the output of the command.
             "work": {},
         }
         self.runs.append(run)
@@ -422,6 +438,7 @@ class RoundMeasurement:
 
     def _promises(self) -> Promises:
         """Return what the cache state promises about the next run: {"os": "hot", "server": "kept"}."""
+        # In a series, the first timed run is cold, and all later runs are hot.
         if self.runs and "later_promises" in self.state:
             return self.state["later_promises"]
         return self.state["promises"]
@@ -429,15 +446,19 @@ class RoundMeasurement:
     def _read_what_was_written(self, run: RunRecord) -> None:
         """Add to a run what is in files: its work, and the report of the launcher or the traffic program.
 
-        Raise OSError, UserError or ValueError if one of them cannot be read.
+        Raise OSError, UserError or ValueError if one of them cannot be read. Raise UserError as well if the
+        run did not do what its cell's label says, such as a commit whose hook has not run.
         """
         for subject in self.cell.subjects:
             subject.check_run()
         output = self.cell.output
         if self.work_kind.inspect and output:
+            # A fingerprint of files. It leaves out these URLs, which differ between cells with equal work.
             run["work"] = self.work_kind.inspect(output.inspected, self.cell.urls)
+        # The launcher starts several clients at once, and reports the times of each.
         if "clients" in self.recipe:
             run["launched"] = json.loads(self.cell.launcher_report.read_text())
+        # The traffic program sends requests of many clients for some time, and reports the times of requests.
         if "traffic" in self.recipe:
             report: Traffic = json.loads(self.cell.traffic_report.read_text())
             report["seconds"] = self.recipe["traffic"]["seconds"]
@@ -445,6 +466,7 @@ class RoundMeasurement:
             report["committers"] = self.recipe.get("committers", 0)
             report["arrival"] = self.recipe.get("arrival", CLOSED_LOOP)
             repository = self.cell.input
+            # `base` is the youngest revision before the run.
             if isinstance(repository, CommittedRepository):
                 report["revisions_added"] = fsfs.youngest(repository.path) - repository.base
             run["traffic"] = report
@@ -518,6 +540,7 @@ class RoundMeasurement:
         """
         try:
             self.cell.reset_output()
+            # reset_output() ends the server if it puts an input back, such as the repository of a commit.
             if self.cell.writes_input:
                 self.cell.start_server()
             self._run_untimed(is_representative=False)
@@ -534,8 +557,7 @@ class RoundMeasurement:
     def _details(self) -> str:
         """Return the end of a failure's message: errors of requests, a full disk, and the server's log.
 
-        Example: "; /mnt/out: No space left on device; svnserve's log ends: svnserve: Can't bind". It is "" if
-        there are none of these.
+        Example: "; /mnt/out: No space left on device; svnserve's log ends: svnserve: Can't bind".
         """
         details = ""
         if "traffic" in self.recipe:

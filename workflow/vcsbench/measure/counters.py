@@ -97,21 +97,23 @@ class MachineCounters(NamedTuple):
 
 
 def read_counters(devices: CountedDevices) -> MachineCounters:
-    """Read the machine's counters now, and the counters of block devices.
+    """Read the counters of the machine and of some block devices now.
 
-    The difference of two readings of the same devices counts the events between them. Raise UserError if
-    /proc lacks the files about the machine.
+    The counters only grow. So the difference of two readings of the same devices is the number of events
+    between them. Raise UserError if /proc lacks the files about the machine.
     """
     clock_s = time.monotonic()
-    # `cpu 4705 356 584 3699 23 23 0 0 0 0`: the ticks of all processors in user mode, idle, and so on.
+    # `cpu 4705 356 584 3699 23 23 0 0 0 0`: ticks of all processors as user, nice, system, idle, and so on.
     line = read("/proc/stat").split("\n", 1)[0]
     ticks = [int(field) for field in line.split()[1:]]
-    # An unreadable file is read as "". Then this call raises UserError.
+    # read() returns "" for a file that cannot be read. Then this call raises UserError.
     if not ticks:
         kernel.check_system_files()
     return MachineCounters(
         clock_s=clock_s,
+        # As user, nice, system, irq and softirq.
         busy_ticks=sum(ticks[column] for column in BUSY),
+        # The ticks that the hypervisor gave to other virtual machines.
         steal_ticks=ticks[STEAL],
         # The columns after STEAL are of guests, and a part of earlier columns.
         all_ticks=sum(ticks[: STEAL + 1]),
@@ -150,11 +152,12 @@ def _read_delayed_acks() -> int | None:
 def _read_wire_bytes() -> int | None:
     """Return the bytes through all interfaces; None if the kernel does not list them."""
     total = None
+    # After two lines of heads, each line is `eth0: 4096 12 ...`: the received bytes come first.
     for line in read(INTERFACES).splitlines()[2:]:
         name, _, numbers = line.partition(":")
         columns = [int(column) for column in numbers.split()]
         total = (total or 0) + columns[RECEIVED_BYTES]
-        # What the loopback interface sends, it receives as well.
+        # The loopback interface receives each byte that it sends, so its sent bytes would count twice.
         if name.strip() != LOOPBACK:
             total += columns[SENT_BYTES]
     return total
@@ -169,7 +172,7 @@ def _read_throttled() -> int | None:
 
 
 def subtract(after: float | None, before: float | None) -> Any:
-    """Return how much a counter has grown; None if it is missing on one side."""
+    """Return how much a counter has grown; None if one of its two readings is missing."""
     if after is None or before is None:
         return None
     return after - before
@@ -178,10 +181,11 @@ def subtract(after: float | None, before: float | None) -> Any:
 def count_growth(
     before: object, after: object, names: Iterable[str], prefix: str = ""
 ) -> EvidencePart:
-    """Return how much the counters `names` of a tuple have grown, by `prefix` and name.
+    """Return how much counters have grown between two readings, by `prefix` and name.
 
-    With the prefix "client_", a result is {"client_rchar": 4096, "client_wchar": None}. None stands for a
-    counter that is missing on one side.
+    `before` and `after` are named tuples of one class, and `names` are those of their fields that count. With
+    the prefix "client_", a result is {"client_rchar": 4096, "client_wchar": None}. None stands for a counter
+    that one of the readings lacks.
     """
     return {
         f"{prefix}{name}": subtract(getattr(after, name), getattr(before, name)) for name in names
@@ -204,9 +208,9 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
     """Return how busy the machine was in a run, such as {"busy_s": 1.5, "steal_s": 0.0, "steal_pct": 0.0}.
 
     The seconds are of all processors together: 2 processors can be busy for 2 s in a run of 1 s. `steal_pct`
-    is the share of their time that the hypervisor gave to others. `cpu_pressure_pct`, `memory_pressure_pct`
-    and `io_pressure_pct` are shares of the run in which some task waited for this resource. The result lacks
-    a pressure that the kernel does not count.
+    is the share of their time that the hypervisor gave to other virtual machines. `cpu_pressure_pct`,
+    `memory_pressure_pct` and `io_pressure_pct` are the shares of the run in which some task waited for this
+    resource. The result lacks the key of a pressure that the kernel does not count.
     """
     busy_ticks = after.busy_ticks - before.busy_ticks
     steal_ticks = after.steal_ticks - before.steal_ticks
@@ -228,23 +232,25 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
 
 
 def choose_devices(*paths: Path, written: Sequence[Path] | None = None) -> CountedDevices:
-    """Return the block devices that hold some paths, so that each byte counts once.
+    """Return the block devices whose use is counted, so that each byte counts once.
 
-    Written bytes and flushes are those of the devices that hold the paths `written`; None: all of the paths.
-    A device that holds several paths counts once. A path without a device, as in memory, counts nothing.
+    Reads count on the devices that hold any of the `paths`. Written bytes and flushes count only on those
+    that hold a path in `written`; None stands for all `paths`. A device that holds several paths counts once.
+    A path without a device, as in memory, counts nothing.
     """
-    # An export to RAM reads from a disk, and writes to none. The writes of other programs to that disk are
-    # not the command's.
+    # Say a command exports from a disk to RAM: it reads from a disk, and writes to none. If another program
+    # writes to that disk, these bytes must not count as the command's.
     written_paths = paths if written is None else written
     return CountedDevices(_find_devices(paths), _find_devices(written_paths))
 
 
 def _find_devices(paths: Iterable[Path]) -> frozenset[str]:
+    """Return the block devices that hold some paths, as folders of sysfs, without those that count twice."""
     devices: set[str] = set()
     for path in paths:
         devices |= find_block_devices(path)
-    # The device that holds the image of a loop device counts the bytes of the loop device, too. If it holds a
-    # path itself, the loop device is left out.
+    # A loop device has its blocks in an image, a file on another device. That device counts the bytes of the
+    # loop device, too. So if it is among `devices`, the loop device is left out.
     counted = [device for device in devices if devices.isdisjoint(find_image_devices(device))]
     return frozenset(counted)
 
@@ -252,20 +258,20 @@ def _find_devices(paths: Iterable[Path]) -> frozenset[str]:
 def read_device_use(*paths: Path, written: Sequence[Path] | None = None) -> DeviceUse:
     """Return the use, by all processes since boot, of the block devices that hold some paths.
 
-    choose_devices() chooses the devices. A field is None if none is left to count, or if one of them cannot
-    be read.
+    choose_devices() chooses the devices, by the same arguments. A field is None if no device counts for it,
+    or if the counts of one device cannot be read.
     """
     return _read_use(choose_devices(*paths, written=written))
 
 
 def _read_use(devices: CountedDevices) -> DeviceUse:
-    # For each device, the numbers that the kernel counts: reads, sectors read, and so on.
-    reads = _read_statistics(devices.read)
-    writes = _read_statistics(devices.written)
+    # For each device, the columns that the kernel counts: reads, sectors read, and so on.
+    read_statistics = _read_statistics(devices.read)
+    written_statistics = _read_statistics(devices.written)
     return DeviceUse(
-        read_bytes=_sum_column(reads, SECTORS_READ, SECTOR_BYTES),
-        write_bytes=_sum_column(writes, SECTORS_WRITTEN, SECTOR_BYTES),
-        reads=_sum_column(reads, READS),
+        read_bytes=_sum_column(read_statistics, SECTORS_READ, SECTOR_BYTES),
+        write_bytes=_sum_column(written_statistics, SECTORS_WRITTEN, SECTOR_BYTES),
+        reads=_sum_column(read_statistics, READS),
         flushes=_count_flushes(devices.written),
     )
 
@@ -273,20 +279,23 @@ def _read_use(devices: CountedDevices) -> DeviceUse:
 def _count_flushes(devices: Iterable[str]) -> int | None:
     """Return the flushes of the disks of some devices since boot.
 
-    Return None if no disk gets flushes, or if the kernel does not count those of one disk.
+    A flush makes a disk write its volatile cache, so a disk without such a cache gets none. Return None if no
+    disk gets flushes, or if the kernel does not count the flushes of one of the disks.
     """
-    # The kernel counts flushes of whole disks only, not of partitions and of devices that lie on others.
+    # The kernel counts flushes of whole disks only: not of partitions, and not of devices of LVM or RAID,
+    # which lie on disks.
     disks = {disk for disk in _find_disks(devices) if has_volatile_cache(disk)}
-    # A sum without the flushes of a disk would look like too few of them.
+    # A sum without the flushes of one disk would look like too few of them.
     if not all(has_counted_flushes(disk) for disk in disks):
         return None
     total = None
     for disk in disks:
-        # A flush of a loop device becomes one of the disk that holds its image.
+        # A flush of a loop device becomes a flush of the disk that holds its image. If that disk counts as
+        # well, the loop device is skipped, so that the flush counts once.
         if not disks.isdisjoint(_find_disks(find_image_devices(disk))):
             continue
         columns = _read_columns(disk)
-        # Before Linux 5.5, the kernel does not count flushes.
+        # Before Linux 5.5, the kernel does not count flushes, and the file `stat` ends before this column.
         if len(columns) <= FLUSHES:
             return None
         total = (total or 0) + columns[FLUSHES]
@@ -311,14 +320,17 @@ def _read_columns(device: str) -> list[int]:
 
 
 def _sum_column(statistics: Sequence[Sequence[int]], column: int, unit: int = 1) -> int | None:
-    """Return the sum of a column over all devices, in units of another size; None without devices."""
+    """Return the sum of a column over all devices, times `unit`: SECTOR_BYTES, or 1. None without devices."""
     if not statistics:
         return None
     return unit * sum(columns[column] for columns in statistics)
 
 
 def measure_sync_s(path: Path) -> float:
-    """Write all dirty data of the file system of a path, which need not exist. Return the seconds."""
+    """Write all dirty data of the file system of a path, and return the seconds that this takes.
+
+    The path need not exist: the first folder above it that exists is on the same file system.
+    """
     while not path.exists():
         path = path.parent
     folder = os.open(path, os.O_RDONLY)

@@ -27,8 +27,8 @@ READING_KEYS = ("program", "revisions", "revisions_behind", "pristine_options")
 class DiscardedRun:
     """The bytes that the last discarded cold run of a command read from the device, in a file on the storage.
 
-    It is the file of a command and a copy of a repository, for all accesses and server configurations: they
-    read the same files. Without a subject (None), nothing is stored, so each run is the first.
+    There is one file for a command and a copy of a repository. All accesses and server configurations share
+    the file, because they read the same repository. Without a subject (None), nothing is stored.
     """
 
     # Layers below this system, such as a hypervisor, have caches that cannot be cleared. The first cold run
@@ -38,8 +38,9 @@ class DiscardedRun:
     def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
         """Set `file` to the file of this command and this copy; None if nothing is stored.
 
-        write() stores there the number of bytes that the discarded run read. The name of the file is a digest
-        of the boot, the command and the folders of the subject. `root` is the checkout.
+        write() stores there the number of bytes that the discarded run read. `subject` is what the command
+        reads, such as a copy of a repository, and `root` the checkout. The name of the file is a digest of
+        the boot, the command and the folders of the subject.
         """
         self.file: Path | None = None
         folders: list[Path] = []
@@ -55,15 +56,17 @@ class DiscardedRun:
             copies.append((str(folder), status.st_ino, status.st_ctime_ns))
         # Each boot has another id. So a discarded run before the last boot does not count.
         boot_id = read("/proc/sys/kernel/random/boot_id")
+        # The command with its words in braces, such as "{svn} log {url}", and its standard input.
         templates = [recipe["argv"], recipe["stdin"]]
         # Two values of an axis are two commands only if a template has the axis as a word, such as {level}.
-        values = {}
+        # Other axes, such as the access, change the folders of the subject or nothing that is read.
+        word_values = {}
         for axis, value in recipe["axes"].items():
             if any(f"{{{axis}}}" in template for template in templates):
-                values[axis] = value
-        parts = {name: part for name, part in recipe.items() if name in READING_KEYS}
-        key = [boot_id, templates, values, parts, copies]
-        name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+                word_values[axis] = value
+        reading_values = {key: value for key, value in recipe.items() if key in READING_KEYS}
+        identity = [boot_id, templates, word_values, reading_values, copies]
+        name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         self.file = WorkDir(recipe["storage"]["path"], root).make("discarded") / name
 
     def read(self) -> int | None:
@@ -94,6 +97,6 @@ class DiscardedRun:
         write_text(self.file, str(read_bytes))
 
     def renew(self) -> None:
-        """Store that a cold run has read the subject now."""
+        """Store that a cold run has read the subject now: read() counts the age of the file from now on."""
         if self.file and self.file.exists():
             os.utime(self.file)

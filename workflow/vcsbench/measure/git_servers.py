@@ -33,7 +33,7 @@ class _GitServer(Server):
     """A server whose version is that of git."""
 
     def version_commands(self) -> dict[str, list[str]]:
-        # git's own programs have no option for it.
+        # The programs of git that serve have no option that prints a version.
         return {"git": [find_git_program("git"), "--version"]}
 
     def system_version(self, versions: Mapping[str, str]) -> str:
@@ -43,7 +43,8 @@ class _GitServer(Server):
 class GitDaemon(_GitServer):
     """git-daemon, which starts `git upload-pack` for each connection.
 
-    The greeting requests a repository without a name. The server answers with an error, and reads none.
+    The greeting requests a repository without a name. The server answers with an error, and reads no
+    repository.
     """
 
     kind = "git-daemon"
@@ -58,7 +59,7 @@ class GitDaemon(_GitServer):
         return True
 
     def command(self) -> list[str]:
-        # `git daemon` would start this program as a child, and stay before it.
+        # `git daemon` would start this program as a child, and stay as its parent.
         argv = [find_git_program("git-daemon"), "--reuseaddr", "--export-all"]
         argv += [f"--listen={self.host}", f"--port={self.port}", f"--base-path={self.root}"]
         argv += ["--log-destination=stderr", *self.options]
@@ -86,6 +87,7 @@ class GitHttpd(_GitServer, Httpd):
         variables = {
             **git_settings(SETTINGS),
             "GIT_PROJECT_ROOT": str(self.root),
+            # Without it, git serves only repositories with the file git-daemon-export-ok.
             "GIT_HTTP_EXPORT_ALL": "1",
         }
         set_directives = [
@@ -105,7 +107,7 @@ class GitHttpd(_GitServer, Httpd):
 
 
 class GitSshd(_GitServer, Sshd):
-    """sshd with git-shell, which allows git-upload-pack and its like for each connection, and nothing else.
+    """sshd with git-shell, which only allows git-upload-pack and its like for each connection.
 
     The greeting requests a repository that does not exist. git answers with an error, and reads none.
     """
@@ -129,6 +131,7 @@ class GitSshd(_GitServer, Sshd):
 
     def version_commands(self) -> dict[str, list[str]]:
         commands = Sshd.version_commands(self)
+        # Here, sshd starts git-shell in the place of svnserve.
         del commands["svnserve"]
         return {**commands, **super().version_commands()}
 
@@ -136,7 +139,8 @@ class GitSshd(_GitServer, Sshd):
         return [find_git_program("git-shell")]
 
     def _session_command(self) -> str:
-        # sshd accepts this variable of the client (_newer_directives). Without it, the protocol is 0.
+        # By this variable, the client requests a version of the protocol, and sshd accepts the variable
+        # (_newer_directives). Without it, the version is 0.
         shell = shlex.join(self.system_command())
         return f'GIT_PROTOCOL="$GIT_PROTOCOL" {shell} -c "$SSH_ORIGINAL_COMMAND"'
 
@@ -144,6 +148,7 @@ class GitSshd(_GitServer, Sshd):
         return [*super()._newer_directives(), "AcceptEnv GIT_PROTOCOL"]
 
     def greet(self) -> str:
+        """Request a repository that does not exist, as git's client does, and return git's error about it."""
         command = shlex.join(["git-upload-pack", f"{self.root}/no such repository"])
         argv = [*self._client_command(), self.host, command]
         done = processes.run_program(argv, may_fail=True, limit_s=START_LIMIT_S)
@@ -151,7 +156,7 @@ class GitSshd(_GitServer, Sshd):
         return done.errors
 
     def _check_options(self) -> None:
-        # sshd writes its state over its command line, and the processes of the greeting have ended.
+        # No command line can be checked: sshd writes its state over its own, and git has ended.
         answer = self.greet()
         if "not appear to be a git repository" not in answer and "does not exist" not in answer:
             raise UserError(f"{self.kind}: git does not answer through it: {answer.strip()}")

@@ -50,11 +50,13 @@ def read_git_trace(path: Path) -> GitTrace:
         # A client that receives a pack starts a child, whose arguments have the number of objects in it.
         elif event["event"] == "child_start":
             received += _count_received(event["argv"])
-    # A client that pushes receives nothing, but writes the pack that it sends.
+    # A client that pushes receives no objects, but writes the pack that it sends. So written objects count
+    # only without received ones.
     return GitTrace(protocol, received or written)
 
 
 def _count_received(argv: Sequence[str]) -> int:
+    """Return the objects of a received pack by the arguments of the program that reads it; otherwise 0."""
     for word in argv:
         match = _PACK_HEADER.fullmatch(word)
         if match:

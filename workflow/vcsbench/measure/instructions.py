@@ -29,7 +29,7 @@ NO_GROUP = -1
 
 
 class InstructionCounter:
-    """Count the instructions of all threads of some processes, and of their later children."""
+    """Count the instructions of all threads of some processes, and of their later children, until end()."""
 
     def __init__(self, pids: Sequence[int]) -> None:
         # The descriptor of each thread's counter.
@@ -53,7 +53,8 @@ class InstructionCounter:
         # Each thread of the processes has its own counter.
         while self.events:
             event = self.events.pop()
-            # Numbers of 8 bytes: the count, the time since the counter was enabled, and the time of counting.
+            # Three numbers of 8 bytes: the count, the time since the counter was enabled, and the part of
+            # this time in which it has counted.
             count, enabled_ns, running_ns = struct.unpack("=3Q", os.read(event, 24))
             os.close(event)
             # If several users take turns at a counter of the hardware, the count is incomplete.
@@ -80,9 +81,10 @@ def why_no_instructions() -> str:
 
 
 def count_instructions(sides: Mapping[str, Sequence[int]]) -> dict[str, InstructionCounter]:
-    """Start to count the instructions of processes by their side, for example {"client": [4711]}.
+    """Start to count the instructions of processes, and return the counters by side, such as "client".
 
-    Return the counters by side; {} if instructions cannot be counted here.
+    `sides` has the pids of each side: {"client": [4711], "server": [4712, 4713]}. Return {} if instructions
+    cannot be counted on this machine.
     """
     if why_no_instructions():
         return {}
@@ -90,8 +92,9 @@ def count_instructions(sides: Mapping[str, Sequence[int]]) -> dict[str, Instruct
 
 
 def _open_event(thread: int) -> int:
-    """Open the counter of a thread and return its descriptor. 0 is this thread."""
+    """Open the counter of a thread and return its descriptor. 0 is this thread. Raise OSError if refused."""
     kind, config = EVENT
+    # The fields that are 0 are not used: the counter only counts, and takes no samples.
     attributes = ATTRIBUTES.pack(kind, ATTRIBUTES.size, config, 0, 0, TIMES, EVENT_FLAGS, 0, 0, 0)
     flags = ctypes.c_ulong(CLOSE_ON_EXEC)
     return check_result(libc.syscall(PERF_EVENT_OPEN, attributes, thread, ANY_CPU, NO_GROUP, flags))

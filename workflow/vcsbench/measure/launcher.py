@@ -21,7 +21,7 @@ CANNOT_RUN = 127
 
 
 class Client:
-    """A client: its number from 0, and its times in nanoseconds and seconds of CPU; 0 while it runs."""
+    """A client by its number from 0: the time of its end, and its CPU seconds; 0 while it runs."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -40,7 +40,8 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
     """
     # Memory that is shared with the clients, which write the times of their starts to it.
     starts = mmap(-1, START_BYTES * client_count)
-    # The ends of a pipe, to which nothing is written. The clients wait until all its writers are closed.
+    # The two ends of a pipe, to which nothing is written. Each client waits in a read of `gate`. The read
+    # returns when all copies of `gate_writer` are closed.
     gate, gate_writer = os.pipe()
     began_ns = _now_ns()
     clients: dict[int, Client] = {}  # by pid
@@ -60,15 +61,16 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
         clients[pid] = Client(number)
     os.close(gate)
     released_ns = _now_ns()
-    # This closes the last writer, so all clients read the end of the pipe now.
+    # Each client closes its own copy before it waits. So with this copy closed, all clients go on.
     os.close(gate_writer)
 
     for _ in range(client_count):
-        # With -1, wait4() returns the next client that ends, whichever it is. The status of success is 0.
+        # With -1, wait4() returns the next client that ends, whichever it is.
         pid, status, usage = os.wait4(-1, 0)
         ended_ns = _now_ns()
         client = clients[pid]
         client.ended_ns = ended_ns
+        # 0 is the status of a client that succeeded.
         if status:
             _end_all(clients)
             code = os.waitstatus_to_exitcode(status)
@@ -87,10 +89,11 @@ def _now_ns() -> int:
 
 
 def _run_client(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: int) -> None:
-    """Wait at a gate, and execute the command `argv` in the place of this process.
+    """Wait at a gate, and execute the command `argv` in the place of this process. Never return.
 
-    `gate` is a pipe for reading, `gate_writer` its end for writing. The gate opens when all copies of
-    `gate_writer` are closed. Then the client writes the time to its place in `starts`, by its number from 0.
+    `gate` is the end of a pipe for reading, `gate_writer` its end for writing. The gate opens when all copies
+    of `gate_writer` are closed. Then the client writes the time to its START_BYTES in `starts`. `number` is
+    the number of the client, from 0.
     """
     # The client would wait for itself if its copy of the writer stayed open.
     os.close(gate_writer)

@@ -18,6 +18,7 @@ class MemorySampler(threading.Thread):
     """
 
     def __init__(self, pid: int, interval_s: float = INTERVAL_S) -> None:
+        """Start the thread for the process `pid`. It reads the memory every `interval_s` seconds."""
         super().__init__(daemon=True)
         self.pid = pid
         self.interval_s = interval_s

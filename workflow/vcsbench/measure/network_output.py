@@ -41,8 +41,10 @@ class NetworkOutput(NamedTuple):
     has_input: bool
 
     def read_counts(self) -> NetworkCounts:
+        """Return the bytes that were read so far. The difference of two readings is the bytes of a run."""
         storage_read_bytes = None
-        # The run may have written to any of these folders. If one has no device, its reads are unknown.
+        # The run may have written to any of these folders. If one has no device, its reads are unknown. For a
+        # server on another machine, `storage` is empty, and read_device_use() has no count.
         if all(find_block_devices(folder) for folder in self.storage):
             storage_read_bytes = read_device_use(*self.storage).read_bytes
         return NetworkCounts(_read_from_server(self.mount), storage_read_bytes)
@@ -59,7 +61,7 @@ def find_network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> Netw
     if mount.filesystem not in NETWORK:
         return None
     has_input = any(mount_of(folder).point == mount.point for folder in inputs)
-    # The disk of a server counts as unknown, unless it has a loopback address.
+    # Only an NFS server with a loopback address is on this machine. The disks of all others are unknown.
     storage: tuple[Path, ...] = ()
     if mount.filesystem in NFS and LOOPBACK_ADDRESS.search(mount.options):
         storage = _read_local_exports()

@@ -49,16 +49,18 @@ class FossilServer(Server):
     is_per_connection = True
 
     def command(self) -> list[str]:
+        # The first use of `_home` makes the folder. The server gets its variables after this call.
         self.variables["FOSSIL_HOME"] = self._home
         argv = [self.programs.get("fossil"), "server", str(self.root), "--port", str(self.port)]
-        # Without this option, Fossil listens on all addresses. On a line they are those of its own network.
+        # Without this option, Fossil listens on all addresses. A server on a line has a network of its own.
         if self.host == HOST:
             argv.append("--localhost")
         return [*argv, *self.options]
 
     @cached_property
     def _home(self) -> str:
-        """The folder of a user's settings. SQLite opens a database by its real path."""
+        """The folder of a user's settings, which Fossil writes. The first use makes it."""
+        # SQLite opens a database by its real path, so a path such as /proc/self/fd/5 would not do.
         self._let_server_search_run()
         self._make_writable()
         return str(self.run / WRITABLE_FOLDER)

@@ -91,36 +91,43 @@ READ_ALL = "{svnbench} null-export -q {url}/{tree}"
 
 
 class PreparedCell:
-    """One round of a cell, by its recipe: its subjects, server, command, and the steps between runs."""
+    """One round of a cell: a command, what it reads and writes, its server, and the steps between runs."""
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
-        """Make the subjects and the server of a round. open() checks the subjects, but starts no server.
+        """Make what the command reads and writes, and its server. open() checks them, and starts no server.
 
-        `number` is the number of the round, from 1, `folder` a private folder, `root` the checkout.
+        `recipe` has everything that the measurement depends on. `number` is the number of the round, from 1,
+        `folder` a private folder, and `root` the checkout.
         """
         self.recipe = recipe
         self.number = number
         self.folder = folder
         self.root = root
-        # The subject that the command reads, such as a repository, and the subject that it writes, such as a
-        # tree. None if the command has no such subject.
+
+        # The subjects: the command reads the input, such as a repository, and writes the output, such as a
+        # tree. Each is None if the command reads or writes nothing.
         self.input = self._make_subject(recipe["input"])
         self.output = self._make_subject(recipe["output"])
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         if self.input and self.output:
+            # An output, such as a working copy, is made of the input.
             self.output.input = self.input
-            # The output calls this method of the cell later: the URL of the input may have the port of the
-            # server, which is made below. An input without a server has no URL.
+            # A working copy also needs the URL of the input, by which the command will find it. The URL may
+            # have the port of the server, which does not exist yet. So the output gets a method that returns
+            # the URL later. `served` is None for an input that no server can serve, such as a tree.
             self.output.origin = self.origin if self.input.served else None
         # The folder that the server serves; None if no subject has one. If both have one, it is the last one,
         # that of the output: a push goes to the output, and not to the input.
         served_folders = [subject.served for subject in self.subjects if subject.served]
         self.served = served_folders[-1] if served_folders else None
+
+        # The programs of the client's build, and the variables of the client's environment.
         self.client = Programs(**recipe["build"]["client"])
         self.environment = self.client.environment()
         for name, value in recipe["environment"].items():
             # Some variables name a file of the run, such as the report of a preloaded library.
             self.environment[name] = value.replace("{run}", str(folder))
+
         # The folder with a copy of the server configuration.
         self.files = self._copy_server_files()
         # The networks of client and server, not yet open; None without a line between them.
@@ -134,21 +141,23 @@ class PreparedCell:
             self.environment.update(self.server.client_variables())
         # True once the server was seen to refuse what its settings forbid.
         self.has_checked_refusals = False
-        # The reports of the launcher of several clients, and of the program that sends their requests.
+
+        # Files that a timed run writes: the report of the launcher of several clients, the report of the
+        # program that sends requests of many clients (traffic), and the errors that these requests print.
         self.launcher_report = folder / "launched.json"
         self.traffic_report = folder / "traffic.json"
-        # The errors that these requests print.
         self.traffic_errors = folder / "traffic-errors"
 
-        # fill_in() and open() set the attributes from here on. `argv` is the command line of one client.
+        # fill_in() sets the next four attributes: some commands have the port of the server, or facts that
+        # open() reads. `argv` is the command line of one client.
         self.argv: list[str] = []
+        # The command of one client on an empty repository or tree; [] if there is no such command.
+        self.idle_argv: list[str] = []
         # hyperfine times this command: the client, the launcher, or the program that sends the requests.
         self.timed = Invocation([], "", self.environment, recipe["time_limit_s"])
         # In a cell with traffic, one request of each client, at least one reader's first; otherwise [].
         self.requests: list[Invocation] = []
-        # The command of one client on an empty repository or tree; [] if there is no such command.
-        self.idle_argv: list[str] = []
-        # The versions of the programs by their names.
+        # The versions of the programs by their names. open() sets this attribute.
         self.versions: dict[str, str] = {}
 
     def _make_subject(self, kind: str) -> Subject | None:
@@ -164,8 +173,8 @@ class PreparedCell:
         """
         copy = self.folder / "files"
         copy.mkdir()
+        # Names such as "svnserve.args". git, hg and fossil read no file of a server configuration.
         names = self.recipe["access"]["files"]
-        # git, hg and fossil read no file of a server configuration.
         if not self.recipe["server_folder"] or not names:
             return copy
         folder = self.root / self.recipe["server_folder"]
@@ -179,6 +188,7 @@ class PreparedCell:
     def _make_server(self) -> Server | None:
         """Return the server of the cell, not yet started; None if it has no server, or nothing to serve."""
         recipe = self.recipe
+        # Such as "svnserve"; "" for local access, and for a server on another machine.
         kind = recipe["access"]["server"]
         if not kind or self.served is None:
             return None
@@ -215,6 +225,7 @@ class PreparedCell:
             # A check that fails, as on a full disk, may have made some files already.
             stack.callback(subject.discard)
             subject.check()
+        # The server reserves its port in its network, so the networks must exist before that.
         if self.networks:
             self.networks.open(stack)
         if self.server:
@@ -228,6 +239,8 @@ class PreparedCell:
                     programs.get("svnlook"), self.input.prepared, tree, programs.environment()
                 )
                 self.server.rules = write_rules(folders, self.recipe["access_rules"]["count"])
+        # check_unchanged() compares the programs of client and server with their digests in the recipe. A
+        # cell without a server has digests of client programs only, and the last argument is then not used.
         server_programs = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server_programs)
         if cell_code(self.recipe) != self.recipe["code"]:
@@ -256,17 +269,19 @@ class PreparedCell:
         return read_versions(commands)
 
     def fill_in(self) -> None:
-        """Fill in the templates of the command: set `argv`, `timed`, `requests` and `idle_argv`.
+        """Fill in the templates of the command: set `argv`, `idle_argv`, `timed` and `requests`.
 
-        `argv` is the command of one client: "{svn} log {url}" becomes ["/usr/bin/svn", ..., "log",
-        "svn://127.0.0.1:40123/ruby"]. `idle_argv` is this command on an empty repository. `timed` is what
-        hyperfine runs: this client, the launcher of several clients, or the program that sends the requests
-        of traffic. The files that this program reads are written here.
+        - `argv` is the command of one client: "{svn} log {url}" becomes ["/usr/bin/svn", ..., "log",
+          "svn://127.0.0.1:40123/ruby"].
+        - `idle_argv` is this command on an empty repository.
+        - `timed` is what hyperfine runs: this client, the launcher of several clients, or the program that
+          sends the requests of many clients (traffic). The files that this program reads are written here.
+        - `requests` has one request of each client, those of readers first. It stays [] without traffic.
         """
         words = self._words()
         self.argv = fill_template(self.recipe["argv"], words)
         self.idle_argv = self._fill_in_idle_command(words)
-        # The file for the standard input, "" without one.
+        # The file for the standard input; "" without one. Its template gives a list with one path, or [].
         stdin = "".join(fill_template(self.recipe["stdin"], words))
         client_command = Invocation(self.argv, stdin, self.environment, self.recipe["time_limit_s"])
         if "traffic" in self.recipe:
@@ -287,11 +302,14 @@ class PreparedCell:
 
     @property
     def readers(self) -> int:
-        """The number of clients that read, in a cell with traffic. Only a study with this axis sets it."""
+        """The number of clients that read, in a cell with traffic; 1 without the axis `readers`."""
         return self.recipe.get("readers", 1)
 
     def _prepare_commits(self, words: Words) -> list[CommitRequest]:
-        """Return the request of each committer, whose changed file is written."""
+        """Write the file that each committer changes, and return the request of each committer.
+
+        {client} and {change} in the template of a commit stand for the number of the committer and its file.
+        """
         commits = []
         for number in range(1, self.recipe.get("committers", 0) + 1):
             change = self.folder / f"change-{number}"
@@ -366,7 +384,7 @@ class PreparedCell:
         # {svnadmin_args} and {load_args}: options in files of the server configuration, such as cache sizes.
         for program in ("svnadmin", "load"):
             words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
-        # `served` is the folder of a repository that a server may serve; None for another subject.
+        # Only a repository that a server may serve has a URL. `served` is None for all other subjects.
         if self.input and self.input.served:
             words["url"] = partial(self.url, self.input.name)
         if self.output and self.output.served:
@@ -383,10 +401,15 @@ class PreparedCell:
         return self._client_with(name, self._client_config)
 
     def _client_with(self, name: str, config: Path) -> list[str]:
-        """Return a client of Subversion with its options and a configuration folder."""
+        """Return the start of the command line of a client: a program of Subversion with its options.
+
+        Example: ["/usr/bin/svn", "--non-interactive", "--config-dir", FOLDER]. `config` is this folder.
+        """
         argv = [self.client.get(name), "--non-interactive", "--config-dir", str(config)]
+        # Options by the cell's values of axes, such as the one for exclusive locks of a working copy.
         argv += self.recipe.get("client_options", [])
         argv += self.recipe.get("http_options", [])
+        # The certificate that the client has to trust; None without encryption.
         authority = self.server.authority() if self.server else None
         if authority:
             argv += ["--config-option", f"servers:global:ssl-authority-files={authority}"]
@@ -395,6 +418,7 @@ class PreparedCell:
     @cached_property
     def _client_config(self) -> Path:
         """The client's configuration folder: a copy, because the client writes into it."""
+        # The first use makes it, so that all commands of the round share it.
         copy = self.folder / "client"
         original = self.files / "client"
         if original.exists():
@@ -414,9 +438,11 @@ class PreparedCell:
 
     def url(self, name: str) -> str:
         """Return the URL of a repository, for example svn://127.0.0.1:40123/ruby.f7.nopack.1."""
+        # A server on another machine has repositories under their own names, without format and copy.
         if "remote" in self.recipe:
             return self.recipe["remote"]["url"].replace("{repo}", self.recipe["repository"]["name"])
         scheme = self.recipe["access"]["scheme"]
+        # Without a server, the client reads the folder of the repository itself, by a URL such as file:///x.
         if not self.server:
             path = urllib.parse.quote(f"{self.served}/{name}")
             return f"{scheme}://{path}"
@@ -433,12 +459,12 @@ class PreparedCell:
 
     @property
     def one_request(self) -> Invocation:
-        """The timed command, or one request of a cell with traffic."""
+        """The command whose system calls are counted: the timed one, or one request of traffic."""
         return self.requests[0] if self.requests else self.timed
 
     @property
     def urls(self) -> UrlNormaliser:
-        """The URLs that may be in the output, and differ between cells with the same work."""
+        """The URLs that fingerprints leave out, because they differ between cells with the same work."""
         if not self.input or not self.input.served:
             return UrlNormaliser()
         urls = [self.url(self.input.name)]
@@ -626,6 +652,7 @@ def fill_template(template: str, words: Words) -> list[str]:
     is_git = template.startswith("git ")
     argv: list[str] = []
     for part in shlex.split(template):
+        # A part that is one word in braces, such as {svn}, may stand for several arguments.
         only_word = WORD.fullmatch(part)
         if only_word:
             value = _get_word(only_word[1], words)

@@ -64,16 +64,19 @@ WEIGHTS = {
 def describe_round(
     cell: PreparedCell, runs: list[RunRecord], captured: untimed_runs.Captured | None
 ) -> Context:
-    """Return the context of a cell's runs: everything that may explain their times, as JSON data.
+    """Return the context of one cell's runs in one round: facts that may explain their times, as JSON data.
 
     `captured` is the untimed run whose output was read; None if there was none.
     """
+    # A recipe has everything that the measurement of a cell depends on. Its `state` is the cache state: the
+    # steps that make the caches cold or warm before the runs.
     recipe = cell.recipe
     state = recipe["state"]
     storage = recipe["storage"]
     subject_facts: SubjectFacts = {}
-    # The flags of what the command reads and writes, which all runs get, such as "nothing-packed".
+    # Flags that all runs get, such as "nothing-packed": the repository should be packed, and is not.
     flags: list[str] = []
+    # A subject is what the command reads or writes, such as a copy of a repository or a tree.
     for subject in cell.subjects:
         subject_facts |= subject.facts()
         flags += subject.flags()
@@ -90,9 +93,9 @@ def describe_round(
         "argv": list(cell.timed.argv),
         "argv_template": recipe["argv"],
         "stdin": cell.timed.stdin,
-        # The steps of the cache state in each hook of hyperfine. `first` are those before the first warm-up
-        # run and the first timed one, in place of `prepare`. [] means the same steps as before the others.
-        # No state has steps after the runs.
+        # The steps of the cache state in each hook of hyperfine: `setup` once before all runs, `prepare`
+        # before each run. Before the first warm-up run and the first timed run, the steps of `first` replace
+        # those of `prepare`, unless `first` is []. No cache state has steps after the runs (`cleanup`).
         "hooks": {
             "setup": state["setup"],
             "first": state.get("first", []),
@@ -101,15 +104,18 @@ def describe_round(
         },
         # The number of warm-up runs.
         "warmup": state["warmup"],
+        # The network namespace of the processes, such as "own": one for this cell alone.
         "network": recipe.get("network"),
         # The shaped network between client and server, such as one with a delay of 20 ms.
         "line": cell.networks.describe() if cell.networks else None,
         "environment": cell.environment,
         "server": _describe_server(cell, runs),
+        # The folder of the server configuration, and the texts of its files.
         "server_folder": recipe["server_folder"],
         "remote": recipe.get("remote"),
         "server_files": _read_server_files(cell.files),
         "host": host(),
+        # The folder that the command writes to; "" if it writes nothing.
         "targets": recipe["targets"],
         "storage": describe_storage(storage["name"], WorkDir(storage["path"], cell.root).make()),
         "target_storage": target_storage,
@@ -129,13 +135,13 @@ def _describe_server(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, obj
     """Return the facts about the server; None for a cell without one.
 
     Example: {"kind": "svnserve", "argv": ["/usr/bin/svnserve", ...], "port": 40123, "pid": 4711, "settings":
-    ""}. `settings` are lines of its configuration. If the server is sshd, `subversion_argv` is the command
-    line of the program that sshd starts for each connection.
+    ""}. `settings` are the lines of its configuration for passwords, access rules and the like. If the server
+    is sshd, `subversion_argv` is the command line of the program that sshd starts for each connection.
     """
     server = cell.server
     if not server:
         return None
-    # The server of the last run: a cache state may demand a new server for each run.
+    # The pid is from the last run, because a cold cell starts a new server for each run.
     pid = runs[-1]["evidence"].get("server_pid") if runs else None
     facts = {
         "kind": server.kind,
@@ -182,6 +188,7 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
     for side in (client_side, server_side):
         if side:
             build_files.append(side["program"])
+            # None if the libraries are unknown, or if the program is no client or server of Subversion.
             build_files += side["libraries"] or []
     return {
         "name": cell.recipe["build"]["name"],
@@ -194,22 +201,23 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
 def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildSide:
     """Return program, version and files of the client. Only a client of Subversion has `libraries`.
 
-    The untimed run `captured` has the files that the client had in memory, unless tracing was not allowed.
+    `captured` is the untimed run whose output was read. Its `mapped` are the programs and libraries that the
+    client had in memory; None if the kernel allowed no tracing. If there was no such run, `captured` is None.
     """
     name = os.path.basename(cell.argv[0])
     # A command may name a program on the PATH, such as git.
     program = cell.argv[0] if "/" in cell.argv[0] else path_of(name)
     is_subversion = name.startswith("svn")
     mapped = captured.mapped if captured else None
-    # If the client's files are unknown, the client is run again to list them, if possible on an empty
-    # repository (`idle_argv`). Another client than Subversion's is not run again, because it could change the
-    # tree that it works on.
+    # If the files are unknown, a client of Subversion is run again to list them. `idle_argv` is its command
+    # on an empty repository; [] if there is none. Other clients are not run again, because they could change
+    # the tree that they work on.
     if mapped is None and is_subversion:
         mapped = untimed_runs.trace_mapped_files(cell.idle_argv or cell.argv, cell.environment)
     client = _describe_side(program, cell.versions[name], cell.client.places, mapped)
     if not is_subversion:
-        # Another client may have run svn. The libraries of svn are then among the mapped files, but they are
-        # none of this client.
+        # Another client may have run svn. The libraries of svn are then among the mapped files, but this
+        # client itself does not use them.
         client["libraries"] = None
     return client
 
@@ -219,8 +227,9 @@ def _describe_side(
 ) -> BuildSide:
     """Return the facts about a client or server (records.BuildSide).
 
-    `places` are the folders of the build. `mapped` are the program files in memory. The result has their
-    digests, and as `libraries` the paths of Subversion's libraries among them. Both are None if `mapped` is.
+    `places` are the folders of the build. `mapped` are the programs and libraries in memory; None if they are
+    unknown. The result has their digests as `mapped`, and the paths of Subversion's libraries among them as
+    `libraries`. Both are None if the parameter `mapped` is None.
     """
     digests = None
     if mapped is not None:
@@ -235,17 +244,18 @@ def _describe_side(
 
 
 def _read_conditions() -> RoundConditions:
-    """Return the settings of this process by a user or a cluster, which hyperfine, client and server inherit.
+    """Return the settings that a user or a cluster gave this process. Client and server inherit them.
 
     `io_priority` is the number of ioprio_get(2), None if the kernel has no such call. `quota_cores`,
-    `io_limits`, `memory_limit_bytes` and `weights` come from control groups. `governor` is that of the
-    processor's frequency; "" if the kernel does not show it.
+    `io_limits`, `memory_limit_bytes` and `weights` come from control groups. `governor` is the kernel's
+    policy for the processor's frequency, such as "performance"; "" if the kernel does not show it.
     """
+    # The call returns -1 if it fails.
     priority = libc.syscall(IOPRIO_GET, IOPRIO_WHO_PROCESS, THIS_PROCESS)
     return {
-        "cpus": sorted(os.sched_getaffinity(0)),
-        "nice": os.getpriority(os.PRIO_PROCESS, 0),
-        "scheduler": os.sched_getscheduler(0),
+        "cpus": sorted(os.sched_getaffinity(THIS_PROCESS)),
+        "nice": os.getpriority(os.PRIO_PROCESS, THIS_PROCESS),
+        "scheduler": os.sched_getscheduler(THIS_PROCESS),
         "io_priority": priority if priority >= 0 else None,
         "quota_cores": kernel.quota_cores(),
         "io_limits": _read_io_limits(),
@@ -266,10 +276,11 @@ def _read_io_limits() -> list[str]:
 
 
 def _read_weights() -> list[str]:
-    """Return the weights of all groups around this process, such as "cpu.weight 30", without defaults.
+    """Return weights of the control groups around this process, such as "cpu.weight 30", without defaults.
 
-    A weight is the share of a group in what it and its siblings take. A default weight is left out, because
-    the number of groups around a process depends on how the process was started.
+    A group gets processors and I/O in proportion to its weight, if its siblings need them as well. Default
+    weights are left out. Otherwise, two equal rounds would have different lists: the number of groups around
+    a process depends on how the process was started.
     """
     weights = []
     for version, files in WEIGHTS.items():
@@ -283,7 +294,7 @@ def _read_weights() -> list[str]:
 
 
 def _read_group_lines(version: int, controller: str, name: str) -> list[str]:
-    """Return the lines of a file of all groups around this process, in one version of control groups."""
+    """Return the lines of the file `name` in all control groups of one version around this process."""
     lines: list[str] = []
     for group in kernel.groups(controller):
         if group.version == version:

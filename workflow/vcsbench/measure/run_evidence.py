@@ -113,21 +113,21 @@ class EvidenceCollector:
         runs_hooks: bool = False,
         owns_network: bool = False,
     ) -> None:
-        """Store how the runs of a cell-round are observed.
+        """Store how to observe the runs of a cell-round: one cell (a command and its settings) in one round.
 
         - `read` is the subject that the command reads, such as a repository, and `written` the subject that
-          it writes; None without such a subject.
+          it writes, such as a tree. Each is None for a command without it.
         - `server` is None for a cell without a server.
         - `clearing` is the way to clear caches, such as "drop-caches".
         - `measures_sync`: after each run, measure how long its output takes to be on the device.
         - `networks` are the networks of client and server; None if vcsbench makes no line between them.
         - `group` is a control group. The server is added to it, so that it counts the server's CPU time.
-        - `samples_memory`: read the memory of the server again and again during a timed run. A server that
-          forks has no process of the run left after it.
+        - `samples_memory`: read the memory of the server at intervals during a timed run. After the run, the
+          processes of a server that forks have ended.
         - `runs_hooks`: the server starts hooks of the repository, which end within the run.
-        - `owns_network`: all traffic in the network of this process is of the cell.
+        - `owns_network`: only processes of the cell use the network of this process.
 
-        All other hooks here are those of hyperfine: the commands that it starts before and after a run.
+        All other hooks in this class are hyperfine's: commands that it starts before and after the runs.
         """
         # As in PreparedCell, the subjects are called input and output.
         self.input = read
@@ -148,10 +148,10 @@ class EvidenceCollector:
         # The network file system, such as NFS, that the runs write to; None if they write to a local one.
         self.network = find_network_output(inputs, outputs)
         kinds = {mount_of(folder).filesystem for folder in (*inputs, *outputs)}
-        # True if the counts of read bytes may include bytes from a cache.
+        # True on ZFS, for example: the kernel may count bytes from its own cache as read from the disk.
         self.has_own_cache = not kinds.isdisjoint(OWN_CACHE)
 
-        # Facts about all runs: first what was set and measured of the line between client and server.
+        # Facts about all runs. The first is the delay and rate of the line, as set and as measured.
         self.line_evidence: Evidence = {}
         # The reads of the untimed runs, in their order.
         self.warming: list[WarmUpReads] = []
@@ -195,15 +195,18 @@ class EvidenceCollector:
         Return True if the query has loaded inodes: caches must then be cleared again.
         """
         self.cleared = ClearedResidency(self._query_input(), _query_subject(self.output))
+        # With cached names, the query of the input opens only files whose inodes are in memory.
         has_opened_input = self.input is not None and not self.has_cached_names
+        # None: there is no output, or no file of it yet.
         has_opened_output = self.cleared.written is not None
         return has_opened_input or has_opened_output
 
     def begin_hook(self, hyperfine_pid: int) -> None:
         """Count the instructions between this hook and the next one, without a run between them.
 
-        The hook after a run ends the run's count, so the count includes the start of this hook's shell. The
-        instructions of such a start are counted alone here, and subtracted from those of each run.
+        Each hook is a shell. The hook after a run ends the count of the run's instructions, so this count
+        includes the start of one shell. Here, such a start is counted alone. end() subtracts it from the
+        count of each run.
         """
         self.instruction_counters = instructions.count_instructions({"client": [hyperfine_pid]})
 
@@ -215,10 +218,10 @@ class EvidenceCollector:
         """
         self.is_timed = is_timed
         if self.server:
-            # Processes of earlier connections must not end within this run.
+            # The processes of earlier connections must end before this run. Otherwise they count for it.
             self.server.await_connections()
-        # end() reads the same devices: the counts of others could not be subtracted. To choose them again
-        # would also make calls on NFS, which would count as those of the run.
+        # end() reads the counts of these devices again. It does not choose devices itself: counts of other
+        # devices could not be subtracted, and the choice makes calls on NFS, which would count for the run.
         self.devices = self._choose_devices()
         if not is_timed:
             self.before = self._snapshot([hyperfine_pid])
@@ -233,9 +236,9 @@ class EvidenceCollector:
             "memory_available_bytes": kernel.memory().available,
             "other_servers": find_other_servers(server_pids),
         }
-        # The shell of this hook is a child of hyperfine. Its counts do not belong to the run, but the kernel
-        # adds them to those of hyperfine when the shell ends. So this reading has the counts of both, and the
-        # difference to hyperfine's counts after the run is without those of the shell.
+        # This hook is a shell, a child of hyperfine. When it ends, within the run, the kernel adds its counts
+        # to those of hyperfine. They do not belong to the run. So they are also in this reading, and cancel
+        # out when it is subtracted from hyperfine's counts after the run.
         self.before = self._snapshot(process_facts.family(hyperfine_pid))
         # Until the run starts, only the lines below and the end of this hook follow.
         now = datetime.datetime.now(datetime.UTC)
@@ -264,11 +267,13 @@ class EvidenceCollector:
             return None
 
         if instruction_counts:
-            # The start of this hook's shell was counted as well, so the difference replaces the count.
+            # The start of this hook's shell was counted with the run, and is subtracted. `hook_instructions`
+            # is the count of such a start alone.
             counted = instruction_counts["client_instructions"]
             instruction_counts["client_instructions"] = subtract(counted, self.hook_instructions)
         if self.server:
-            # The processes of the run's connections must have ended, so that they are counted as ended.
+            # The kernel adds the counts of a process to those of its parent when the process ends. So the
+            # processes of the run's connections must end before the counters are read.
             self.server.await_connections()
         after = self._snapshot([hyperfine_pid])
         sync_s = None
@@ -276,8 +281,8 @@ class EvidenceCollector:
             sync_s = counters.measure_sync_s(self.output.folders[0])
 
         counts = self._describe_run(before, after, instruction_counts)
-        # Only a server that ran before and after the run has a key for its peak memory. The sampled peak
-        # replaces that of the processes which still run.
+        # This key exists only if the same server ran before and after the run. Its value covers the processes
+        # that still run. The sampled peak replaces it, because it also covers processes that have ended.
         if sampler and "server_peak_memory_bytes" in counts:
             counts["server_peak_memory_bytes"] = sampler.peak_bytes
         # The bytes that this server process has read in each of its earlier runs, timed or not. These runs
@@ -363,12 +368,14 @@ class EvidenceCollector:
         )
 
     def _read_server(self) -> ServerCounters | None:
+        """Read the counters of the server; None if no server runs. Add a new server to the control group."""
         pid = self.server.pid if self.server else 0
         if not pid:
             return None
         identity = ServerIdentity(pid, process_facts.start_ticks(pid))
         group_cpu_s = None
         if self.group:
+            # The server was started since the last reading, outside of the group.
             if self.grouped != identity:
                 self.group.add(pid)
                 self.grouped = identity
@@ -382,32 +389,40 @@ class EvidenceCollector:
     ) -> EvidencePart:
         """Return the evidence that follows from the counters before and after a run, timed or not.
 
-        For example, {"client_read_bytes": 4096, "server_cpu_s": 0.25, "others_cpu_pct": 1.5}.
+        For example, {"client_read_bytes": 4096, "server_cpu_s": 0.25, "others_cpu_pct": 1.5}. The parts that
+        are merged here have no keys in common, so the order of merging replaces no value.
         """
-        evidence = counters.count_events(before.machine, after.machine)
+        # Events of the machine, such as {"device_reads": 3, "wire_bytes": 8192}.
+        events = counters.count_events(before.machine, after.machine)
         if not self.owns_network:
-            # Other programs of the machine use the same interfaces, so the counted bytes are replaced.
-            evidence["wire_bytes"] = None
-        evidence |= count_growth(before.client, after.client, process_facts.IO_COUNTS, "client_")
+            # Other programs of the machine use the same interfaces, so the cell's bytes are unknown.
+            events["wire_bytes"] = None
+        client_counts = count_growth(
+            before.client, after.client, process_facts.IO_COUNTS, "client_"
+        )
+        network_counts: EvidencePart = {}
         if before.network and after.network:
-            evidence |= count_growth(
+            network_counts = count_growth(
                 before.network, after.network, NetworkCounts._fields, "network_"
             )
+        # {} if no server ran, or not the same one before and after the run.
         server_counts = _count_server(before, after)
-        evidence |= server_counts
-        evidence |= counters.measure_load(before.machine, after.machine)
-        # The CPU time is 0 without a server, and with another server than before the run: `server_counts` is
-        # then {}. It is None if the kernel does not report it.
+        load = counters.measure_load(before.machine, after.machine)
+        evidence = {**events, **client_counts, **network_counts, **server_counts, **load}
+
+        # Without counts, the server's CPU time is taken as 0 s. None: the kernel does not report it.
         server_s = server_counts.get("server_cpu_s", 0.0)
-        other_programs = _estimate_others(before, after, evidence["busy_s"], server_s)
-        # Without a control group, the CPU time of ended processes is known in whole ticks only. The error of
-        # two ticks is more than a tenth of a short time. So "unknown" (None) replaces such a time, which was
-        # exact enough to estimate the other programs.
+        # `busy_s` are the seconds in which processors were busy with any program.
+        other_programs = _estimate_others(before, after, load["busy_s"], server_s)
+        # The kernel adds the CPU time of an ended process to that of its parent in whole ticks. For a short
+        # time, the error of two ticks is too large, so the time becomes unknown (None). A control group has
+        # no such error. The estimate above has used the short time, because `busy_s` is in ticks as well.
         has_group = _count_group_cpu(before, after) is not None
         is_in_ticks = not has_group and _have_server_processes_ended(before, after)
         is_short = server_s is not None and server_s < COARSE_S
         if is_in_ticks and is_short:
             evidence["server_cpu_s"] = None
+
         if self.server:
             evidence |= _describe_server(self.server, before, after, self.runs_hooks)
         if self.network:
@@ -483,7 +498,7 @@ def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
     counts = count_growth(used_before, used_after, process_facts.Usage._fields, "server_")
     group_cpu_s = _count_group_cpu(before, after)
     if group_cpu_s is not None and _have_server_processes_ended(before, after):
-        # Of a process that has ended, the server's own counts have whole ticks, its group microseconds.
+        # The group counts in microseconds. The server's own count has ended processes in whole ticks.
         counts["server_cpu_s"] = group_cpu_s
     return counts
 
@@ -497,20 +512,23 @@ def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
 
 
 def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
-    """Return True if a process of the server, or the server, has ended or was started within a run."""
+    """Return True if a child of the server has ended within a run, or if the server has started or ended."""
     if not before.server or not after.server:
+        # Without a server at both moments, None is compared with None.
         return before.server is not after.server
+    # The page faults of ended children grow with the end of each child.
     return before.server.ended_faults != after.server.ended_faults
 
 
 def _estimate_others(
     before: Snapshot, after: Snapshot, busy_s: float, server_s: float | None
 ) -> EvidencePart:
-    """Return the CPU time of other programs in a run: `busy_s` of all processors, less the known processes.
+    """Return the CPU time of other programs in a run: busy time without that of client, server and vcsbench.
 
-    Say 2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s. Then
-    the result is {"others_cpu_s": 0.2, "others_cpu_pct": 10.0}: 0.2 s of the available 2 s. Both are None if
-    the time of the client or `server_s`, that of the server, is unknown.
+    `busy_s` is the busy time of all processors together, and `server_s` the CPU time of the server. Example:
+    2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s. The result
+    is {"others_cpu_s": 0.2, "others_cpu_pct": 10.0}: 0.2 s of the available 2 s. Both are None if the time of
+    the client or of the server is unknown (None).
     """
     client_s = subtract(after.client.cpu_s, before.client.cpu_s)
     if client_s is None or server_s is None:
@@ -519,7 +537,7 @@ def _estimate_others(
     # The kernel counts busy time in ticks and the time of processes more exactly, so the difference may be
     # negative.
     others_s = max(0.0, busy_s - (client_s + own_s + server_s))
-    # Rounded as the `window_s` of the evidence.
+    # The time between the two readings, rounded as the `window_s` of the evidence.
     window_s = round(after.machine.clock_s - before.machine.clock_s, 6)
     available_s = (os.cpu_count() or 1) * window_s
     return {
@@ -559,16 +577,20 @@ def _describe_server(
 def _have_server_processes_changed(
     server: Server, before: Snapshot, after: Snapshot, runs_hooks: bool
 ) -> bool:
-    """Return True if a process of the server, but no hook of it, was started or has ended within a run."""
+    """Return True if a process of the server was started or has ended within a run.
+
+    With `runs_hooks`, the server also starts hooks of the repository. They do not count here.
+    """
     pids_before = before.server.pids if before.server else []
     pids_after = after.server.pids if after.server else []
     if pids_before != pids_after:
         return True
     if runs_hooks and after.server:
-        # A hook is a process that ends within the run, so page faults cannot tell it from one of the server.
-        # But only a svnserve without threads starts such a process, for each client.
+        # Only page faults show a process that was started and has ended within the run. Those of a hook look
+        # the same, so the kind of the server decides: a svnserve without threads starts a process for each
+        # client.
         return server.kind == "svnserve" and THREADED.isdisjoint(server.argv)
-    # A process that has started and ended within the run shows in its page faults only.
+    # A process that was started and has ended within the run has no pid in either list.
     return _have_server_processes_ended(before, after)
 
 
@@ -583,6 +605,7 @@ def _query_subject(subject: Subject | None) -> caches.Residency | None:
 def describe_binary(pid: int) -> str:
     """Return the program of a process: "/usr/bin/svnserve sha256:0123456789abcdef"; "" if unknown."""
     try:
+        # In a container, root may not read this link of another user's process. The server's user may.
         with server_user.as_server_user():
             path = os.readlink(f"/proc/{pid}/exe")
         with open(path, "rb") as file:

@@ -95,14 +95,16 @@ class Hyperfine:
     def run(self, command: Invocation, runs: int, lock: int) -> str | None:
         """Time `runs` runs of a command, answer hyperfine's hooks, and set `pid`, `seconds` and `hooks_s`.
 
-        Return why hyperfine failed, for example its last lines of output, or None if it did not fail.
-        hyperfine and the timed command inherit the descriptor `lock`, so a lock on it is held until both have
-        ended. Hooks close it (HOOK_SCRIPT): one that outlives the cell would hold the lock. Raise the error
-        of a hook, or UserError if a run takes too long.
+        Return why hyperfine failed, for example its last lines of output, or None if it did not fail. `lock`
+        is the descriptor of a locked file. hyperfine and the timed command inherit it, so the lock is held
+        until both have ended. Hooks close it (HOOK_SCRIPT): a hook that outlives this process would hold the
+        lock. Raise the error of a hook, or UserError if a run takes too long.
         """
         argv = self._build_argv(command, runs)
         began = time.monotonic()
+        # _answer_request() adds the time of each hook.
         self.hooks_s = 0.0
+        # After an error within this block, background() ends hyperfine with its group.
         with (
             self.log.open("wb") as log,
             processes.background(
@@ -119,6 +121,7 @@ class Hyperfine:
 
         if process.returncode == 0:
             return None
+        # A negative code is the signal that ended hyperfine.
         if process.returncode < 0:
             return f"hyperfine {processes.how_it_ended(process.returncode)}"
         return " | ".join(processes.last_lines(self.log, 2)) or "hyperfine printed nothing"
@@ -178,14 +181,18 @@ class Hyperfine:
             raise self.hook_error
 
     def _answer_request(self) -> None:
-        """Answer the hook that has asked, and set `since_hook_s`, `hooks_s` and perhaps `hook_error`."""
+        """Do the work of a hook (answer_hook) that waits in its pipe, and write the answer to the other pipe.
+
+        Set `since_hook_s`, add to `hooks_s`, and set `hook_error` if the work fails.
+        """
+        # A request is the name of the hook in one line, such as "prepare".
         request = os.read(self.requests, 100).decode().strip()
         requested_at = time.monotonic()
         self.since_hook_s = requested_at - self.answered_at
         try:
             self.answer_hook(Hook(request))
         except Exception as error:
-            # The hook fails, so hyperfine ends. The error is raised after that.
+            # The answer makes the hook fail, so hyperfine ends. Then _answer_hooks() raises this error.
             self.hook_error = error
         self.answered_at = time.monotonic()
         self.hooks_s += self.answered_at - requested_at
@@ -227,7 +234,7 @@ def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
     # RecursionError: the JSON is nested too deeply.
     except (ValueError, RecursionError):
         raise UserError(f"{path}: is not JSON. Delete it and run again to measure it.") from None
-    # hyperfine 1.x writes no version. JSON that is no object has none either, and is refused.
+    # hyperfine 1.x writes no version, so 1 is the default. None (JSON that is no object) is refused.
     version = export.get("schema_version", 1) if isinstance(export, dict) else None
     if version not in (1, 2):
         raise UserError(
@@ -239,7 +246,7 @@ def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
         if version == 1:
             return _read_runs_of_schema_1(result)
         return [_read_run_of_schema_2(measurement) for measurement in result["measurements"]]
-    # A key or a measurement is missing, or a value has another type.
+    # A key or the only command is missing, a value has another type, or a unit is unknown.
     except (KeyError, IndexError, TypeError, ValueError) as error:
         # The text of a KeyError is only the key.
         fault = f"it has no {error}" if isinstance(error, KeyError) else str(error)
@@ -257,7 +264,7 @@ def _read_runs_of_schema_1(result: Mapping[str, Any]) -> list[Run]:
     exit_codes = result["exit_codes"]
     user_s = result.get("user")
     system_s = result.get("system")
-    # Such an export has one number of each for all runs, their mean.
+    # `user` and `system` are one number each: the mean over all runs.
     has_mean_cpu = len(times) > 1
     return [
         Run(float(elapsed_s), user_s, system_s, exit_code, mean_cpu=has_mean_cpu)

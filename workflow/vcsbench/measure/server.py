@@ -77,7 +77,7 @@ def quote_for_httpd(path: str | Path) -> str:
 
 
 class Server:
-    """A server of repositories, which start() and stop() run any number of times, until close().
+    """A server of repositories. start() and stop() can be called any number of times, until close().
 
     Each subclass is a kind of server, and sets the first group of attributes. The server listens on `host`,
     in the network that `in_network()` enters: this process's, or the other end of a line (deployment.link).
@@ -113,11 +113,11 @@ class Server:
     ) -> None:
         """Prepare the server of the folder `root`, without a port or a process.
 
-        `files` is the folder with the server configuration, of which this kind of server reads `file`. If it
-        is a copy, messages name `source`, the user's file. `run` is a private folder, for the files that are
-        written for this server. `options` are those of the cell, such as ["--compression", "5"].
-        `deployment` has authentication, access rules and encryption. The server listens on `host`, in the
-        network that `in_network()` enters.
+        `files` is the folder with the server configuration. This kind of server reads the file `self.file`
+        there. If `files` is a copy, messages name `source`, the user's file. `run` is a private folder, for
+        the files that are written for this server. `options` are those of the cell, such as ["--compression",
+        "5"]. `deployment` has authentication, access rules and encryption. The server listens on `host`, in
+        the network that `in_network()` enters.
         """
         self.root = root
         self.files = files
@@ -186,7 +186,10 @@ class Server:
         return f"{self.host}:{self.port}"
 
     def await_connections(self) -> None:
-        """Wait until the processes of a closed connection have ended, so that they are counted as ended."""
+        """Wait until the processes of closed connections have ended.
+
+        The kernel adds the counts of a process to those of its parent only when the process ends.
+        """
         if not self.is_per_connection:
             return
         deadline = time.monotonic() + CONNECTION_END_S
@@ -204,12 +207,14 @@ class Server:
     def port(self) -> int:
         """The port on the host, reserved until close() because the timed command names it.
 
-        A server may listen on it nevertheless, because it sets SO_REUSEADDR as well.
+        A socket that does not listen reserves the port. The server can listen on this port, because both
+        sockets have the option SO_REUSEADDR.
         """
         # A socket stays in the network in which it was made.
         with self.in_network():
             self.reserved = socket.socket()
         self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # For port 0, the kernel chooses a free port.
         self.reserved.bind((self.host, 0))
         port: int = self.reserved.getsockname()[1]
         return port
@@ -231,6 +236,7 @@ class Server:
         stays as the parent of the server.
         """
         self._spawn()
+        # [] if the server ends, or does not listen in time.
         self.listeners = self._await_listeners()
         answer = ""
         if self.listeners:
@@ -239,6 +245,7 @@ class Server:
         # `pid` is 0 if the server has ended after its answer.
         if not answer or not self.pid:
             raise self._end_failed_start()
+        # This raises UserError for other options, or for a wrapper that stays.
         self._check_options()
 
     def _end_failed_start(self) -> UserError:
@@ -276,6 +283,7 @@ class Server:
                 env=server_environment({SERVER_MARKER: str(self.run), **self.variables}),
                 # The kernel sends this signal when vcsbench ends. On SIGTERM, httpd ends its children, too.
                 signal="TERM",
+                # This has an effect only if this process is root's.
                 unprivileged=True,
                 # True for sshd: the kernel's counts then include processes whose parents have ended.
                 adopts_orphans=self.adopts_orphans,
@@ -307,8 +315,10 @@ class Server:
 
         Example: ["AH00526: Syntax error on line 2 of config/servers/mine/httpd.conf"].
         """
+        # The file of each descriptor, such as {5: "/tmp/vcsbench-x/server/authz"}.
         names = {descriptor: str(self.run / name) for name, descriptor in self.descriptors.items()}
         if DIRECTIVES in self.descriptors:
+            # httpd reads a copy of the user's file. The user needs the name of the original.
             names[self.descriptors[DIRECTIVES]] = str(self.source)
 
         def name_file(match: re.Match[str]) -> str:
@@ -364,22 +374,29 @@ class Server:
 
     @property
     def may_be_wrapper(self) -> bool:
-        """Return True if the program may be a script that runs the server: that of a build by prefix."""
+        """Return True if the program may be a wrapper: a script that runs the server.
+
+        By default, only a build in a folder of its own (a prefix) may have one.
+        """
         return bool(self.programs.prefix)
 
     def _check_options(self) -> None:
-        """Raise UserError unless the process that listens has the options of the command line."""
-        reported = process_facts.command_line(self.pid)
+        """Raise UserError unless the started process listens, and has the options of the command line."""
         if self.pid not in self.listeners:
+            # The started process is a wrapper, and a child of it listens.
             raise UserError(
                 f"{self.argv[0]}: is a wrapper that starts {self.kind} and stays before it. End it with "
                 f'`exec ... "$@"`, so that the server is this process.'
             )
-        self.check_argv(reported, self.argv)
+        self.check_argv(process_facts.command_line(self.pid), self.argv)
 
     def check_argv(self, reported: list[str], argv: list[str]) -> None:
-        """Raise UserError unless a process of the build reports the command line that it was given."""
-        # A wrapper may run another program, with options of its own before these.
+        """Raise UserError unless a process has the options that it was given.
+
+        `argv` is the command line with which it was started, and `reported` its command line by the kernel.
+        """
+        # A wrapper runs a program with another path, perhaps with options of its own before these. So only
+        # the options are compared, with the end of the reported command line.
         expected = argv[1:] if self.may_be_wrapper else argv
         if reported[len(reported) - len(expected) :] != expected:
             raise UserError(
@@ -401,7 +418,10 @@ class Server:
         return self._hand_over(name, os.O_RDONLY)
 
     def _hand_over(self, name: str, flags: int) -> str:
-        """Open a file or folder of the run for the server, and return its path for the server."""
+        """Open a file or folder of the run for the server, and return its path there: /proc/self/fd/5.
+
+        The server inherits the open file, so its user needs no right on the folders above the file.
+        """
         self.descriptors[name] = os.open(self.run / name, flags | os.O_NOFOLLOW)
         return f"/proc/self/fd/{self.descriptors[name]}"
 
@@ -507,7 +527,8 @@ class Httpd(Server):
 
         The first use writes the configuration and all files that it needs. So all starts of the server have
         the same files. The configuration includes the user's `httpd.conf`. Only the directives of the
-        deployment come after it, and are also stored in `settings`.
+        deployment (encryption, passwords, access rules, keep-alive) come after it, so that no other directive
+        replaces them. They are also stored in `settings`.
 
         httpd opens its files, and the folder that it may write, by paths such as /proc/self/fd/5. So httpd's
         user needs no right on the folders above them, and no character of a path is a wildcard.
@@ -531,6 +552,7 @@ class Httpd(Server):
         self.settings = "\n".join(httpd_directives(self.deployment, files))
         template = string.Template(HTTPD_TEMPLATE.read_text())
         text = template.substitute(
+            # The folder that httpd writes its own files to, such as httpd.pid.
             run=self._make_writable(),
             host=self.host,
             port=self.port,
@@ -602,7 +624,9 @@ class Httpd(Server):
         return encrypted
 
     def _check_options(self) -> None:
+        """Raise UserError as well if httpd does not keep or close connections as `keep_alive` demands."""
         super()._check_options()
+        # "on" or "off"; "" for httpd's default, which is not checked.
         keep_alive = self.deployment.keep_alive
         if not keep_alive:
             return
@@ -611,6 +635,7 @@ class Httpd(Server):
             answer = self._request(KEPT_GREETING)
         if not answer:
             raise self._end_failed_start()
+        # With this header, httpd announces that it closes the connection.
         is_closed = "\nconnection: close" in answer.lower()
         must_close = keep_alive == "off"
         if is_closed != must_close:
@@ -642,8 +667,8 @@ def find_other_servers(exclude: Collection[int]) -> list[str]:
 
 
 def _serves_work_folder(argv: list[str]) -> bool:
-    # The program may follow setpriv, or the interpreter of a wrapper. sshd writes over its command line:
-    # `sshd: /usr/sbin/sshd -D ... [listener] 0 of 10-100 startups` is one word.
+    # The program may follow setpriv, or the interpreter of a wrapper, so the first words are searched. sshd
+    # writes over its command line: `sshd: /usr/sbin/sshd -D ... [listener] 0 of 10-100 startups` is one word.
     names = {os.path.basename(word) for word in " ".join(argv).split()[:4]}
     if names.isdisjoint(SERVER_NAMES):
         return False

@@ -27,7 +27,10 @@ class ServerGroup:
         self._folder = _make_folder()
 
     def add(self, pid: int) -> None:
-        """Add a server with its descendants. All that they start later belongs to the group as well."""
+        """Add a server with its descendants. All that they start later belongs to the group as well.
+
+        If one of them cannot be added, close the group for good: from then on, cpu_s() returns None.
+        """
         if self._folder and not self._try_to_add(pid):
             # A count without one of the processes would be wrong.
             self.close()
@@ -62,7 +65,7 @@ class ServerGroup:
         return None if used_us is None else used_us / 1e6
 
     def close(self) -> None:
-        """Remove the group. One with processes, which only a server that still runs has, stays."""
+        """Remove the group, and count nothing from then on. The kernel keeps it while the server runs."""
         if self._folder:
             with contextlib.suppress(OSError):
                 self._folder.rmdir()
@@ -74,13 +77,13 @@ def _make_folder() -> Path | None:
 
     Return None if the kernel does not allow it, or if the group would have an effect on its processes.
     """
-    # In version 2 of control groups, all controllers have the same groups, so those of cpu stand for all.
+    # In version 2 of control groups, all controllers have the same groups, so "cpu" finds those of all.
     folders = [group.folder for group in groups("cpu") if group.version == 2]
     if not folders:
         return None
     # The first group is that of this process, the others are its ancestors.
     own_folder = folders[0]
-    # Remove the groups of processes that were killed. The kernel refuses that for a group in use.
+    # Remove the groups of killed processes, whose pids are in the names. The kernel keeps a group in use.
     for old_folder in own_folder.glob(f"{NAME}*"):
         pid = old_folder.name.removeprefix(NAME)
         if not Path("/proc", pid).exists():

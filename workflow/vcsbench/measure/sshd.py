@@ -102,7 +102,10 @@ class Sshd(Server):
         return copy
 
     def _reachable(self, path: str, name: str) -> str:
-        """Return the path of a program or library of sshd for the servers' user. Raise UserError for ""."""
+        """Return the path by which the servers' user can read a program or library of sshd.
+
+        Raise UserError if `path` is "": the program or library `name` is missing.
+        """
         if not path:
             raise UserError(f"{name}: is missing. Run envs/unpack_sshd.sh, which unpacks it.")
         if path.startswith(f"{UNPACKED_SSHD}/"):
@@ -110,16 +113,19 @@ class Sshd(Server):
         return path
 
     def env_command(self) -> list[str]:
+        """Return the words before sshd's command line: `env` with its libraries and its list of users."""
         words = ["env"]
         folders = [server_environment().get("LD_LIBRARY_PATH", "")]
         if is_unpacked_sshd():
-            # Its own libraries come first.
+            # An unpacked sshd has its libraries in its own folder, which comes first.
             folders.insert(0, sshd_library_path(self._unpacked))
+        # The caller may have no LD_LIBRARY_PATH ("").
         library_path = ":".join(filter(None, folders))
         if library_path:
             words.append(f"LD_LIBRARY_PATH={library_path}")
         return [
             *words,
+            # With this library, sshd reads its users and groups from the two files of the run.
             f"LD_PRELOAD={self._reachable(find_nss_wrapper(), NSS_WRAPPER)}",
             f"NSS_WRAPPER_PASSWD={self.run}/passwd",
             f"NSS_WRAPPER_GROUP={self.run}/group",
@@ -134,9 +140,10 @@ class Sshd(Server):
         }
 
     def system_command(self) -> list[str]:
+        """Return the command line of the svnserve that sshd starts for each connection."""
         argv = [self.programs.get("svnserve"), "--tunnel", "--root", str(self.root)]
         if not self.deployment.is_writable:
-            # The login would give the client the right to write.
+            # Without this option, a client that has logged in may write.
             argv.append("--read-only")
         options = read_arguments(self.files / self.file)
         argv += [option for option in options if option not in DAEMON_OPTIONS]
@@ -175,8 +182,8 @@ class Sshd(Server):
     def greet(self) -> str:
         """Open a session as a client does, and return svnserve's first message.
 
-        Set `session_argv` and `session_files` from the process of this svnserve. Return "" and set nothing if
-        there is no message after START_LIMIT_S seconds, or the connection is closed before.
+        Set `session_argv` and `session_files`: command line and mapped files of this svnserve. Return "" and
+        set nothing if there is no message after START_LIMIT_S seconds, or the connection is closed before.
         """
         # As Subversion's client does over svn+ssh: `ssh ... HOST svnserve -t`.
         ssh_command = [*self._client_command(), self.host, "svnserve", "-t"]
@@ -208,8 +215,8 @@ class Sshd(Server):
         return answer.decode(errors="replace")
 
     def _check_options(self) -> None:
-        # sshd writes its state over its command line. A client could log in with the keys of the run, so sshd
-        # has read its configuration.
+        # Only svnserve's command line is checked: sshd writes its state over its own one. But greet() could
+        # log in with the keys of the run, which shows that sshd has read its configuration.
         self.check_argv(list(self.session_argv), self.system_command())
 
     def _client_command(self) -> list[str]:
@@ -258,8 +265,10 @@ class Sshd(Server):
         for name in ("host_key", "client_key"):
             options = ["-q", "-t", "ed25519", "-N", "", "-C", ""]
             processes.run_program([Programs().get("ssh-keygen"), *options, "-f", self.run / name])
+        # sshd, which runs as the servers' user, reads its own key.
         server_user.grant(self.run / "host_key", 0o640)
         self.write_file("authorized_keys", (self.run / "client_key.pub").read_bytes())
+        # The client's configuration names the host USER (HostKeyAlias), whatever its address is.
         host_key = (self.run / "host_key.pub").read_text()
         (self.run / "known_hosts").write_text(f"{USER} {host_key}")
 
@@ -268,7 +277,7 @@ class Sshd(Server):
         return shlex.join(self.system_command())
 
     def _newer_directives(self) -> list[str]:
-        """Return directives that an older sshd does not know."""
+        """Return directives that an older sshd would refuse, such as "PerSourcePenalties no"."""
         directives = []
         sshd = self._reachable(find_sshd(), "sshd")
         # An older sshd has no option -V, and prints its version with its usage.
@@ -277,7 +286,8 @@ class Sshd(Server):
         version = re.search(r"OpenSSH_(\d+)\.(\d+)", printed)
         if version and (int(version[1]), int(version[2])) >= PENALTIES_SINCE:
             directives.append("PerSourcePenalties no")
-        # An installed sshd finds its own programs.
+        # sshd starts other programs for a connection, and looks for them in /usr. Those of an unpacked sshd
+        # are in its own folder, so it gets their paths. An older sshd has no such programs.
         if is_unpacked_sshd():
             for directive, name in CONNECTION_PROGRAMS.items():
                 path = self._unpacked / "usr/lib/openssh" / name

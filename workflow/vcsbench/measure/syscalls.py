@@ -37,7 +37,7 @@ _LINE = re.compile(
     rb"(?:\[pid +)?(\d+)\]? +(?:<\.\.\. )?(\w+)(?:\(| resumed>)"
     rb"(.*?)(?:\) += (-?\w+)|,? *<unfinished \.\.\.>)"
 )
-# The position of the flags among the arguments. creat() has none: it opens for writing.
+# The position of the flags among the arguments. creat() has no flags.
 OPEN_FLAGS = {b"open": 1, b"openat": 2, b"creat": None}
 GROUPS = {
     **dict.fromkeys((b"read", b"pread64", b"readv", b"preadv", b"preadv2"), "reads"),
@@ -87,8 +87,10 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
 
 
 def _classify_open(name: bytes, arguments: bytes, has_failed: bool) -> str:
+    """Return how a call of open(), openat() or creat() opened a file: "opens_read_only", for example."""
     if has_failed:
         return "opens_failed"
+    # creat() has no argument with flags (None). It opens for writing.
     flags = os.O_WRONLY
     position = OPEN_FLAGS[name]
     if position is not None:
@@ -213,7 +215,7 @@ def trace_command(command: Invocation) -> Counter[str]:
         cpu = min(os.sched_getaffinity(0))
         strace = Strace(cpu, ["--", *command.argv], stdin=stdin, env=command.environment)
     errors = strace.wait(command.limit_s)
-    # None: the limit has passed.
+    # None: strace still runs at the limit.
     if errors is None:
         processes.kill_group(strace.process.pid)
         strace.process.wait()
@@ -221,6 +223,7 @@ def trace_command(command: Invocation) -> Counter[str]:
             f"a run under strace took longer than {command.limit_s:g} s and was ended. Raise "
             f"`time_limit_s` in config/config.yaml."
         )
+    # strace exits with the code of the command.
     if strace.process.returncode != 0:
         name = os.path.basename(command.argv[0])
         raise UserError(
@@ -234,9 +237,10 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
     """Run the command of a cell once under strace, and return its system calls.
 
     Example: {"client": {"reads": 5, "mmap": 7}, "server": None, "why_not": "", "began": 1795300000.0,
-    "seconds": 1.5}. `server` is None for a cell without one. If the command cannot be traced, `client` and
-    `server` are None, and `why_not` is a sentence. `began` and `seconds` (TimeSpan) are of all this, with the
-    preparation of the cell. `folder` is a private folder, `root` the checkout.
+    "seconds": 1.5}. `server` is None for a cell without a server. If the command cannot be traced, `client`
+    and `server` are None, and `why_not` is a sentence. `began` (in seconds since 1970) and `seconds` are the
+    start and the duration of this call, with the preparation of the cell. `recipe` describes the cell: its
+    command, repository, server and settings. `folder` is a private folder, `root` the checkout.
     """
     begun = time.monotonic()
     client, server = None, None
@@ -254,17 +258,22 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
 
 
 def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]:
-    """Return the system calls of one run: of the client, and of the server (None without one)."""
+    """Return the system calls of one traced run: of the client, and of the server (None without a server).
+
+    An untraced run comes first. Its time decides how long the traced run may take.
+    """
+    # As in rounds with warm caches, the server is started before the output is reset for the first time.
     cell.start_server()
-    # The time of an untraced run gives the time limit of the traced one.
+    # This puts what the command writes back to its state before a run. If the command changes its input, as
+    # a commit does, this also ends the server. Otherwise, the start below does nothing.
     cell.reset_output()
     cell.start_server()
     began = time.monotonic()
-    capture(cell.one_request, discard_output, cell.folder / "traced.log")
+    capture(cell.one_request, discard_output, cell.folder / "untraced.log")
     untraced_s = time.monotonic() - began
     limit_s = max(cell.timed.limit_s, MAX_SLOWDOWN * untraced_s)
+
     cell.reset_output()
-    # reset_output() ends the server if it puts a repository back.
     cell.start_server()
     request = cell.one_request._replace(limit_s=limit_s)
     if not cell.server:
@@ -272,6 +281,7 @@ def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]
     # strace attaches to the server before the client starts, so that no call for the client is missed.
     server_strace = Strace.attach(process_facts.family(cell.server.pid))
     client = trace_command(request)
+    # A process of the connection may still make calls after the client has ended.
     cell.server.await_connections()
     return client, server_strace.end()
 
@@ -289,8 +299,8 @@ def count_locks(cell: PreparedCell) -> int | None:
     takes the lock once and keeps it (exclusive). With more, each transaction takes and frees it (shared).
     Raise UserError if the recipe has the other kind of locking.
     """
-    # strace may be missing, or a container may forbid ptrace. All runs are measured by now, so the round does
-    # not fail for that.
+    # strace may be missing, or a container may forbid ptrace. All runs are measured by now, so the round must
+    # not fail because of that. So strace is first tried on the program `true`, which does nothing.
     trial = processes.run_program(
         ["strace", *OPTIONS, "-o", os.devnull, "true"], limit_s=ATTACH_LIMIT_S, may_fail=True
     )

@@ -55,12 +55,13 @@ class Requests:
         self.number = 0
 
     def report(self) -> dict[str, object]:
-        """Return the requests as records.SentRequests."""
+        """Return the requests as records.SentRequests: {"planned_s": [0.5, ...], "failed": {"1": 2}, ...}."""
         return {
-            "planned_s": [_seconds(at) for at in self.planned],
-            "started_s": [_seconds(at) for at in self.started],
-            "ended_s": [_seconds(at) for at in self.ended],
-            "unstarted_s": [_seconds(at) for at in self.waiting],
+            "planned_s": [_seconds(time_ns) for time_ns in self.planned],
+            "started_s": [_seconds(time_ns) for time_ns in self.started],
+            "ended_s": [_seconds(time_ns) for time_ns in self.ended],
+            # At the end of the traffic, these still wait for a client.
+            "unstarted_s": [_seconds(time_ns) for time_ns in self.waiting],
             "failed": self.failed,
         }
 
@@ -125,15 +126,15 @@ class TrafficGenerator:
         generator = random.Random(seed)
         times: list[int] = []
         # In a Poisson process, the time between two arrivals has an exponential distribution.
-        at_s = generator.expovariate(self.per_s)
-        while at_s * NS < self.length:
-            times.append(round(at_s * NS))
-            at_s += generator.expovariate(self.per_s)
+        arrival_s = generator.expovariate(self.per_s)
+        while arrival_s * NS < self.length:
+            times.append(round(arrival_s * NS))
+            arrival_s += generator.expovariate(self.per_s)
         # `argvs` has the command of each client. So of 3 readers and 1 committer, 3 of 4 kinds are READ.
-        # The kinds are drawn after all times, so that the clients do not change the times.
         kinds = [READ] * len(self.requests[READ].argvs)
         kinds += [COMMIT] * len(self.requests[COMMIT].argvs)
-        return deque((at, generator.choice(kinds)) for at in times)
+        # The kinds are drawn after all times, so that the number of clients does not change the times.
+        return deque((time_ns, generator.choice(kinds)) for time_ns in times)
 
     def run(self) -> int:
         """Send requests for the duration of the traffic, and return 0 when all that were started have ended.
@@ -178,15 +179,16 @@ class TrafficGenerator:
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - self.began
 
     def _queue_arrivals(self, now: int) -> None:
-        """Move the requests of an open loop that have arrived to those that wait for a client.
+        """Move the planned requests that have arrived by now to those that wait for a client.
 
-        All requests arrive before the end of the traffic. Those that arrived too late to be started are
-        unstarted. `now` is in nanoseconds since the start of the traffic.
+        Only an open loop plans requests. All arrive before the end of the traffic. A request that no client
+        starts until then keeps waiting, and is reported as unstarted. `now` is in nanoseconds since the start
+        of the traffic.
         """
         while self.arrivals and self.arrivals[0][0] <= now:
             planned, kind = self.arrivals.popleft()
             requests = self.requests[kind]
-            # Requests that already wait get the idle clients first.
+            # Requests that already wait get the idle clients first. If no client is left, this one is late.
             if len(requests.waiting) >= len(requests.idle):
                 self.late += 1
             requests.waiting.append(planned)
@@ -215,7 +217,7 @@ class TrafficGenerator:
         """
         requests = self.requests[kind]
         if kind == COMMIT:
-            # A commit needs a change of its file, another one each time.
+            # Each commit needs another content of its file.
             requests.number += 1
             line = f"committer {client + 1}, request {requests.number}\n"
             with open(requests.changes[client], "w") as file:
@@ -227,6 +229,7 @@ class TrafficGenerator:
             argv[0],
             argv,
             os.environ,
+            # Standard input, output and errors.
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, self.null_device, 0),
                 (os.POSIX_SPAWN_DUP2, self.null_device, 1),
@@ -242,15 +245,16 @@ class TrafficGenerator:
     def _reap(self) -> None:
         """Record all requests that have ended, and make their clients idle."""
         while self.running:
+            # -1: any child. WNOHANG: the pid is 0 if no child has ended.
             pid, status, used = os.wait4(-1, os.WNOHANG)
             if not pid:
-                # All others still run.
                 return
             ended = self._now()
             request = self.running.pop(pid)
             requests = self.requests[request.kind]
             requests.idle.append(request.client)
             self.requests_cpu_s += used.ru_utime + used.ru_stime
+            # Only requests that succeed (status 0) have times in the report.
             if status:
                 code = str(os.waitstatus_to_exitcode(status))
                 requests.failed[code] = requests.failed.get(code, 0) + 1
@@ -271,6 +275,7 @@ class TrafficGenerator:
         return text.decode(errors="replace").splitlines()[-ERROR_LINES:]
 
     def report(self) -> dict[str, object]:
+        """Return the report of the traffic (records.Traffic), by kind of request and for both together."""
         times = os.times()
         return {
             **{kind: requests.report() for kind, requests in self.requests.items()},
@@ -281,11 +286,12 @@ class TrafficGenerator:
         }
 
 
-def _seconds(at: int) -> float:
-    return round(at / NS, 6)
+def _seconds(time_ns: int) -> float:
+    return round(time_ns / NS, 6)
 
 
 def main(path: str) -> int:
+    """Send the requests of a specification, a JSON file, and write the report. Return the exit code."""
     with open(path) as file:
         specification = json.load(file)
     traffic = TrafficGenerator(specification)

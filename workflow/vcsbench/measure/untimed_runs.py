@@ -57,9 +57,10 @@ def capture(
 ) -> Captured:
     """Run a command once, untimed, and return its work, its I/O, its peak memory and its mapped files.
 
-    `read_output` gets the output of the command, and returns the work (its fingerprint). `log` takes the
-    error output of the command; a pipe is made in the folder of `log`. Raise UserError if the command fails
-    or takes longer than its limit, and any error of `read_output`.
+    `read_output` gets the output of the command, and returns the work: a fingerprint of what the command did,
+    such as {"lines": 3, "bytes": 80, "digest": "9f86..."}. `log` takes the error output of the command. A
+    pipe is made in the folder of `log`. Raise UserError if the command fails or takes longer than its limit,
+    and any error of `read_output`.
     """
     run = _UntimedRun(command, read_output, log)
     try:
@@ -121,13 +122,14 @@ class _UntimedRun:
     def wait_for_end(self, limit_s: float) -> bool:
         """Wait for the end of the command and of its output. Return False if it was ended at its limit."""
         has_ended = bool(select.select([self.ended], [], [], limit_s)[0])
-        # If the output does not end with the command, the command has left a child that holds the output
-        # open. This child is ended.
+        # At its limit, the command is ended. If it has ended before, but its output goes on, it has left
+        # a child that holds the output open. This child is ended as well.
         if not has_ended or not self.reader.wait(OUTPUT_LIMIT_S):
             self._end_writers()
         return has_ended
 
     def read_io_counts(self) -> dict[str, int | None]:
+        """Return the I/O of the ended command: {"rchar": 4096, "wchar": None, ...}. None is unknown."""
         # The tracer ends first. While it runs, waitid() below would return for a stop of the traced process,
         # not only for its end. A child that outlives the command is not awaited for longer than the limit.
         self.tracer.join(TRACER_LIMIT_S)
@@ -137,7 +139,7 @@ class _UntimedRun:
         return self.tracer.io or process_facts.io_counts(self.process.pid)
 
     def close(self) -> None:
-        """End the command and all that hold its output. It may be that an exception has ended the run."""
+        """End what still runs after an exception: the command, and processes that hold its output open."""
         os.close(self.ended)
         os.close(self.gate)
         self._end_writers()
@@ -146,11 +148,9 @@ class _UntimedRun:
         self.process.wait()
 
     def _end_writers(self) -> None:
-        """End the command with its group, and then all other processes that hold its output open.
-
-        A child in a session of its own is not in the group.
-        """
+        """End the command with its group, and then all other processes that hold its output open."""
         processes.kill_group(self.process.pid)
+        # A child in a session of its own is not in the group, and may hold the output open.
         if not self.reader.wait(OUTPUT_LIMIT_S):
             processes.send(process_facts.holders(self.output), signal.SIGKILL)
 
@@ -219,7 +219,7 @@ class ExitTracer(threading.Thread):
         self.io: dict[str, int | None] = {}
         self.is_attached = threading.Event()
         self.start()
-        # The child must not go on before the trace began.
+        # The caller must not let the child go on before the trace has begun.
         self.is_attached.wait()
 
     def run(self) -> None:
@@ -229,7 +229,7 @@ class ExitTracer(threading.Thread):
         """
         # The tracer attaches in this thread, because only the thread that attaches gets the stops.
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
-        # Also if tracing is not allowed: the starting thread waits for this.
+        # This is set even if tracing is not allowed, because the starting thread waits for it.
         self.is_attached.set()
         while is_allowed:
             # PEEK leaves the event in place. The end of the child must stay there, because another thread of
@@ -251,7 +251,8 @@ class ExitTracer(threading.Thread):
                 self._continue_stopped(pid, status)
 
     def _continue_stopped(self, pid: int, status: int) -> None:
-        """Let a stopped process go on; read its counts before if it is about to exit."""
+        """Let a stopped process go on. If it is about to exit, read its counts first, and detach from it."""
+        # The bits from 16 on have the number of a ptrace event. It is 0 if a signal has stopped the process.
         event = status >> 16
         if event == EXIT_EVENT:
             peak_bytes = process_facts.own_peak_bytes(pid)
@@ -259,21 +260,23 @@ class ExitTracer(threading.Thread):
                 self.peak_bytes = max(self.peak_bytes or 0, peak_bytes)
             self.maps += read(f"/proc/{pid}/maps") + "\n"
             if pid == self.pid:
-                # After its end, only root can read them.
+                # The counts of the child include those of its ended children. After the end of the child,
+                # only root can read them.
                 self.io = process_facts.io_counts(pid)
             _ptrace(DETACH, pid, 0)
         elif event:
-            # A fork, for example. The number of the stop is no signal.
+            # A fork, for example: the process goes on without a signal.
             _ptrace(CONT, pid, 0)
         else:
-            # A signal has stopped it. It gets this signal.
+            # The process goes on, and gets the signal that has stopped it.
             _ptrace(CONT, pid, os.WSTOPSIG(status))
 
 
 def _ptrace(request: int, pid: int, data: int) -> bool:
-    """Return False if the kernel does not allow the request, or the process is gone."""
+    """Send a request to the kernel. Return False if it is not allowed, or if the process is gone."""
     if libc.ptrace(request, pid, None, data) == 0:
         return True
+    # After another error of SEIZE, ExitTracer.run() finds no traced process, and ends.
     return ctypes.get_errno() not in NOT_ALLOWED
 
 
@@ -282,8 +285,9 @@ def trace_mapped_files(argv: Sequence[str], environment: Mapping[str, str]) -> l
 
     Return None if the kernel allows no tracing. Example: ["/usr/bin/svn", "/usr/lib/libsvn_client-1.so.0"].
     """
-    # On a busy machine, a short run may end before the trace begins.
+    # On a busy machine, a short run may end before the trace begins. Then the command is run again.
     for _ in range(FILES_TRIES):
+        # Leaving this block ends a command that takes longer than the limit.
         with processes.background(
             argv, stdout=processes.DEVNULL, stderr=processes.DEVNULL, env=environment
         ) as process:
@@ -312,7 +316,7 @@ def find_mapped_files(maps: str) -> list[str] | None:
 def find_subversion_libraries(mapped: Sequence[str] | None) -> list[str] | None:
     """Return Subversion's libraries among mapped files, for example /usr/lib/libsvn_client-1.so.0.0.0.
 
-    Return None if the mapped files are unknown, or if they have none, as a static program.
+    Return None if the mapped files are unknown, or if none is such a library, as in a static program.
     """
     if mapped is None:
         return None

@@ -26,7 +26,8 @@ UNCHECKED = "apart"
 LONGEST_URL = 1024
 PREFIX_LENGTH = 12
 # Subversion expands a keyword of fixed width (`$URL::   $`) to a text of just this width. It cuts a long URL,
-# or pads a short one with spaces. So the whole keyword is replaced. %b is the start of the URL.
+# or pads a short one with spaces. So the whole keyword is replaced. %b is the start of the URL, of
+# PREFIX_LENGTH bytes.
 FIXED_WIDTH = rb"\$(?:HeadURL|URL|Header):: %b[^$\r\n]{0,255}\$"
 
 
@@ -46,7 +47,7 @@ class UrlNormaliser:
         self._pattern = re.compile(b"|".join(patterns))
 
     def _may_match(self, data: bytes | bytearray) -> bool:
-        # The pattern takes 20 times as long: 17 s for each run that writes a tree of 1 GB.
+        # The pattern takes 20 times as long as this search: 17 s for each run that writes a tree of 1 GB.
         return any(prefix in data for prefix in self._prefixes)
 
     def replace(self, data: bytes | bytearray) -> bytes | bytearray:
@@ -56,13 +57,13 @@ class UrlNormaliser:
         """Return how many bytes at the start of the data can be normalised before the next data come.
 
         The last LONGEST_URL bytes may have the beginning of a URL whose end is in the next data, so they have
-        to wait. If a whole URL lies across this limit, its end is the limit.
+        to wait. If a whole URL begins before this limit and ends after it, its end is the limit.
         """
         end = max(0, len(data) - LONGEST_URL)
         if not self._may_match(data):
             return end
         for match in self._pattern.finditer(data):
-            # Neither part of a URL that was cut would be replaced.
+            # A cut at `end` would leave two parts of the URL, and neither would be replaced.
             if match.start() < end < match.end():
                 return match.end()
         return end
@@ -88,6 +89,7 @@ class UrlFreeDigest:
         return self._sha256.hexdigest()[:16]
 
     def _add(self, length: int) -> None:
+        """Add the first `length` bytes of the pending data to the digest. They are no longer pending."""
         data = self._normaliser.replace(self._pending[:length])
         del self._pending[:length]
         self._sha256.update(data)
@@ -213,6 +215,7 @@ def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     a dump without revisions.
     """
     content = _read_records(stream, urls)
+    # This key is for read_committed() only.
     del content["youngest"]
     return content if content["revisions"] else {}
 
@@ -257,6 +260,7 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
                 digest.update(line)
                 _add_content(digest, stream, content_length, is_revision_0)
             else:
+                # Skip the properties of the revision.
                 stream.read(content_length)
             content_length = 0
             is_revision_0 = False
@@ -284,12 +288,17 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
 def _add_content(
     digest: UrlFreeDigest, stream: IO[bytes], length: int, is_revision_0: bool
 ) -> None:
-    """Add the next `length` bytes, the content of a record, to the digest. Revision 0 has no date there."""
+    """Add the next `length` bytes of a dump, the content of a record, to the digest.
+
+    The date of revision 0 is left out, because it differs between equal repositories.
+    """
+    # The properties of revision 0 are small. Other content is read in pieces, because a file may be large.
     if is_revision_0 and length <= LARGEST_REVISION_0:
         digest.update(DATE.sub(b"", stream.read(length)))
         return
     while length > 0:
         data = stream.read(min(length, CHUNK))
+        # The dump ends too early.
         if not data:
             return
         digest.update(data)
@@ -313,35 +322,37 @@ class WrittenEntry(NamedTuple):
 
 
 def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of one client (inspect_tree) if all clients wrote equal trees below `targets`.
+    """Return the fingerprint of one client's tree (inspect_tree) if all clients wrote equal trees.
 
-    Otherwise return the number of different trees, {"different_trees": 2}, which no correct run has.
+    Each client has written a tree of its own in the folder `targets`. If the trees differ, return how many
+    different ones there are, such as {"different_trees": 2}. No correct run has this fingerprint.
     """
-    different: list[Fingerprint] = []
+    distinct: list[Fingerprint] = []
     for path in sorted(targets.iterdir()):
         work = inspect_tree(path, urls)
-        if work not in different:
-            different.append(work)
-    if len(different) == 1:
-        return different[0]
-    return {"different_trees": len(different)}
+        if work not in distinct:
+            distinct.append(work)
+    if len(distinct) == 1:
+        return distinct[0]
+    return {"different_trees": len(distinct)}
 
 
 def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of a tree without directories and the metadata of version control systems."""
+    """Return the fingerprint of a tree without its directories, and without METADATA such as .git."""
     # Some strategies do not build empty directories. They get the flag `no-empty-folders`.
     work = inspect_tree(target, urls, is_built=True)
+    # The directories are not counted, so the number is 0. A tree without files has no such key.
     work.pop("directories", None)
     return work
 
 
 def inspect_unchecked(target: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of a tree that is compared with no other tree."""
+    """Return the fingerprint of a tree that is compared with no other tree (UNCHECKED)."""
     return {**inspect_tree(target, urls), UNCHECKED: 1}
 
 
 def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of loading a repository: that of a dump of it (read_dump), and `youngest`.
+    """Return the fingerprint of a loaded repository: that of a dump of it (read_dump), and `youngest`.
 
     Return {} for a repository without revisions.
     """
@@ -356,7 +367,7 @@ def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
 
 
 def inspect_commit(repository: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the work of a commit: that of a dump of its revision (read_committed)."""
+    """Return the fingerprint of the youngest revision, which the run has committed (read_committed)."""
     # Most kinds of work need no repository on disk.
     from vcsbench.systems import fsfs
 
@@ -414,26 +425,29 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
 
 
 def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:
-    """Return the work of a command that wrote a tree, such as {"files": 5, "bytes": 80, "digest": "9f86..."}.
+    """Return the fingerprint of a tree that a command wrote, such as {"files": 5, "digest": "9f86...", ...}.
 
-    It has the numbers of files, directories and symlinks, and the bytes in files. The digest covers names,
-    contents without URLs, the executable bit and the targets of symlinks. A tree that `is_built` was written
-    by one of several systems or programs, which are compared. Some of them make no empty directories, so
-    directories are left out, and METADATA of systems, such as .git. Return {} for a tree without files and
-    symlinks.
+    Two trees are compared by their fingerprints. A fingerprint has the numbers of files, directories and
+    symlinks, and the bytes in files. Its digest covers names, contents, the executable bit and the targets of
+    symlinks. In contents, `urls` replaces the repository's URLs, which differ between copies. With
+    `is_built`, one of several systems has written the tree, such as Subversion and git. Some of them make no
+    empty directories, so directories are left out. Their METADATA, such as .git, is left out as well. Return
+    {} for a tree without files and symlinks.
     """
     files = 0
     directories = 0
     symlinks = 0
     file_bytes = 0
     total = hashlib.sha256()
+    # Equal trees are listed in the same order.
     for entry in _list_entries(target):
         is_directory = stat.S_ISDIR(entry.mode)
+        # The first part of a name such as b".git/config" decides.
         is_metadata = entry.name.partition(b"/")[0] in METADATA
         if is_built and (is_directory or is_metadata):
             continue
         # A NUL ends each part. No name and no target of a link has a NUL, so two different trees never give
-        # the same sequence of bytes.
+        # the same sequence of bytes. The letters l, d, x and f stand for the kind of an entry.
         total.update(entry.name + b"\0")
         if stat.S_ISLNK(entry.mode):
             symlinks += 1
@@ -471,10 +485,11 @@ def _digest_file(path: bytes, urls: UrlNormaliser) -> tuple[str, int]:
 
 
 def _list_entries(target: Path) -> Iterator[WrittenEntry]:
-    """Yield a file, or a folder with everything below it, without ADMINISTRATIVE folders.
+    """Yield a file, or a folder with everything below it, without ADMINISTRATIVE folders (.svn).
 
     The entries of a folder come together, sorted by name, and then the content of its folders, the last
-    folder first. Any order would do that is the same for equal trees. Yield nothing for a missing path.
+    folder first. The only purpose of this order is that equal trees have the same one. Yield nothing for a
+    missing path.
     """
     root = os.fsencode(target)
     try:

@@ -64,15 +64,17 @@ class CellSpec:
 def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpec]:
     """Return the cells of a study, also those that are skipped here.
 
-    First come the cells of the configured grid, in the order of the values of its axes. Some are followed by
-    a duplicate: a second cell with equal values, which shows the noise. The cells on the empty repository,
-    which measure fixed cost, are last. `why_skip` returns why this machine cannot measure a cell with given
-    values of axes; "" if it can. Raise UserError if the configuration of the grid is wrong, or excludes all
-    cells.
+    A cell is a command with everything that it is measured with: one value on each axis of the study. First
+    come the cells of the configured grid, in the order of the values of its axes. Some are followed by a
+    duplicate: a second cell with equal values, which shows the noise. The cells on the empty repository,
+    which measure fixed cost (the start of a client), are last. `why_skip` returns why this machine cannot
+    measure a cell with given values of axes; "" if it can. Raise UserError if the configuration of the grid
+    is wrong, or excludes all cells.
     """
     settings = env.config.settings
     # The values of each axis in the order of the study: {"command": ["log", "export"], "format": ["f7"]}.
     values = measured_values(study, env)
+    # A point has the values of one cell: {"command": "log", "format": "f7"}.
     points = _read_points(env, study, values)
     cells = []
     for axes in _sort_points(points, values):
@@ -129,9 +131,10 @@ def _read_points(
     """Return the axis values of all cells that the configuration includes and does not exclude.
 
     A part of `include`, such as {"format": ["f6", "f7"]}, stands for all combinations of its values with all
-    values of the other axes (`values`). A cell that two parts include is in the result twice. A combination
-    that its command's `restrict_to` excludes is left out. Raise UserError for a wrong or too large part, for
-    one whose combinations are all left out in this way, and if no combination is left.
+    values of the other axes (`values`). A part of `exclude` removes all combinations that it matches. A cell
+    that two parts include is in the result twice. A command of the study may be restricted to some values of
+    axes (`restrict_to`), and its other combinations are left out. Raise UserError for a wrong or too large
+    part, for one whose combinations are all left out by `restrict_to`, and if no combination is left.
     """
     grid = env.config.settings.grid[study.name]
     excluded_parts = []
@@ -150,23 +153,23 @@ def _read_points(
         if number > MOST_CELLS:
             text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
             raise env.config.error(["grid", study.name, "include", index], text)
-        # The commands whose `restrict_to` leaves out combinations, and the number of all other combinations.
+        # The commands whose `restrict_to` leaves out combinations of this part.
         restricted: dict[str, Command] = {}
-        others = 0
+        # True if `restrict_to` allows a combination, or `exclude` removes it first. Then the part is right.
+        has_other = False
         for combination in product(*choices.values()):
             axes = dict(zip(choices, combination, strict=True))
             if any(matches_cell(axes, excluded) for excluded in excluded_parts):
                 has_excluded = True
-                others += 1
+                has_other = True
                 continue
             command = study.command(axes)
-            # A command may be restricted to some values of axes, such as one access.
             if command.restrict_to is not None and not matches_cell(axes, command.restrict_to):
                 restricted[study.command_name(axes)] = command
                 continue
-            others += 1
+            has_other = True
             points.append(_without_inapplicable(study, command, axes))
-        if restricted and not others:
+        if restricted and not has_other:
             text = _why_restricted(restricted)
             raise env.config.error(["grid", study.name, "include", index], text)
     if not points:
@@ -178,12 +181,13 @@ def _read_points(
 def _without_inapplicable(study: Study, command: Command, axes: AxisValues) -> dict[str, str]:
     """Return the axis values of a cell with "" for each axis that does not apply to it.
 
-    A default of the study or the command counts as the value of an axis that the study does not have: over
-    the access `file` there is no network, also if `access` is a default.
+    The command names axes that do not apply to it. An axis may also not apply because of other values: over
+    the access `file` there is no network, also if `access` is no axis of the study, but one of its defaults.
     """
     inapplicable = list(command.inapplicable_axes or ())
     values = {**axes, **dict.fromkeys(inapplicable, "")}
-    # An axis without a value for the cell takes its default, as in the recipe (draft_recipe).
+    # An axis without a value for the cell takes its default, as in the recipe (draft_recipe). So the cell's
+    # values replace defaults, but its empty values do not. A default of the command replaces the study's.
     chosen = {axis: value for axis, value in values.items() if value}
     effective = {**values, **study.defaults, **(command.defaults or {}), **chosen}
     inapplicable += [axis for axis in values if not axis_of(axis).applies(effective)]
@@ -201,10 +205,10 @@ def _why_restricted(commands: Mapping[str, Command]) -> str:
         for axis, selected in (command.restrict_to or {}).items():
             limits.append(f"{axis} {', '.join(axis_values(selected))}")
         reasons.append(f"{name} is measured with {' and '.join(limits)} only (`restrict_to`)")
-    shown = reasons[:MOST_REASONS]
+    listed = reasons[:MOST_REASONS]
     if len(reasons) > MOST_REASONS:
-        shown.append(f"and {len(reasons) - MOST_REASONS} more")
-    return f"{'; '.join(shown)}. Name such values, or remove this part."
+        listed.append(f"and {len(reasons) - MOST_REASONS} more")
+    return f"{'; '.join(listed)}. Name such values, or remove this part."
 
 
 def _read_part(
@@ -217,12 +221,12 @@ def _read_part(
     """Return one part of a grid with a list of values for each axis that it names.
 
     {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `values` has all values
-    of each axis of the study. `place` is where the part is in the configuration, such as ("include", 0).
-    Raise UserError for an unknown axis or value.
+    of each axis of the study. `place` is the list of the grid that has the part, and the index in it, such as
+    ("include", 0). Raise UserError for an unknown axis or value.
     """
     part: dict[str, list[str]] = {}
     for axis, configured_values in configured.items():
-        # The place of the axis in the configuration, for errors.
+        # The path of the axis in the configuration, for errors.
         keys: list[str | int] = ["grid", study.name, *place, axis]
         if axis not in values:
             text = f"the study has no such axis. It has {', '.join(values)}."
@@ -285,8 +289,8 @@ def fixed_cost_points(
 
     Fixed cost is mostly the start of a client. Cells that differ only in the axes SAME_FIXED_COST, such as
     format and cache state, share one cell of fixed cost. There is none for traffic, for a command that fails
-    on an empty repository (`fixed_cost: false`), and if `why_skip` has a reason against each possible cell.
-    `caches` are the values of the axis `cache`.
+    on an empty repository (`fixed_cost: false`), and if no candidate can be measured here: `why_skip` returns
+    a reason, or "" for a cell that can be measured. `caches` are the values of the axis `cache`.
     """
     # By the values of a cell on all other axes than SAME_FIXED_COST: {(("command", "log"), ...): {...}}.
     point_by_group: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}

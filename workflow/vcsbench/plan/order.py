@@ -19,23 +19,25 @@ def run_order(
 ) -> dict[CellRoundKey, int]:
     """Return the position of each cell-round, from 0: {("fsfs-san-2014", "log/http/cold", 1): 0}.
 
-    Studies come one after another. In each round of a study, blocks and the cells of a block are in random
-    order. More `rounds` do not change the order of the earlier ones. A block is the cells of a study with
-    equal values of the axes in `block_axes`: {"fsfs-san-2014": ["command", "cache"]}. With `by_block`, a
-    block has all of its rounds before the next block begins.
+    A block is the cells of a study with equal values of the axes in `block_axes`: {"fsfs-san-2014":
+    ["command", "cache"]}. In a round, each cell is measured once, and the cells of a block next to each
+    other. Studies come one after another. In each round of a study, the blocks are in random order, and so
+    are the cells of each block. More `rounds` do not change the order of the earlier rounds. With `by_block`,
+    a block has all of its rounds before the next block begins.
     """
-    # A key is the study and the values, such as ("fsfs-san-2014", "log", "cold").
+    # The key of a block is the study and the values, such as ("fsfs-san-2014", "log", "cold").
     blocks_by_study: dict[str, dict[BlockKey, list[CellSpec]]] = {study: {} for study in block_axes}
     for cell in cells:
         key = (cell.study, *values_on_axes(cell.axes, block_axes[cell.study]))
         blocks_by_study[cell.study].setdefault(key, []).append(cell)
     order: list[CellRoundKey] = []
     for blocks in blocks_by_study.values():
-        # A group has blocks by their keys. It is measured round by round, and the next group follows.
+        # A group has blocks by their keys. All rounds of a group come before the next group.
         groups: list[Blocks]
         if by_block:
             # Each block is a group. If a node of a cluster is lost, its finished blocks are then complete.
             keys = sorted(blocks)
+            # The same seed gives the same order in each run.
             random.Random(f"{seed}/blocks").shuffle(keys)
             groups = [{key: blocks[key]} for key in keys]
         else:
@@ -49,8 +51,8 @@ def run_order(
 
 
 def _draw_round(blocks: Blocks, number: int, seed: int) -> list[CellRoundKey]:
-    """Return the cells of a round in random order, with the cells of a block next to each other."""
-    # Seeded by round, so that a further round does not change the order of the earlier ones.
+    """Return the cells of round `number` in random order, with the cells of a block next to each other."""
+    # Each round has a seed of its own, so a further round does not change the order of the earlier ones.
     shuffler = random.Random(f"{seed}/{number}")
     order = []
     for key in _shuffle_blocks(blocks, shuffler):
@@ -64,10 +66,11 @@ def _draw_round(blocks: Blocks, number: int, seed: int) -> list[CellRoundKey]:
 def _shuffle_blocks(blocks: Blocks, shuffler: random.Random) -> list[BlockKey]:
     """Return the keys of the blocks in random order, blocks of one cache state next to each other.
 
-    A hot run after a cold one has to fill the caches again, which takes time. So blocks of one cache state
-    stay together. The blocks form a circle, and the result begins at a random block of the circle. So each
-    block is in each position equally often. One state may be split: a part of its blocks begins the result,
-    and the rest ends it.
+    A block is a group of cells that are measured together. Its key is, for example, ("ssd", "log", "cold"). A
+    hot run after a cold one has to fill the caches again, which takes time. So blocks of one cache state stay
+    together. The blocks form a circle, and the result begins at a random block of the circle. So each block
+    is in each position equally often. One state may be split: a part of its blocks begins the result, and the
+    rest ends it.
     """
     keys_by_cache: dict[str, list[BlockKey]] = {}
     # Sorted first, because the order of the grid changes with its configuration.

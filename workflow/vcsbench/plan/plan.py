@@ -63,6 +63,7 @@ class Plan:
     def _check_size(self) -> None:
         """Raise UserError before Snakemake would take minutes and gigabytes to plan."""
         rounds = self.config.settings.rounds
+        # Without a configured number (None), each cell has at least one round.
         number = len(self.cells) * (rounds or 1)
         if number > MOST_CELL_ROUNDS:
             raise self.config.error(
@@ -71,10 +72,14 @@ class Plan:
             )
 
     def _read_batches(self, study: str) -> SamplingBatches:
-        """Return the decided rounds of the blocks. A decision on other repositories does not count."""
+        """Return the rounds of each block of a study that are decided so far.
+
+        A block is a group of cells that are measured together, such as "log/ruby/cold". A decision does not
+        count if the repositories of the block have changed since. So this computes their digest.
+        """
         repositories: dict[str, list[RecipeRepository]] = defaultdict(list)
         for cell in self.measured(study):
-            # Fixed cost is measured once.
+            # A cell of fixed cost is measured in one round only, so no decision is about it.
             if not is_fixed_cost(cell.axes):
                 repository = self.draft(cell).get("repository", {})
                 repositories[self.name_of_block(cell)].append(repository)
@@ -126,7 +131,10 @@ class Plan:
         return self.recipe(study, path)["digest"]
 
     def number_of_rounds(self, cell: CellSpec, batch: int | None = None) -> int:
-        """Return the decided rounds of a cell after a batch; after the last decided one by default."""
+        """Return the number of rounds of a cell after a batch of rounds; by default after the last batch.
+
+        In a run with a time limit, each batch is decided when the batch before it is measured.
+        """
         if is_fixed_cost(cell.axes):
             return 1
         if self.config.settings.rounds is not None:
@@ -193,7 +201,7 @@ class Plan:
         return [file for file in self.trace_files(study).values() if file not in existing]
 
     def position(self, study: str, path: str, number: int) -> int:
-        """Return the position of a cell-round in the order. A target that only the user named is last."""
+        """Return the position of a cell-round in the order. A round that only the user named comes last."""
         return self.order.get((study, path, number), len(self.order))
 
     @property
@@ -201,7 +209,8 @@ class Plan:
         """Return the position of each cell-round that is decided."""
         rounds = self.config.settings.rounds
         if rounds is None:
-            # The blocks of a study have different rounds. All have the order of the longest block.
+            # The blocks of all studies have different numbers of rounds. The order is drawn for the largest
+            # number, so it also has positions of rounds that a block does not have.
             decided: list[int] = []
             for batches in self.batches.values():
                 decided += batches.rounds().values()

@@ -63,13 +63,15 @@ _identity = cache(storage_identity)
 def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     """Return the recipe of a cell, without the digests of code and files: they take time to compute.
 
-    It has the keys of its command, and those of the cell's value on each axis (_with_axes). For an axis that
-    the cell does not have, the default of the command or the study is used.
+    A recipe has everything that the measurement of a cell depends on: {"argv": "{svn} log {url}", "runs": 4,
+    "repository": {"name": "ruby", "format": "f7", ...}, ...}. `axes` has the cell's value on each axis, such
+    as {"command": "log", "format": "f7"}. Keys come from the cell's command, and from these values. An axis
+    that the cell does not have takes the default of the command or the study.
     """
     command = study.command(axes)
-    # The values of axes that the cell does not have. Those of the command have precedence.
+    # The values of axes that the cell does not have: of the study, then of the user's repository (it may have
+    # one packing in all studies), and last of the command. A later value replaces an earlier one.
     defaults = dict(study.defaults)
-    # A repository of the user's may have one packing in all studies.
     repository = env.repositories.get(axes.get("repo", ""), {})
     if "packing" in repository:
         defaults["packing"] = str(repository["packing"])
@@ -81,10 +83,12 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     # The following keys depend on several axes. They replace or complete keys of the command and the axes.
     if keys["runs"] == AUTO:
         link = recipe.get("link")
-        # Over a slow line, most of the time is waiting. It scatters little, and a run takes long.
+        # Over a slow line between client and server, most of the time is waiting. It scatters little, and a
+        # run takes long.
         if link and link["delay_ms"] >= SLOW_LINE_MS:
             recipe["runs"] = 1
         else:
+            # Each cache state, such as cold, has its own number of timed runs.
             recipe["runs"] = recipe["state"].get("runs", 1)
     # This sets recipe["access"]. One access can be another server for another system: `http` of git is not
     # `http` of Subversion.
@@ -136,6 +140,7 @@ def _keys_of_command(command: Command, env: Environment) -> dict[str, object]:
         "work_kind": command.work,
     }
     values = {key: getattr(command, key) for key in COMMAND_KEYS}
+    # A key that the command does not set is None. It keeps its default above, or stays out of the recipe.
     return keys | {key: value for key, value in values.items() if value is not None}
 
 
@@ -181,12 +186,15 @@ def _without_server(promises: Promises) -> Promises:
 
 
 def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
-    """Return the first reason why a cell cannot be measured on this machine; "" if it can.
+    """Return the first reason why a cell cannot be measured on this machine, as a clause; "" if it can.
 
-    For example, "mkfs.xfs is not installed (Debian: xfsprogs)". `draft` is its recipe without digests.
+    For example, "mkfs.xfs is not installed (Debian: xfsprogs)". `axes` has the cell's value on each axis, and
+    `draft` everything that its measurement depends on, without digests.
     """
     for name in _all_axes(axes):
+        # "" for an axis that the cell does not have. The draft may have a default of it, to be checked.
         value = axes.get(name, "")
+        # `remote` is the user's own server on another machine, which vcsbench does not start.
         if value and "remote" in draft and axis_of(name).needs_server:
             host = draft["remote"]["host"]
             return f"{name} is a server setting, and vcsbench can neither set nor see it on {host}"
@@ -199,16 +207,15 @@ def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
 def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     """Return the complete recipe of a cell: its draft with digests of code, server files and binaries.
 
-    The last key is the `digest` of all other keys but NOT_DIGESTED. A result with another digest is out of
-    date.
+    A recipe has everything that the measurement of a cell depends on. The last key is the `digest` of all
+    other keys but NOT_DIGESTED. A result with another digest is out of date.
     """
-    # The digest stays "" without a server configuration. So it does for systems other than Subversion, whose
-    # accesses read no file of a configuration.
+    # It stays "" without a server configuration, and for systems other than Subversion, which read none.
     files_digest = ""
     if draft["server_folder"] and draft["access"]["files"]:
         files = tuple(draft["access"]["files"])
         files_digest = _files_digest(env.root / draft["server_folder"], files)
-    # Without a step that clears caches, no result depends on the way to clear them.
+    # Without a step that clears caches, no result depends on the way to clear them, such as "drop-caches".
     clearing = ""
     if CacheState(draft["state"]).clears_caches:
         clearing = env.machine.clearing(env.config.settings.clear_caches)
@@ -218,7 +225,6 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         "axes": cell.axes,
         **draft,
         "time_limit_s": env.config.settings.time_limit_s,
-        # How caches are emptied, such as by "drop-caches".
         "clearing": clearing,
         "code": cell_code(draft),
         "server_files_digest": files_digest,
@@ -245,12 +251,13 @@ def recipe_digest(content: object) -> str:
 
 
 def _target_folder(draft: Recipe, env: Environment) -> str:
-    """Return the folder that the command writes to; "" if it writes nothing."""
+    """Return the folder that the command of a cell writes to, such as /dev/shm; "" if it writes nothing."""
     if not draft["output"]:
         return ""
     if "filesystem" in draft:
         return str(draft["filesystem"]["root"])
     storage = draft["storage"]["path"]
+    # "storage", "scratch" (a folder that is mostly in RAM) or "auto".
     location = draft.get("output_location", env.config.settings.output_location)
     if location == AUTO:
         # On a storage without a journal, creating files is slow for minutes after a deletion.
@@ -260,7 +267,7 @@ def _target_folder(draft: Recipe, env: Environment) -> str:
 
 
 def _folders(recipe: Recipe, env: Environment) -> list[str]:
-    """Return the folders whose disks take part in a measurement."""
+    """Return the folders whose disks take part in a measurement: of storage, output and working copy."""
     folders = {str(resolve(recipe["storage"]["path"], env.root))}
     filesystem = recipe.get("filesystem", {})
     # In a guest, the folders exist only there.
@@ -273,7 +280,8 @@ def _folders(recipe: Recipe, env: Environment) -> list[str]:
 
 
 def choose_network(draft: Recipe, env: Environment) -> Network:
-    """Return the most closed network that this process may give to the server of a cell."""
+    """Return the most private network that this process may give to the server of a cell."""
+    # A guest is a virtual machine with its own network. A cell over file://, for example, has no server.
     if "guest" in draft.get("filesystem", {}) or not draft["access"]["server"]:
         return Network.NONE
     if isolation.is_allowed(isolation.unshare_network):
@@ -285,7 +293,8 @@ def choose_network(draft: Recipe, env: Environment) -> Network:
 
 
 def why_not_isolated(draft: Recipe, env: Environment) -> str:
-    """Return why a cell must not be measured: its server would show a private repository to all users."""
+    """Return why a cell's server would wrongly show a private repository to all users; "" if it would not."""
+    # In the machine's own network, the server answers every user of the machine.
     is_hidden = draft["network"] != Network.SHARED
     if is_hidden or env.config.settings.shared_servers or not is_private_cell(draft, env):
         return ""
@@ -300,6 +309,7 @@ def why_not_closed(draft: Recipe, env: Environment) -> str:
     """Return why a cell must not be measured: other users could read its files of a private repository."""
     if not is_private_cell(draft, env):
         return ""
+    # _folders() needs this key, which a draft lacks.
     recipe: Recipe = {**draft, "targets": _target_folder(draft, env)}
     folders = _folders(recipe, env)
     # The file system of a guest is an image in this folder.
@@ -331,13 +341,13 @@ def trace_digest(recipe: Recipe) -> str:
     """Return a digest of everything in a recipe that can change the system calls of its command.
 
     Cells that differ only in the state of caches have the same digest, so one trace counts for all of them.
-    An axis of the study's own counts only if the command has its value, as in {option}.
     """
     traced = {key: value for key, value in recipe.items() if key not in NOT_TRACED}
     command = f"{recipe['argv']} {recipe['stdin']}"
     axes = {}
     for axis, value in recipe["axes"].items():
-        # The axes with code of their own have their values in other keys of the recipe.
+        # An axis with code of its own (AXES), such as `format`, has its value in other keys of the recipe.
+        # Its value counts here only if the command has it, as in {format}. The study's own axes always count.
         if axis not in AXES or f"{{{axis}}}" in command:
             axes[axis] = value
     traced["axes"] = axes
@@ -345,11 +355,15 @@ def trace_digest(recipe: Recipe) -> str:
 
 
 def traced_cells(recipes: Iterable[Recipe]) -> dict[str, TracedCell]:
-    """Return the cell that is traced for each cell, by path: the first with the same system calls."""
+    """Return the traced cell of each cell by path. A trace is a run that counts system calls.
+
+    Cells that make the same calls share the trace of the first one: {"log/hot": TracedCell("log/cold", ...)}.
+    """
     first_by_digest: dict[str, str] = {}
     traced: dict[str, TracedCell] = {}
     for recipe in recipes:
         digest = trace_digest(recipe)
+        # The first cell with this digest stores its path. A later cell gets the stored path.
         path = first_by_digest.setdefault(digest, recipe["cell"])
         traced[recipe["cell"]] = TracedCell(path, digest)
     return traced

@@ -37,14 +37,15 @@ OUTPUT_FOLDERS = ("tables", "published", "charts")
 
 
 def reason_by_cell(rounds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the reason why each cell has rounds without a result, by its path.
+    """Return the reason why each cell has rounds without a result, by the cell's path.
 
-    A row of `rounds` is such a round, with its `cell` and `reason`. The last round of a cell has its reason.
-    If some of its rounds failed, the cell failed, and the last of these has it: the next run measures the
-    others (PENDING).
+    Each row of `rounds` is a round without a result: {"cell": "log/f7", "reason": "unmeasured"}. A cell gets
+    the reason of its last failed round or, without a failure, of its last round. A reason of PENDING is no
+    failure: the next run measures the round.
     """
     rows = list(rounds)
     failed = [row for row in rows if row["reason"] not in PENDING]
+    # A later row of the same cell replaces an earlier one, so failures come after all rows.
     return {row["cell"]: str(row["reason"]) for row in (*rows, *failed)}
 
 
@@ -135,19 +136,19 @@ class SamplingBatches:
         return self.last + 1
 
     def rounds(self, batch: int | None = None) -> dict[str, int]:
-        """Return the total rounds of each block after a batch; of the last batch by default.
-
-        Batches before the first one that was read have the rounds of the last one: those are measured.
-        """
+        """Return the total rounds of each block after a batch, by default the last one: {"log/cold": 7}."""
         if batch in self._rounds_by_batch:
             return self._rounds_by_batch[batch]
+        # None, or a batch that was measured before this process began, and whose decision was not read. The
+        # rounds of the last batch include those of all earlier ones.
         return self._rounds_by_batch[self.last]
 
 
 def is_up_to_date(result: CellRound, digest: str) -> bool:
     """Return True if a result exists, and was measured by the recipe with this digest.
 
-    The content of the export is not read: it was written atomically, and whoever reads it reports damage.
+    A result is an export (hyperfine's times) and a context (facts about the round, with the digest). The
+    export is not read here: it was written atomically, and whoever reads it reports damage.
     """
     # A run checks thousands of results before it starts. To search the text of the context takes a tenth of
     # the time of parsing it. open_regular() returns a descriptor, and raises UserError for a pipe.
@@ -185,8 +186,8 @@ def remove_unreadable(root: Path) -> list[Path]:
     """Remove the files below results/ that a power cut or a full disk damaged, and return the removed paths.
 
     Snakemake makes missing files again, but does not look at their content, so a damaged file would stay.
-    Logs, builds and records of preparations (UNCHECKED) stay, and so does a file that cannot be read now. The
-    caller holds the lock of the checkout.
+    Logs, builds and records of preparations (UNCHECKED) stay, and so does a file that cannot be read for now,
+    because a disk has failed. The caller holds the lock of the checkout.
     """
     removed: list[Path] = []
     for folder in sorted((root / "results").glob("*")):

@@ -88,7 +88,7 @@ class FossilPreparation(ConvertedPreparation):
     def _convert(self, git: Path, path: Path) -> None:
         path.mkdir()
         argv = ["fossil", "import", "--git", str(path / FOSSIL_FILE), "-A", FOSSIL_USER]
-        # The settings of a user go with this folder, and are in no copy.
+        # fossil writes a user's settings to its home. In this folder, they are in no copy of the repository.
         home = path.parent
         failure = f"{path}: fossil import failed"
         with start_git(git, "fast-export", "--all", "--signed-tags=strip") as exported:

@@ -111,22 +111,25 @@ def read_content(root: Path) -> Content:
 def copy_and_compare(
     jobs: Sequence[CopyJob], temporary: Path, *, fragmentation_kib: float, seed: int
 ) -> list[Content]:
-    """Make copies with interleave(), read them again, and return the digest and state of each job's copy.
+    """Make the copies of all jobs, compare them with their sources, and return the content of each copy.
 
-    The copies are scattered on the device by spacers: files in the folder `temporary`, of random size, on
-    average `fragmentation_kib` (0: none). `seed` decides on the sizes. The caller removes the folder. Raise
-    OSError if a copy differs from its source.
+    A content has a digest of all files, which is compared here, and the state of each folder: a digest of
+    names, sizes and times, which later shows a change. A job has a source, its files, and the folder of a new
+    copy. All copies grow together (interleave), scattered on the device by spacers: files in the folder
+    `temporary`, of random size, on average `fragmentation_kib` (0: none). `seed` decides on the sizes. The
+    caller removes `temporary`. Raise OSError if a copy differs from its source.
     """
     # The servers, which run as another user, have to read the copies.
     umask = os.umask(UMASK)
     try:
         interleave(jobs, temporary, fragmentation_kib=fragmentation_kib, seed=seed)
         for job in jobs:
-            # A copy of a git repository needs the times of its packs, for example.
+            # A copy of a git repository gets the times of its packs here. For Subversion, this does nothing.
             if job.finish:
                 job.finish(job.destination, job.files)
     finally:
         os.umask(umask)
+    # The metadata of the copies are written later. So after a power cut, a copy with metadata is complete.
     with progress.stage("writing the copies to the device"):
         os.sync()
     # Several copies have the same source, which is read once.
@@ -134,7 +137,7 @@ def copy_and_compare(
     destinations = [job.destination for job in jobs]
     contents = []
     with (
-        progress.stage("checking copies", len(jobs), "copies") as at,
+        progress.stage("checking copies", len(jobs), "copies") as stage,
         # Threads help here: Python lets others run while one reads a file or digests a large piece of it.
         ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
     ):
@@ -143,7 +146,8 @@ def copy_and_compare(
             if content.digest != content_by_source[job.source].digest:
                 raise OSError(f"{job.destination} is not the same as {job.source}")
             contents.append(content)
-            at.done += 1
+            # The progress display shows the number of checked copies.
+            stage.done += 1
     return contents
 
 
@@ -155,26 +159,26 @@ def interleave(
     A step is a revision, or a shard (a folder of revisions) of a packed copy. So files lie on the device as
     if the repositories had grown together. Between two of these steps, `temporary`, a folder on the same
     storage, gets a spacer as in the published study: a file of random size, from 0 to twice
-    `fragmentation_kib` (0: no spacers). `seed` decides on the sizes.
+    `fragmentation_kib` (0: no spacers). `seed` decides on the sizes. The copies are not compared.
     """
     spacer_sizes = random.Random(seed)
     for job in jobs:
-        # Empty folders, too: Subversion requires db/transactions.
+        # All folders, also empty ones: Subversion requires db/transactions.
         for folder, _ in folder_states.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
 
     # By step first, and then by copy: (step, index of the copy's job, file).
     files = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
     previous_step = None
-    with progress.stage("copying", len(files), "files") as at:
+    with progress.stage("copying", len(files), "files") as stage:
         for number, (step, index, file) in enumerate(files):
             # The progress display shows the number of finished files.
-            at.done = number
-            # A step of a copy has several files: the revision, and its properties. A spacer comes before each
-            # step of a copy but the very first.
+            stage.done = number
+            # A step of a copy may have several files: a revision, and its properties. A spacer comes before
+            # the first file of each step of a copy, but not before the very first file of all.
             step_of_copy = (step, index)
-            is_later_step = previous_step is not None and previous_step != step_of_copy
-            if fragmentation_kib and is_later_step:
+            begins_later_step = previous_step is not None and previous_step != step_of_copy
+            if fragmentation_kib and begins_later_step:
                 size = round(spacer_sizes.uniform(0, 2 * fragmentation_kib * 1024))
                 _write(f"{temporary}/spacer{number}", _random_chunks(size), mode=0o644)
             previous_step = step_of_copy
@@ -185,21 +189,25 @@ def _copy_file(job: CopyJob, file: StoredFile, temporary: Path) -> None:
     """Copy a file of a job's source to its destination. A large one is made in `temporary` and moved."""
     chunks = read_chunks(f"{job.source}/{file.name}", file.size)
     destination = f"{job.destination}/{file.name}"
-    # See LARGE_BYTES: ext4 would put a large file near its folder.
+    # ext4 puts a large file near its folder, and the folders of copies far from each other. A file that is
+    # moved stays where it is on the device.
     is_large = file.size >= LARGE_BYTES
     path = f"{temporary}/large" if is_large else destination
-    _write(path, chunks, mode=file.mode | READABLE, is_synced=file.size >= SYNCED_BYTES)
+    # ext4 chooses the place of a file when it is written to the device. So a packed shard is written at once.
+    is_synced = file.size >= SYNCED_BYTES
+    _write(path, chunks, mode=file.mode | READABLE, is_synced=is_synced)
     if is_large:
         os.rename(path, destination)
 
 
 def _random_chunks(size: int) -> Iterator[bytes]:
-    # A file system with compression would store other than random bytes in less space.
+    # A file system with compression would store zeros, for example, in less space.
     for start in range(0, size, CHUNK):
         yield os.urandom(min(CHUNK, size - start))
 
 
 def _write(path: str, chunks: Iterable[bytes], *, mode: int, is_synced: bool = False) -> None:
+    # With O_EXCL, a file that exists already is an error.
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.writelines(chunks)
         if is_synced:
@@ -267,9 +275,11 @@ def _plan_copies(
 ) -> list[PlannedCopy]:
     """Return the missing copies of variants in a work folder, each with the job that makes it.
 
-    The source of a job is the loaded or packed repository or, if that is gone, the first intact copy of the
-    variant. If no copy is intact, remove the metadata of all copies of the variant, and raise UserError.
+    A variant is a repository in one format and state. The source of a job is the loaded or packed repository
+    or, if that is gone, the first intact copy of the variant. If no copy is intact either, remove the
+    metadata of all copies of the variant, and raise UserError. `loads` has the record of each variant's load.
     """
+    # The keys are variant and number of a copy, such as (variant, 1).
     missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
     planned = []
     for variant, missing_number in missing:
@@ -344,8 +354,9 @@ def _make_batch(
 ) -> None:
     """Make planned copies, verify their sources at the same time, and write the copies' metadata last.
 
-    Raise OSError if a copy differs from its source, and UserError if the storage was unmounted or a source is
-    damaged. After any error, all of these copies are removed.
+    A copy without metadata counts as incomplete. Raise OSError if a copy differs from its source, and
+    UserError if the storage was unmounted or a source is damaged. After any error, all of these copies are
+    removed.
     """
     jobs = [copy.job for copy in planned]
     # A source that is itself an intact copy was verified when it was made. So only the sources in folders of
@@ -357,6 +368,7 @@ def _make_batch(
             folders_to_verify.add(load_folder)
     try:
         temporary = workdir.make(TEMPORARY)
+        # The sources are verified in threads during the block. Its end raises DamagedError for damage.
         with verify.verifying(sorted(folders_to_verify)):
             contents = copy_and_compare(
                 jobs,

@@ -85,19 +85,24 @@ class GitPreparation(Preparation):
         return record
 
     def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
+        """Make a repository in each state, such as "bitmap" or "bitmap_20000-loose", from the loaded one.
+
+        Return the seconds of git's commands for each upkeep, which is the first part of a state's name.
+        """
         seconds_by_upkeep: dict[str, float] = {}
-        with progress.stage("making states", len(states), "states") as at:
+        with progress.stage("making states", len(states), "states") as stage:
             for index, name in enumerate(states):
-                at.done = index
+                stage.done = index
                 state = git_store.parse_state(name)
                 seconds = make_state(loaded, state).upkeep_s
-                # With many refs, bitmaps and graphs take longer: the repository's own refs count.
+                # Several states may have one upkeep. With many added refs, bitmaps and graphs take longer. So
+                # the time of the state with the repository's own refs replaces the time of another state.
                 if state.refs == git_store.AS_IS_REFS or state.upkeep not in seconds_by_upkeep:
                     seconds_by_upkeep[state.upkeep] = seconds
         return seconds_by_upkeep
 
     def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
-        # A killed job may have left an incomplete one, whose name ends with `.new`.
+        # A killed job may have left an incomplete repository, whose name ends with `.new`.
         paths = [
             path
             for path in sorted(folder.glob(f"{git_store.GIT_FORMAT}.*"))
@@ -173,7 +178,7 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
 
 
 def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
-    """Make a repository with the objects of a loaded one: in many packs, if a state of upkeep has many."""
+    """Make a repository with the objects of a loaded one: a copy or, with many packs, by pushes."""
     if upkeep not in git_store.MANY_PACKS_UPKEEPS:
         shutil.copytree(loaded, new)
         return
@@ -243,10 +248,10 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     # heads of earlier parts are pushed already, and all of them would be too long for a command line.
     heads: dict[str, None] = {}
     pushes = 0
-    with progress.stage("pushing", len(commits), "commits") as at:
+    with progress.stage("pushing", len(commits), "commits") as stage:
         for index, (commit, parents) in enumerate(commits):
-            # The progress display shows this number.
-            at.done = index
+            stage.done = index
+            # A commit with a child is no head any more.
             for parent in parents:
                 heads.pop(parent, None)
             heads[commit] = None
@@ -279,21 +284,27 @@ def verify_git(path: Path, failure: str = "") -> None:
     except UserError as error:
         if not failure:
             raise
+        # The error names the copy at `path`, which the user does not know. So only git's message is kept.
         reason = str(error).partition("git fsck failed: ")[2].replace(f"{path}/", "")
         raise UserError(f"{failure}: {reason}. `git fsck` in it lists the faults.") from error
 
 
 def _verify_states(paths: Sequence[Path], stop: threading.Event) -> None:
-    """Raise UserError if a repository is damaged, or if two states of a history have different objects."""
+    """Raise UserError if a repository is damaged, or if two states of a history have different objects.
+
+    Raise CancelledError before the next repository if `stop` is set. A path ends with its state: git.bitmap.
+    """
     path_by_digest: dict[str, Path] = {}
-    with progress.stage("verifying", len(paths), "repositories") as at:
+    with progress.stage("verifying", len(paths), "repositories") as stage:
         for index, path in enumerate(paths):
-            at.done = index
+            stage.done = index
             check_stop(stop)
             verify_git(path)
             state = git_store.parse_state(path.name.partition(".")[2])
+            # A state with a number of refs, such as bitmap_20000-loose, has other refs on purpose.
             if state.refs == git_store.AS_IS_REFS:
                 path_by_digest[digest_objects(path)] = path
+    # Equal repositories have one digest.
     if len(path_by_digest) > 1:
         first, second, *_ = path_by_digest.values()
         raise UserError(f"{second}: has other objects or refs than {first.name}. {CHECK_AGAIN}")
@@ -304,7 +315,7 @@ def digest_objects(path: Path) -> str:
     total = 0
     with start_git(path, "rev-list", "--objects", "--no-object-names", "--all") as program:
         for line in program.stdout:
-            # Each state may list them in another order.
+            # The name of an object. Each state may list them in another order, which keeps the sum.
             total += int(line, 16)
         program.finish()
     refs = run_git(path, "for-each-ref", "--format=%(objectname) %(refname)")

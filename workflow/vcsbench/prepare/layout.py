@@ -55,11 +55,12 @@ def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     """Return the layout of copies from the bytes at which their sampled steps begin on disk.
 
-    A step is a revision, or a shard (folder of revisions) of packed copies. `kinds` has an entry for packed
-    copies, and one for others: the first byte of each step, by copy. {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1:
-    12288}} is interleaved. Copies with several steps are compared with the others of their kind. The verdict
-    is INTERLEAVED if all compared copies are in the largest group of their kind, PARTLY if only some are, and
-    APART if none is. It is ALONE if no kind has two copies, and UNKNOWN if no files can be compared.
+    A step is a revision, or a shard (folder of revisions) of packed copies. Copies of one kind have the same
+    steps: packed copies, for example. An entry of `kinds` has the first byte of each step by copy. {"a": {0:
+    0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved. Each copy with several steps is compared with the
+    copies of its kind. Copies that lie together form a group. The verdict is INTERLEAVED if all compared
+    copies are in the largest group of their kind, PARTLY if only some are, and APART if none is. It is ALONE
+    if no kind has two copies, and UNKNOWN if no files can be compared.
     """
     has_positions = any(steps for positions in kinds for steps in positions.values())
     if not has_positions:
@@ -125,11 +126,13 @@ def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
     """Yield the bytes from each step of each copy to the same step of the nearest other copy."""
     all_steps = {step for steps in positions.values() for step in steps}
     for step in all_steps:
+        # The first byte of this step in each copy that has it, in the order on the device.
         starts = sorted(steps[step] for steps in positions.values() if step in steps)
         gaps = [after - before for before, after in pairwise(starts)]
         # Without a gap, only one copy has this step in an extent of its own.
         if gaps:
-            # Each copy has a gap before and a gap behind it, except the first and the last copy.
+            # Each copy has a gap before and a gap behind it. The first copy has no gap before it, so the gap
+            # behind it is taken twice. The last copy is the other way round. The smaller gap counts.
             yield from map(min, [gaps[0], *gaps], [*gaps, gaps[-1]])
 
 
@@ -171,6 +174,7 @@ def _read_positions(copies: Mapping[Path, Store]) -> list[Positions]:
 
     Example of one kind: {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, with the bytes of revisions 0 and 50.
     """
+    # For each copy: its kind, the file of each step, and by kind the end of the sample (`ends`).
     steps = {copy: store.steps(copy) for copy, store in copies.items()}
     kinds: dict[str, dict[str, dict[int, int]]] = {}
     for copy, steps_of_copy in steps.items():
@@ -194,7 +198,7 @@ def _locate(steps: Steps, sample: Sequence[int]) -> dict[int, int]:
 
 
 def _sample(ends: Iterable[int]) -> list[int]:
-    """Return about SAMPLED_STEPS steps from 0 up to each end, without the end."""
+    """Return about SAMPLED_STEPS steps, evenly from 0 up to each end, without the end: [0, 50, 100, ...]."""
     steps: set[int] = set()
     for end in set(ends):
         steps.update(range(0, end, max(1, end // SAMPLED_STEPS)))

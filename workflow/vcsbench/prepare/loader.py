@@ -40,7 +40,7 @@ def keep_loaded(repository: Path, home: WorkDir, repo: str, fmt: str) -> Path:
     new = folder / f"{repository.name}.new"
     with progress.stage("storing the loaded repository"):
         shutil.move(repository, new)
-        # After a power cut, a repository with its name is complete.
+        # The sync comes before the new name, so a repository without `.new` is complete after a power cut.
         os.sync()
         new.rename(folder / repository.name)
     return folder
@@ -48,6 +48,7 @@ def keep_loaded(repository: Path, home: WorkDir, repo: str, fmt: str) -> Path:
 
 def home_of(record: LoadRecord, root: str | Path) -> WorkDir:
     """Return the work folder of the storage that has a loaded repository."""
+    # The record has the folder <storage>/vcsbench-1a2b3c4d/loaded/<repository>/<format>.
     return WorkDir(Path(record["path"]).parents[3], root)
 
 
@@ -62,13 +63,15 @@ def choose_staging(
 ) -> WorkDir:
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
-    `repositories` has the number of repositories that each storage gets after the load, such as copies, each
-    as large as the loaded one. `spacer_bytes` has the size of the spacers between the copies on each storage,
-    and `replaced_bytes` that of the older repositories which the new ones replace (None: there are none).
-    `others` are the loads of the session that have not ended (unfinished_loads), of which up to `cores`, with
-    this one, are made at the same time (None: all). Print the needed and the free space, and that a load is
-    not in `scratch`. Raise UserError if a storage has too little space for the repositories of all loads, or
-    if no work folder also has space for the load.
+    - `repositories`: the number of repositories that each storage gets after the load, such as copies of the
+      loaded one. Each of them is as large as the loaded one.
+    - `spacer_bytes`: the bytes of the spacers on each storage, which are files that scatter the copies.
+    - `others`: the other loads of this session that have not ended (unfinished_loads).
+    - `cores`: the number of loads that are made at the same time, with this one; None: all.
+    - `replaced_bytes`: the bytes of the older repositories on each storage that the new ones replace.
+
+    Print the needed and the free space, and that a load is not in `scratch`. Raise UserError if a storage has
+    too little space for the repositories of all loads, or if no work folder also has space for the load.
     """
     size = repository_bytes(estimate)
     # Scratch comes first, because it is the fastest. It may be one of the storages, and is listed once.
@@ -87,6 +90,7 @@ def choose_staging(
     for workdir, spacers in (spacer_bytes or {}).items():
         bytes_by_device[devices[workdir]] += spacers
     for other in others:
+        # The repositories and spacers of the other load, in bytes by folder of a storage: {"/var/tmp": 4096}.
         for folder, number_of_bytes in other["storages"].items():
             # A missing storage is an error of the load that needs it.
             with contextlib.suppress(OSError):
@@ -103,8 +107,7 @@ def choose_staging(
         text += f", in place of {words.size(sum(replaced.values()))}"
     spaces = [f"{workdir.path} has {words.size(space)}" for workdir, space in free.items()]
     print_progress(f"{text}; {', '.join(spaces)}")
-    # Without space for the later repositories, the load is useless. So the error is raised before hours of
-    # loading.
+    # Without space for the later repositories, hours of loading would be in vain.
     for workdir in repositories:
         if reserved[workdir] > free[workdir]:
             raise _too_small(workdir, reserved[workdir], free[workdir])
@@ -113,8 +116,8 @@ def choose_staging(
     for workdir in workdirs:
         # The load needs the space of one repository in addition.
         needed = reserved[workdir] + size
-        # So do loads at the same time in `scratch`. On the device of a storage, the space for their
-        # repositories is reserved already, or older ones have it.
+        # Loads at the same time need space in `scratch`, too. On the device of a storage, the space for their
+        # repositories is reserved already, or older repositories still take it.
         if devices[workdir] not in storage_devices:
             needed += _bytes_at_the_same_time(others, scratch, cores)
         if needed <= free[workdir]:
@@ -129,9 +132,10 @@ def choose_staging(
 
 
 def unfinished_loads(others: Sequence[OtherLoad], root: str | Path) -> list[OtherLoad]:
-    """Return the loads that have not ended. A load writes its record, with its time as `made`, at its end."""
+    """Return those of some other loads of this session that have not ended. `root` is the checkout."""
     unfinished = []
     for other in others:
+        # A load writes its record at its end. Until then, the record of an earlier load has another `made`.
         record = read_json(Path(root, load_record(other["repo"], other["format"])))
         if record.get("made") != other["made"]:
             unfinished.append(other)
@@ -141,10 +145,11 @@ def unfinished_loads(others: Sequence[OtherLoad], root: str | Path) -> list[Othe
 def _bytes_at_the_same_time(
     others: Sequence[OtherLoad], scratch: WorkDir, cores: int | None
 ) -> int:
-    """Return how many bytes earlier loads may still write to `scratch`: the largest ones, one per core.
+    """Return how many bytes other loads may still write to `scratch` while this load is made there.
 
-    A load leaves space for those before it only. If each left space for all others, loads that do not fit
-    together would all be made elsewhere. One of the `cores` (None: unlimited) is this load's.
+    Only earlier loads count: if each load left space for all others, loads that do not fit together would all
+    be made elsewhere. At most `cores` loads are made at the same time (None: all), this one included. So the
+    largest `cores` - 1 of the earlier ones count.
     """
     unwritten = []
     for other in others:
@@ -177,10 +182,10 @@ def _too_small(workdir: WorkDir, needed: int, free: int) -> UserError:
 
 
 def repository_bytes(estimate: SizeEstimate) -> int:
-    """Return the bytes on disk of a loaded repository."""
+    """Return the estimated bytes on disk of a loaded repository that is not packed."""
     if not estimate.has_revision_files:
         return estimate.repository_bytes
-    # Each revision has two files with a part block.
+    # Each revision has two files: its changes, and its properties. The end of a file takes a whole block.
     return estimate.repository_bytes + 2 * estimate.revisions * 4096
 
 

@@ -46,7 +46,7 @@ class PreparedRepositories:
         - `folders` has the configured folder of each storage: {"disk": "/var/tmp"}.
         - `copies` is the number of copies of each variant.
         - `root` is the checkout.
-        - `dumps` has the revisions of each dump file that cells read, by repository: {"ruby": 500}.
+        - `dumps` has the last revision of each dump file that cells read, by repository: {"ruby": 500}.
         - `fragmentation_kib` is the mean size of the spacer files that scatter copies on the device; 0: none.
         """
         # Params of rules have to be the same in each run, so storages and variants are sorted.
@@ -88,12 +88,12 @@ class PreparedRepositories:
         return [(repo, fmt) for repo in self.all_repositories() for fmt in self.formats(repo)]
 
     def packs(self) -> list[tuple[str, str]]:
-        """Return the repositories and formats of which a state is made, such as a packed one."""
+        """Return the repositories and formats with a state that is made after the load, such as packed."""
         made = (variant for variant in self._all_variants() if variant.is_made)
         return sorted({(variant.repo, variant.format) for variant in made})
 
     def made_states(self, repo: str, fmt: str) -> list[str]:
-        """Return the states that are made of a loaded repository, such as ["pack"]."""
+        """Return the states that are made from a loaded repository: ["pack"] for a packed copy of it."""
         made = (variant for variant in self._all_variants() if variant.is_made)
         return sorted({v.state for v in made if (v.repo, v.format) == (repo, fmt)})
 
@@ -111,9 +111,10 @@ class PreparedRepositories:
         return load_record(repo, self.formats(repo)[0])
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
-        """Return which other storages also have copies of each made (packed) variant of this storage.
+        """Return the other storages with copies of each variant of this storage that is made after its load.
 
-        Example: {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}.
+        A variant is a repository in a format and state. A packed one is made from the loaded one. Example:
+        {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}.
         """
         storages_by_variant: dict[str, list[str]] = {}
         for variant in self.needed[storage]:
@@ -133,17 +134,18 @@ class PreparedRepositories:
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
+        # By the name of a variant (a repository in a format and state), such as "ruby.f7.pack".
         facts_by_variant = record.get("repositories", {})
-        # The variants whose copies were made from their present source. Another source is a change of another
-        # param of the rule, so it needs no other time.
-        made_variants = []
+        # The variants whose copies were made from their present source. Its identity (a digest) is a param of
+        # the rule, too. So after a change of the source, Snakemake runs the rule without a changed time.
+        copied_variants = []
         for variant in self.needed[storage]:
-            identity_of_made = facts_by_variant.get(variant.name, {}).get("identity")
-            if identity_of_made == variant.identity:
-                made_variants.append(variant)
+            copied_identity = facts_by_variant.get(variant.name, {}).get("identity")
+            if copied_identity == variant.identity:
+                copied_variants.append(variant)
         lost = []
         for (variant, number), reason in self.missing(storage).items():
-            if variant in made_variants:
+            if variant in copied_variants:
                 lost.append(f"{variant.name}.{number}: {reason}")
         if lost:
             listed = lost[:LISTED]
@@ -154,7 +156,7 @@ class PreparedRepositories:
             print(f"{workdir}: {text}", file=sys.stderr)
             return self._now
         # The rule also makes an empty repository for each version control system.
-        for system in {variant.system for variant in made_variants}:
+        for system in {variant.system for variant in copied_variants}:
             if not repository.empty_copy_ok(workdir, system):
                 return self._now
         return str(record.get("made") or self._now)
@@ -190,12 +192,13 @@ class PreparedRepositories:
         """Return True if copies or a dump have to be made, but cannot be made from the load of `record`."""
         # None if the loaded repository is gone or was changed.
         loaded = loaded_path(record)
+        # A variant is a repository in a format and state, such as not packed or packed.
         for variant in self._without_copies(repo, fmt):
             # The source has changed since the load.
             if record["identity"] != variant.identity:
                 return True
-            # Copies are made from the loaded repository or, for a made variant such as a packed one, from the
-            # repository that was made from it. If that is gone, it can be made again from the loaded one.
+            # Copies of a packed variant (`is_made`) are made from a packed repository. If that is gone, it is
+            # made again from the loaded one. All other copies are made from the loaded one itself.
             can_be_copied = staged_path(record, variant) is not None
             can_be_made = variant.is_made and loaded is not None
             if not can_be_copied and not can_be_made:
@@ -209,11 +212,15 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def pack_token(self, repo: str, fmt: str) -> str:
-        """Return the time of packing, from its record; the present time if copies must be made from it."""
+        """Return the time when the states of a load, such as a packed copy, were made, from their record.
+
+        Without a record, and if copies have to be made from a state that is gone, return the present time. A
+        changed time makes Snakemake run the rule of the states again.
+        """
         load = self.read_load(repo, fmt)
         for variant in self._without_copies(repo, fmt):
-            is_staged = load is not None and staged_path(load, variant) is not None
-            if variant.is_made and not is_staged:
+            has_state = load is not None and staged_path(load, variant) is not None
+            if variant.is_made and not has_state:
                 return self._now
         record = read_json(self.root / pack_record(repo, fmt))
         return str(record.get("made") or self._now)
@@ -237,8 +244,8 @@ class PreparedRepositories:
 
         A folder is that of a storage. All repositories have the size of the loaded one. Example for the
         loaded one, the packed one, and five missing copies: {"home": "/var/tmp", "repositories": {"/var/tmp":
-        7}}. The request also has the sizes of older repositories that these replace. With
-        `fragmentation_kib`, it has what the number of spacers follows from.
+        7}}. The request also has the sizes of older repositories that the new ones replace. With spacers
+        (files that scatter the copies on the device), it has their mean size, and missing copies by state.
         """
         record = self.read_load(repo, fmt)
         # The request is a param, so Snakemake would load again if it changed. A load that is up to date keeps
@@ -273,8 +280,8 @@ class PreparedRepositories:
     def _list_replaced(self, repo: str, fmt: str, home: str) -> dict[str, list[int]]:
         """Return the bytes of each repository that is removed before a new one is made, by folder.
 
-        They are the copies that are made again, and those of an earlier load in the folder `home`. Example:
-        {"/var/tmp": [81920, 81920]}.
+        These repositories are the changed copies, which are made again, and in the folder `home` those of an
+        earlier load. Example: {"/var/tmp": [81920, 81920]}.
         """
         sizes_by_folder: dict[str, list[int]] = {}
         for storage, variant, number in self._missing_of(repo, fmt):
@@ -320,7 +327,7 @@ class PreparedRepositories:
             for variant, _ in self.missing(storage):
                 if variant in variants_of_load:
                     number += 1
-            # A made variant, such as a packed one, is made from the loaded repository before its copies.
+            # A packed variant (`is_made`) also needs a packed repository, from which its copies are made.
             for variant in variants_of_load:
                 if variant.is_made:
                     number += 1
@@ -341,6 +348,7 @@ class PreparedRepositories:
             workdir, self.needed[storage], self.copies, self.fragmentation_kib, SAMPLED_FILES
         )
         record = cast("CopiesRecord", read_json(self.copies_record(storage)))
+        # The record may be of copies in another folder, which the storage had before. Its mount is no matter.
         if missing and record.get("place") == str(workdir):
             repository.check_copies_mounted(record)
         return missing
@@ -362,38 +370,47 @@ class PreparedRepositories:
 def estimate_spacer_bytes(fmt: str, state: str, revisions: int, fragmentation_kib: float) -> int:
     """Return about how many bytes the spacers between the steps of one copy take (copies.interleave).
 
-    A step is a revision, or a full shard of a packed repository. Repositories of other systems than
-    Subversion have few files, and about as many steps as shards.
+    A spacer is a file between two steps of the copies, which scatters these on the device. A step is a
+    revision, or a full shard of a packed repository (`state` "pack"). `fragmentation_kib` is the mean size of
+    a spacer. Other systems than Subversion have few files, and about as many steps as shards.
     """
     steps = revisions
     if system_of(fmt) is not SUBVERSION:
         steps = math.ceil(revisions / SHARD_REVISIONS)
     elif state == PACKED:
-        # The revisions behind the last full shard are not packed.
+        # Revisions are numbered from 0. Those behind the last full shard are not packed.
         shards, unpacked = divmod(revisions + 1, SHARD_REVISIONS)
         steps = shards + unpacked
     return round(steps * fragmentation_kib * 1024)
 
 
 def count_spacer_bytes(request: LoadRequest, fmt: str, revisions: int) -> dict[str, int]:
-    """Return the bytes of the spacers between the copies of a load, by folder of their storage."""
+    """Return about how many bytes spacers take in each folder of a storage: {"/var/tmp": 4096}.
+
+    Spacers are files that scatter the missing copies of a load on the device. `request` has the number of
+    these copies by folder and state, as in {"/var/tmp": {"pack": 5}}, and the mean size of a spacer. The load
+    has the format `fmt`, such as "f7", and this number of `revisions`.
+    """
     bytes_by_folder: dict[str, int] = {}
     # Without spacers, the request has no copies.
     for folder, number_by_state in request.get("copies", {}).items():
         for state, number in number_by_state.items():
-            size = estimate_spacer_bytes(fmt, state, revisions, request["fragmentation_kib"])
-            bytes_by_folder[folder] = bytes_by_folder.get(folder, 0) + number * size
+            mean_kib = request["fragmentation_kib"]
+            bytes_of_copy = estimate_spacer_bytes(fmt, state, revisions, mean_kib)
+            bytes_by_folder[folder] = bytes_by_folder.get(folder, 0) + number * bytes_of_copy
     return bytes_by_folder
 
 
 def count_replaced_bytes(request: LoadRequest, size: int) -> dict[str, int]:
-    """Return the bytes of older repositories that those of a load replace, by folder of their storage.
+    """Return how many bytes the new repositories of a load gain from older ones: {"/var/tmp": 81920}.
 
-    A new repository has the `size` of the loaded one. Of an older one that is larger, no more than this size
-    counts, because some new repositories are made before the older ones of others are removed.
+    An older repository is removed before a new one is made in its place. `request` has the bytes of each
+    older one, by folder of its storage. `size` is the estimated bytes of each new one.
     """
     bytes_by_folder: dict[str, int] = {}
     for folder, old_sizes in request.get("replaced", {}).items():
+        # Of a larger old repository, only `size` counts. When a new one is made in its place, other old
+        # repositories may still exist. So a surplus cannot be promised to another new repository.
         bytes_by_folder[folder] = sum(min(size, old_size) for old_size in old_sizes)
     return bytes_by_folder
 
@@ -409,10 +426,11 @@ def pack_record(repo: str, fmt: str) -> str:
 
 
 def has_dump(dump: DumpRecord, revisions: int) -> bool:
-    """Return True if a dump file exists unchanged, and ends with this revision or the youngest."""
-    last = min(revisions, dump["youngest"])
+    """Return True if a dump file is unchanged, and ends with the revision `revisions` or the youngest."""
+    # Both are numbers of revisions. A repository whose youngest revision is 300 has no revision 500 to dump.
+    expected_last = min(revisions, dump["youngest"])
     is_unchanged = dump["state"] == repository.file_state(Path(dump["path"]))
-    return is_unchanged and dump["last"] == last
+    return is_unchanged and dump["last"] == expected_last
 
 
 def missing_copies(
@@ -424,9 +442,9 @@ def missing_copies(
 ) -> dict[tuple[Variant, int], str]:
     """Return the missing or changed copies, each with the reason: {(variant, 1): "it does not exist"}.
 
-    By default, all files are checked. With `checked_files`, about so many files of all copies are checked, in
-    random shards (folders of revisions), and all other folders. A copy that was made with another
-    `fragmentation_kib` counts as missing.
+    A variant is a repository in a format and state, and has copies 1 to `copies`. By default, all files are
+    checked. With `checked_files`, about so many files of all copies are checked, in random shards (folders of
+    revisions), and all other folders. A copy made with another `fragmentation_kib` counts as missing.
     """
     metadata_by_copy: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:
@@ -437,8 +455,8 @@ def missing_copies(
 
     missing = {}
     for (variant, number), metadata in metadata_by_copy.items():
-        # The number of shards to check, None for all. For 100 of 1,000 files: a tenth of the shards of each
-        # copy.
+        # The number of shards to check, None for all. To check 100 of 1,000 files, it is a tenth of the
+        # shards of each copy.
         shards = None
         if total_files > checked_files:
             store = variant.system.store

@@ -125,7 +125,10 @@ def _copy_as_it_is(source: Source, fmt: str, staging: Path) -> tuple[SvnSource, 
 
 
 def _load_stream(source: Source, repository: Path, value: formats.FormatValue) -> Facts:
-    """Make a repository, load a source into it, and return the facts of the source."""
+    """Make a repository, load a source into it, and return the facts of the source.
+
+    For the value `f6-to-f8`, the repository is made in f6 here, and the caller upgrades it.
+    """
     fsfs.create(repository, value.loaded_as)
 
     # The progress display calls this: the loaded revisions, and the number of all revisions.
@@ -134,6 +137,7 @@ def _load_stream(source: Source, repository: Path, value: formats.FormatValue) -
 
     with progress.stage(source.doing, unit="revisions", look=look):
         facts = _stream(source, repository)
+        # Dates that Subversion cannot read: `svnadmin verify` and `svn log` would fail.
         _delete_dates(repository, facts.bogus_dates)
     return facts
 
@@ -147,12 +151,13 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     """
     copy, view = staging / f"{formats.AS_IS}.new", staging / f"{formats.AS_IS}.view"
     youngest = fsfs.youngest(repository)
+    # svnadmin copies the folder `view`, which links to the user's repository, and does not write to that.
     _make_view(repository, view)
     try:
         # hotcopy and _remove_bogus_dates() run svnadmin. Its error is completed below.
-        with progress.stage("copying the repository", youngest, "revisions") as at:
+        with progress.stage("copying the repository", youngest, "revisions") as stage:
             # The progress display gets its number from lines such as `* Copied revision 7`.
-            show_revision = at.follow(_COPIED)
+            show_revision = stage.follow(_COPIED)
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=show_revision)
         notes = []
         if formats.has_memcached(copy):
@@ -305,9 +310,9 @@ def make_packed(repository: Path) -> float:
         begun = time.monotonic()
         # Only full shards, which are folders of usually 1,000 revisions, are packed.
         full_shards = fsfs.check_shape(new).full
-        with progress.stage("packing", full_shards, "shards") as at:
+        with progress.stage("packing", full_shards, "shards") as stage:
             # The progress display gets its number from lines such as `Packing revisions in shard 7`.
-            show_shard = at.follow(_PACKING)
+            show_shard = stage.follow(_PACKING)
             fsfs.run_svnadmin("pack", new, on_line=show_shard)
         seconds = time.monotonic() - begun
     except BaseException:

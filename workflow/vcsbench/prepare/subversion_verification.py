@@ -77,6 +77,7 @@ def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
     The packed copy is verified by another task. So the same content shows that the plain one is intact.
     """
     shape = fsfs.check_shape(packed)
+    # With logical addressing (since f7), svnadmin can compare the bytes of each item with a checksum.
     if shape.is_logical:
         _verify(plain, stop, METADATA_ONLY)
     else:
@@ -110,19 +111,21 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event
     def revision_file(path: Path, revision: int) -> Path:
         return path / "db" / "revs" / fsfs.revision_file(revision, shard_size)
 
-    with progress.stage("comparing", youngest, "revisions") as at:
+    with progress.stage("comparing", youngest, "revisions") as stage:
         # Packing joins the files of a shard into one: 0.pack/pack has the bytes of the revisions 0 to 999,
         # one after another.
         for shard in range(shards):
+            # This raises CancelledError if `stop` is set.
             check_stop(stop)
             first = shard * shard_size
-            at.done = first
+            # The progress display shows this number.
+            stage.done = first
             revisions = range(first, first + shard_size)
             parts = [revision_file(plain, revision) for revision in revisions]
             _check_concatenation(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")
         # The youngest revisions are not packed: both repositories have the same files of these revisions.
         for revision in range(shards * shard_size, youngest + 1):
-            at.done = revision
+            stage.done = revision
             _check_concatenation([revision_file(plain, revision)], revision_file(packed, revision))
 
 

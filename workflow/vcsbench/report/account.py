@@ -72,12 +72,14 @@ class Account:
         return counts[Result.BOUNDED] + counts[Result.UNDECIDED]
 
     def forecast_seconds(self, rounds: int) -> float:
-        """Return the seconds in which all blocks get up to `rounds` rounds, at their speed so far."""
+        """Return the seconds until each block has `rounds` rounds in total, at its speed so far."""
         seconds = 0.0
         for block in self.blocks:
+            # The speed of a block without a measured round is unknown.
             if block.rounds:
+                seconds_per_round = block.seconds / block.rounds
                 missing_rounds = max(0, rounds - block.rounds)
-                seconds += block.seconds / block.rounds * missing_rounds
+                seconds += seconds_per_round * missing_rounds
         return seconds
 
 
@@ -85,7 +87,7 @@ ACCOUNT = TypeAdapter(Account)
 
 
 def describe_results(account: Account) -> str:
-    """Return how many comparisons have an answer (different or equal), and why the others have none.
+    """Return how many comparisons have an answer (different or equal), and why the others have no answer.
 
     Example: `74 of 82 comparisons, 4 too small to compare, 4 undecided`. It is "" without comparisons.
     """

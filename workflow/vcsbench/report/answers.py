@@ -82,16 +82,18 @@ def _describe_row(row: CardRow) -> str:
 
 
 def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> list[CardView]:
-    """Return the cards in the order of the advice. Those without an answer are last.
+    """Return the cards of a page in the order of the advice. Cards without an answer are last.
 
-    `opposites` are comparisons whose published results are the opposite.
+    A card has a question about one axis, such as the format, with its answer and its comparisons. `opposites`
+    are comparisons whose published result is the opposite of the measured one.
     """
     flags = shown_flags(results)
+    # The key is False for a card with an answer, and False comes before True.
     cards = sorted(results.advice.cards, key=lambda card: card.answer.kind in UNANSWERED)
     views = []
     for card in cards:
         axis = card.question.axis
-        # A doubt that an aggregate card shows is no remark on the other cards (shown_flags).
+        # Only an aggregate card, with one answer over all cells, names DOUBTS such as `outlier-20`.
         flags_of_card = flags if card.question.aggregate else flags.difference(DOUBTS)
         pairs = [pair for _, pair in _list_pairs(card)]
         # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
@@ -124,7 +126,7 @@ def shown_flags(results: Results) -> set[str]:
     - BUSY_FLAGS: the page has one sentence on the runs that other programs disturbed,
     - DOUBTS, such as `outlier-20` or `too-short`, unless a comparison of an aggregate card has the flag.
     """
-    # The number of all comparisons, because NEARLY_ALL is a share of all.
+    # The number of all comparisons (pairs), because NEARLY_ALL is a share of all.
     number_of_pairs = 0
     # By flag: the number of comparisons that have it. For DOUBTS, only aggregate cards count.
     counts: Counter[str] = Counter()
@@ -136,8 +138,8 @@ def shown_flags(results: Results) -> set[str]:
         number_of_pairs += len(pairs)
         for pair in pairs:
             counts.update(flag for flag in pair.flags if flag not in ignored_flags)
-    shown = {flag for flag, count in counts.items() if count <= NEARLY_ALL * number_of_pairs}
-    return shown - PLAIN_FLAGS - BUSY_FLAGS
+    frequent = {flag for flag, count in counts.items() if count > NEARLY_ALL * number_of_pairs}
+    return counts.keys() - frequent - PLAIN_FLAGS - BUSY_FLAGS
 
 
 def _list_pairs(card: Card) -> list[tuple[Case, Pair]]:
@@ -150,16 +152,19 @@ def _describe_same(card: Card, results: Results) -> str:
 
     Axes with one value in the whole grid, and repositories, are left out, because the page's head has them.
     """
+    # A case has the values of its axes: {"access": "svn", "cache": "cold"}.
     wheres = [case.where for case in card.counted_cases]
+    # A card on capacity (`doubles`: how many clients a server carries) has no cases. The cells that its
+    # question selects take their place.
     if card.question.doubles:
-        # The card on capacity has no cases, because its answers are on whole columns of a table.
         wheres = [cell for cell in results.grid if fits(cell, card.question.where)]
-    unnamed = {card.question.axis, *results.study.axes_of("repositories")}
+    left_out = {card.question.axis, *results.study.axes_of("repositories")}
     names = []
+    # varying() returns the axes with several values in the grid.
     for axis in varying(results.grid, results.order):
         values = {where.get(axis, "") for where in wheres}
-        # An axis that does not apply to some of the cases ("") is no common value of all.
-        if axis not in unnamed and len(values) == 1 and "" not in values:
+        # "" is the value of an axis that does not apply to a case, and no value that all cases have.
+        if axis not in left_out and len(values) == 1 and "" not in values:
             names.append(value_label(axis, values.pop()))
     return ", ".join(names)
 
@@ -172,10 +177,7 @@ def _name_side(axis: str, values: Sequence[str]) -> str:
 
 
 def _find_actions(card: Card) -> list[ValueAction]:
-    """Return the commands that apply each measured value, then the command that measures more values.
-
-    A value without a command is left out.
-    """
+    """Return the commands for each measured value, if it has any, and the command that measures more."""
     question = card.question
     actions = []
     for value in unique_values(value for case in card.cases for value in case.times):
@@ -190,13 +192,16 @@ def _find_actions(card: Card) -> list[ValueAction]:
 def _make_lines(card: Card, results: Results) -> list[str]:
     """Return the remarks below a card's answer as sentences: `This run did not measure f8.`
 
-    First come the remarks that the card has already, and the meanings of values that cost something. Then
-    come values that the grid lacks, comparisons that do not count, and values without a result.
+    A card has a question about one axis, such as the format. An aggregate card has one answer over all cells,
+    such as the one on builds. Each paragraph below adds one kind of remark, in the order of the page.
     """
     axis = card.question.axis
-    # An aggregate card has `lines` on noise, any other card `notes` on the workload and withheld comparisons.
+    # The remarks that the card has already: an aggregate card in `lines` (on noise, for example), any other
+    # card in `notes` (on the user's workload, and on comparisons without a result).
     lines = [*card.lines, *card.notes]
-    # A card on a cost has no commands, in which readers would see what a value is.
+
+    # A card on a cost, such as that of https, recommends no value. So it lacks the commands in which readers
+    # would see what a value is. The reference is the value without the cost, such as http.
     if card.question.is_cost:
         meanings = []
         for value in unique_values(value for case in card.cases for value in case.times):
@@ -205,15 +210,17 @@ def _make_lines(card: Card, results: Results) -> list[str]:
                 meanings.append(f"{value_label(axis, value)}: {meaning}")
         if meanings:
             lines.append(f"{'; '.join(meanings)}.")
-    # The study's values are a text if they are a configuration key, such as `builds`: the user has chosen
-    # them. A question about some values needs no others.
+
+    # The study's values that the grid lacks. If these values are a text, it is a key of the configuration,
+    # such as `builds`, and the user has chosen them. A question about some values only needs no others.
     study_values = results.study.axes.get(axis, ())
     if not isinstance(study_values, str) and not card.question.values:
         in_grid = {cell.get(axis) for cell in results.grid}
         outside = [value_label(axis, value) for value in study_values if value not in in_grid]
         if outside:
             lines.append(f"This run did not measure {words.enumeration(outside)}.")
-    # The answer leaves out most comparisons of svnbench's commands, which do no work for a user.
+
+    # The answer leaves out cases of svnbench's commands, such as null-log: nobody runs these at work.
     cases = card.uncounted_cases
     if cases:
         commands = words.enumeration(unique_values(case.where[COMMAND_AXIS] for case in cases))
@@ -224,7 +231,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         )
         reason = LESS_CLIENT_WORK if axis == ACCESS_AXIS else "no other command is decided"
         lines.append(f"{subject} in the tables only: {reason}.")
-    # The lines of an aggregate card already say which values have no result.
+
+    # The values without a result, and why. An aggregate card has these sentences in its `lines` already.
     if not card.question.aggregate:
         for missing in card.missing:
             lines.append(missing.sentence(value_label(axis, missing.value)))
@@ -232,11 +240,14 @@ def _make_lines(card: Card, results: Results) -> list[str]:
 
 
 def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
-    """Return a sentence on the comparisons of a card whose published results are the opposite, or ""."""
+    """Return a sentence on the comparisons of a card whose published results are the opposite, or "".
+
+    Example: `The published result is the opposite: f7, cold log: 1.6x slower then, 2.9x faster here.`
+    """
     axis = card.question.axis
     texts = []
     for case, pair in _list_pairs(card):
-        # The text is about the recommended value, if it is a side of the comparison.
+        # The text is about the recommended value if the comparison has it, otherwise about the candidate.
         value = card.answer.value if card.answer.value in pair.sides else pair.candidate
         for reversal in opposites:
             is_same_pair = reversal.is_about(axis, pair.candidate, pair.baseline)
@@ -253,10 +264,11 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     """
     axis = card.question.axis
     axes = list(results.order)
-    # The values of all axes identify a cell.
+    # The values of all axes identify a cell: ("log", "svn", "f7", "cold").
     runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     pairs = sorted(_list_pairs(card), key=_rank_pair)
-    # A side that is the same in all rows is not named in each row: the axis of the chart names it once.
+    # A row does not name what all rows share. The axis of the chart names a common side (the baseline or the
+    # candidate). CardView.same, or the head of the page, names a common state of the caches.
     names_cache = len({case.where.get(CACHE_AXIS) for case, _ in pairs}) > 1
     names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     names_baseline = len({pair.baseline for _, pair in pairs}) > 1

@@ -24,7 +24,7 @@ ROW_STYLES = {
     Call.TOO_SMALL: "small",
 }
 UNDECIDED_STYLE = "undecided"
-# The styles of a card that recommends its baseline: the recommended side has the same colour in all cards.
+# For a card that recommends its baseline: a faster recommended value has the same colour in all cards.
 EXCHANGED_STYLES = {"candidate": "reference", "reference": "candidate"}
 # Words in the notes of a card's rows, with their meanings.
 ROW_KEY = {
@@ -69,23 +69,25 @@ def make_card_row(
     shown_flags: Collection[str],
     runs_of_sides: Sequence[Rows],
 ) -> CardRow:
-    """Return the row of a comparison: the `pair` of two values, in the `case` with the values of other axes.
+    """Return the row of a comparison as texts, such as that of f6 and f7 in the cold log over svn.
 
-    The label is the case, with the state of the caches if `names_cache`: `cold log over svn`. If `sides` is
-    not "", it stands in front: `f8 against f6: cold log over svn`. `shown_flags` are the flags that rows may
-    name. `runs_of_sides` are the valid runs of the baseline and of the candidate.
+    The `pair` compares two values of the card's axis: the baseline f6 with the candidate f7. The `case` has
+    the values of all other axes. The label names the case, with the state of the caches if `names_cache`:
+    `cold log over svn`. If `sides` is not "", the label begins with it: `f8 against f6: cold log over svn`.
+    `shown_flags` are the flags (doubts about runs) that rows may name. `runs_of_sides` are the valid runs of
+    the baseline and of the candidate.
     """
     axis = card.question.axis
-    # `shown` are the axes that distinguish the cases of the card.
+    # `card.shown` are the axes whose values distinguish the cases of the card.
     case_text = labels.case_label(case.where, card.shown, names_cache)
-    # An aggregate card has one answer over all cells, and so few comparisons. With `of_open`, each one
+    # An aggregate card has one answer over all cells, and so few comparisons. With `of_open`, a comparison
     # without a difference also shows the measured change: `wide interval (f7 2.0 % slower)`.
     text = pair_text(
         axis,
         pair,
         card.min_effect_pct,
         of_open=card.question.aggregate,
-        # The label begins with the candidate then.
+        # If there is a text `sides`, the label begins with the candidate already.
         names_candidate=not sides,
     )
     # After a single round, both ends of the interval are unknown (0). For an exact count, they are equal. The
@@ -99,6 +101,9 @@ def make_card_row(
     notes = _notes_on_numbers(card, pair, runs_of_sides)
     if flags:
         notes.append(f"flags: {', '.join(label_flag(flag) for flag in flags)}")
+    # The call is the outcome for the candidate, such as FASTER. Its style gives the row a colour: blue for a
+    # faster candidate, orange for a faster baseline. In all cards, blue means that the recommended value is
+    # faster. So the two styles are exchanged if the card recommends the baseline.
     style = ROW_STYLES.get(pair.call, UNDECIDED_STYLE)
     if card.answer.value == pair.baseline:
         style = EXCHANGED_STYLES.get(style, style)
@@ -124,14 +129,14 @@ def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> 
     `runs_of_sides` has the valid runs of the baseline and of the candidate, perhaps none.
     """
     notes = []
-    # `aggregate` is True for a question with one answer over all cells, such as the one on builds. It has few
-    # comparisons, so its reader sees on how many runs each one rests.
+    # A question with `aggregate` has one answer over all cells, such as the question about builds. It has few
+    # comparisons, so its reader sees on how many runs each of them rests.
     if card.question.aggregate and all(runs_of_sides):
         baseline_runs, candidate_runs = runs_of_sides
         rounds = words.count_of(pair.rounds, "round")
         notes.append(f"{len(baseline_runs)} and {len(candidate_runs)} runs in {rounds}")
-    # If no difference is called, decided (EQUAL) or not, a reader wonders how large one could still be. The
-    # note has the smallest ratio that would have been called: `detectable`, such as 1.05, or 0 if unknown.
+    # If a comparison shows no difference, a reader wonders how large a hidden one can be. So the note has the
+    # smallest ratio that the run would have shown (`detectable`): 1.05 is 5 %, and 0 is unknown.
     lacks_difference = pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED)
     if lacks_difference and pair.detectable > 1:
         notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
@@ -143,10 +148,7 @@ def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> 
 
 
 def row_key(rows: Sequence[CardRow]) -> list[tuple[str, str]]:
-    """Return the words and flags in the notes of a card's rows, with their meanings.
-
-    The meaning of a flag that this version does not know is "".
-    """
+    """Return the words and flags in the notes of rows, each with its meaning, "" for an unknown flag."""
     notes = [row.note for row in rows]
     key = [(term, text) for term, text in ROW_KEY.items() if any(term in note for note in notes)]
     for flag in unique_values(flag for row in rows for flag in row.flags):

@@ -45,7 +45,7 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
     # The runs of a cell stand next to each other, so that CellDetails.runs can name them by the index of the
     # first one and their number.
     runs = [run for members in runs_by_cell.values() for run in members]
-    # The metrics that are counts, such as bytes read, and above 0 in some valid run.
+    # The dialog lists the metrics that are counts (`exact`), such as bytes read, and above 0 in a valid run.
     counts = []
     for metric in METRICS.values():
         if metric.exact and any(_value_in_run(metric, run) for run in results.valid_runs):
@@ -58,13 +58,16 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
     tables: dict[str, Row] = {}
     for section in sections:
         metric = metric_in(results.study.tables[section.name])
+        # Tables with the same metric share a column.
         columns[metric.name] = [_shorten(_value_in_run(metric, run)) for run in runs]
         tables[section.anchor] = {
             "name": section.title,
             "metric": metric.name,
             "title": metric.title,
             "unit": metric.unit,
+            # The unit of published numbers. A comparison was published in per cent.
             "printed": "%" if section.compares else metric.unit,
+            # The compared axis and its baseline value. Both are "" in a table that compares nothing.
             "compared": section.compared,
             "baseline": section.baseline,
         }
@@ -90,19 +93,19 @@ def _describe_cells(
 ) -> dict[str, CellDetails]:
     """Return the facts of each cell by its path: label, times, counts, evidence, and the place of its runs.
 
-    `runs_by_cell` has all runs by the path of their cell. The page has the runs of all cells one after the
-    other, in this order. `counts` are metrics such as bytes read.
+    `runs_by_cell` has all runs by the path of their cell, also invalid ones. The page has all of them in one
+    list, in the same order. `counts` are metrics such as bytes read.
     """
     labels = name_cells(results)
     cells = {}
     first_run = 0
     for cell, runs in runs_by_cell.items():
         valid = [run for run in runs if not is_invalid(run["flags"])]
-        # By rounds, as in the tables.
+        # A count is the median of the medians of rounds, as in the tables.
         rounds = grouped_by(valid, lambda run: run["round"]).values()
         medians = [_median_of_rounds(metric, rounds) for metric in counts]
         cells[cell] = CellDetails(
-            # Such as `cold log over http (ruby, f6)`.
+            # The label of the cell, such as `cold log over http (ruby, f6)`.
             words=labels.get(cell, cell),
             # Four times in seconds: elapsed, client CPU, server CPU, waiting.
             spent=[_shorten(value) for value in summarise_times(runs)],
@@ -126,7 +129,10 @@ def _median_of_rounds(metric: Metric, rounds: Iterable[Rows]) -> float | None:
 
 
 def _value_in_run(metric: Metric, run: Row) -> float | None:
-    """Return the value of a metric in a run, None without a column that it needs, or for a division by 0."""
+    """Return the value of a metric in a run, None without a column that it needs, or for a division by 0.
+
+    A metric computes its parts from columns of the run (`needs`), and its value from the parts.
+    """
     if not all(words.is_number(run.get(name)) for name in metric.needs):
         return None
     parts = {name: compute(run) for name, compute in metric.parts.items()}
@@ -179,12 +185,12 @@ def _describe_caches(runs: Rows) -> list[str]:
     else:
         sentences = ["No cache was cleared before a run."]
     texts = []
-    for when in ("before", "after"):
+    for moment in ("before", "after"):
         # The columns resident_before and resident_after have shares from 0 to 1.
-        shares = _read_numbers(runs, f"resident_{when}")
+        shares = _read_numbers(runs, f"resident_{moment}")
         if shares:
-            text = _format_range(shares, _format_share)
-            texts.append(f"{text} {when} a run")
+            range_text = _format_range(shares, _format_share)
+            texts.append(f"{range_text} {moment} a run")
     if texts:
         sentences.append(f"Share of its files in memory: {', '.join(texts)}.")
     return sentences
@@ -230,17 +236,18 @@ def _format_range(numbers: Sequence[float], write: Callable[[float], str]) -> st
 def summarise_times(runs: Rows) -> list[float | None]:
     """Return four times of a cell's valid runs in seconds: `[1.24, 0.81, 0.3, 0.13]`; [] without a valid run.
 
-    The page's script reads them by their places. An unknown time is None:
+    The page's script reads them by their positions. An unknown time is None:
 
     - the elapsed time, as in tables: the geometric mean over the rounds,
     - the CPU time of the client, and that of the server: medians of the means of rounds,
-    - the waiting, in which neither computed. It is below 0 if both computed at once.
+    - the waiting: the elapsed time without both CPU times. It is below 0 if both sides computed at once.
     """
+    # A geometric mean needs numbers above 0.
     timed = [run for run in runs if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0]
     valid = [run for run in timed if not is_invalid(run["flags"])]
     if not valid:
         return []
-    # By rounds, so that a round has its full weight even if some of its runs are invalid.
+    # Each round has one mean, so a round has its full weight even if some of its runs are invalid.
     rounds = grouped_by(valid, lambda run: run["round"]).values()
     means = [geometric_mean(_read_numbers(members, "elapsed_s")) for members in rounds]
     elapsed = geometric_mean(means)
@@ -248,7 +255,7 @@ def summarise_times(runs: Rows) -> list[float | None]:
     server = _median_of_means(_read_numbers(members, "server_cpu_s") for members in rounds)
     waiting = None
     if client is not None:
-        # A local command has no server, so only the client computes.
+        # A local command has no server (None), so only the client computes.
         waiting = elapsed - client - (server or 0.0)
     return [elapsed, client, server, waiting]
 
@@ -259,5 +266,6 @@ def _median_of_means(seconds_of_rounds: Iterable[Sequence[float]]) -> float | No
 
 def _sum_client_cpu(runs: Rows) -> list[float]:
     """Return the CPU seconds of the client, user and system, in each run where both are known."""
+    # The known times of each run, none to two: [0.5, 0.3].
     parts = [_read_numbers([run], "user_s") + _read_numbers([run], "system_s") for run in runs]
     return [sum(seconds) for seconds in parts if len(seconds) == 2]

@@ -38,13 +38,15 @@ class LoadEstimate(TypedDict):
 def make_estimate(results: Results) -> LoadEstimate | None:
     """Return the times of the load with the most revisions, and the bytes of its repository.
 
-    The bytes are those of each format and packing: `{"f7": {"nopack": 36700160}}`. The script of the page
-    scales both to the number of revisions of a reader's repository. Return None without a timed load.
+    A load is `svnadmin load` of a dump into a new repository of each format. The bytes are those of each
+    format and packing: `{"f7": {"nopack": 36700160}}`. The script of the page scales times and bytes to the
+    number of revisions of a reader's repository. Return None without a timed load.
     """
     repository, load = _find_largest_load(results)
     if not load:
         return None
     sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    # A context has the facts of the repository that a cell read: its format, its packing, its bytes.
     for context in results.contexts:
         facts = context["repository"]
         if facts.get("name") == repository and facts.get("bytes"):
@@ -53,6 +55,7 @@ def make_estimate(results: Results) -> LoadEstimate | None:
     return LoadEstimate(
         revisions=load["revisions"],
         seconds=load["seconds"],
+        # 0: no packing of the loaded repository was timed.
         pack_seconds=load["seconds_by_state"].get(PACKED, 0),
         in_memory=_is_in_memory(load, FORMAT_AXIS),
         pack_in_memory=_is_in_memory(load, PACKING_AXIS),
@@ -71,24 +74,27 @@ def measured_work(results: Results) -> WorkOfChange:
     if not load:
         return {}
     is_git = load["format"] == GIT_FORMAT
+    # The states that were made of the loaded repository: its packing, or its upkeep if it is one of git.
     state_axis = UPKEEP_AXIS if is_git else PACKING_AXIS
     seconds = {(state_axis, state): taken for state, taken in load["seconds_by_state"].items()}
     # The import of a git repository is no change that a user chooses.
     if not is_git:
         seconds[FORMAT_AXIS, ANY] = load["seconds"]
     amount = words.count_of(load["revisions"], "commit" if is_git else "revision")
-    return {
-        (axis, value): MeasuredWork(taken, amount, _is_in_memory(load, axis))
-        for (axis, value), taken in seconds.items()
-        if taken
-    }
+    work: dict[tuple[str, str], MeasuredWork] = {}
+    for (axis, value), taken in seconds.items():
+        # 0 s: no command was needed, or the time is unknown.
+        if taken:
+            work[axis, value] = MeasuredWork(taken, amount, _is_in_memory(load, axis))
+    return work
 
 
 def describe_costs(results: Results, axis: str) -> list[str]:
     """Return sentences on the costs of a change of `axis`: size of files, time of each load or packing.
 
-    Example: `Loading 5 526 revisions, all formats at once, took 40 s in memory. A disk takes longer.` Axes
-    other than format, packing and upkeep (commands of git that repack and index) have no costs: [].
+    Another format needs a load: `svnadmin load` of a dump into a new repository. Example: `Loading 5 526
+    revisions, all formats at once, took 40 s in memory. A disk takes longer.` Axes other than format, packing
+    and upkeep (commands of git that repack and index) have no costs: [].
     """
     if axis == UPKEEP_AXIS:
         return _describe_upkeep(results)
@@ -117,8 +123,8 @@ def _describe_upkeep(results: Results) -> list[str]:
     """Return a sentence for each repository: `Its commands took, for 3 000 commits: one pack 2 s, ... .`
 
     The reader sees it on the card about upkeep, so `Its commands` means the commands of upkeep: those of git
-    that repack and index. Each time is that in which they made a state, such as one pack. The sentence has
-    the repository's number of commits, and not its name.
+    that repack and index. Each time is that of the commands which made one state, such as one pack. The
+    sentence has the repository's number of commits, and not its name.
     """
     sentences = []
     # The record of a load has the number of commits that were imported. It also has the time in which each
@@ -126,14 +132,14 @@ def _describe_upkeep(results: Results) -> list[str]:
     for load in _find_loads(results).values():
         parts = []
         for upkeep, seconds in load["seconds_by_state"].items():
-            # Pushes make the state of many packs. It needs no command of upkeep, so its time says nothing.
+            # Pushes make the state of many packs. It needs no command of upkeep, so it has no time to name.
             if upkeep != Upkeep.MANY_PACKS:
                 label = value_label(UPKEEP_AXIS, upkeep)
                 parts.append(f"{label} {words.duration_from_1_s(seconds)}")
         if parts:
-            place = " in memory" if _is_in_memory(load, UPKEEP_AXIS) else ""
+            storage = " in memory" if _is_in_memory(load, UPKEEP_AXIS) else ""
             commits = words.count_of(load["revisions"], "commit")
-            sentences.append(f"Its commands took, for {commits}{place}: {', '.join(parts)}.")
+            sentences.append(f"Its commands took, for {commits}{storage}: {', '.join(parts)}.")
     return sentences
 
 
@@ -144,6 +150,7 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     of the files: f6 80.0 MiB, f7 35.0 MiB. Not packed, they take more on disk.`
     """
     subject = "Size of the files"
+    # The bytes of each compared value of the axis: {"f6": 83886080, "f7": 36700160}.
     size_by_value: dict[str, int] = {}
     if axis == FORMAT_AXIS:
         # Formats are compared without packing.
@@ -171,7 +178,7 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
 
 
 def _find_loads(results: Results) -> dict[str, Row]:
-    """Return the records of loads with more than one revision by the repositories that this study used."""
+    """Return the records of loads with more than one revision, by the repositories that this study used."""
     names = {context["repository"].get("name") for context in results.contexts}
     loads = results.loads.items()
     return {name: load for name, load in loads if name in names and load.get("revisions", 0) > 1}
@@ -185,6 +192,7 @@ def _find_largest_load(results: Results) -> tuple[str, Row]:
 
 def _is_in_memory(load: Row, axis: str) -> bool:
     """Return True if a change of the axis was made in memory: a load, or packing or upkeep after it."""
-    # The loaded repository is moved to a storage. Packing and upkeep take place there.
-    folder = load.get("loaded_in" if axis == FORMAT_AXIS else "path", "")
+    # A repository is loaded in one folder, and then moved to another, where packing and upkeep take place.
+    folder = load.get("loaded_in", "") if axis == FORMAT_AXIS else load.get("path", "")
+    # Linux has a file system in memory there.
     return str(folder).startswith("/dev/shm/")

@@ -58,7 +58,8 @@ TEXT_LINE = 52
 # Characters in a line of the title of an axis.
 TITLE_LINE = 50
 PLOT_WIDTH = 420
-FINDING_ROW = 56
+# The space between the labels of two findings.
+FINDING_GAP = 12
 NOISE_ROW = 14
 # Vega and browsers measure texts with different fonts, so the texts on the right, and the title of the axis
 # below the plot, need some space.
@@ -92,12 +93,13 @@ def factor_domain(values: Iterable[float | None]) -> tuple[float, float]:
     The axis has at least the factors from 1 / LEAST_FACTOR to LEAST_FACTOR, and none beyond MAX_FACTOR.
     Unknown values (None) are left out: without any value, the ends are 0.71 and 1.4.
     """
-    shown = [1 / LEAST_FACTOR, LEAST_FACTOR]
+    factors = [1 / LEAST_FACTOR, LEAST_FACTOR]
     for value in values:
         # Factors of 0 and infinity have no place on a logarithmic axis.
         if value is not None and 0 < value < math.inf:
-            shown.append(min(max(value, 1 / MAX_FACTOR), MAX_FACTOR))
-    return min(shown) / AXIS_MARGIN, max(shown) * AXIS_MARGIN
+            # A factor beyond MAX_FACTOR becomes MAX_FACTOR, and one below 1 / MAX_FACTOR becomes that.
+            factors.append(min(max(value, 1 / MAX_FACTOR), MAX_FACTOR))
+    return min(factors) / AXIS_MARGIN, max(factors) * AXIS_MARGIN
 
 
 def _factor_axis(field: str, title: str | list[str], values: Iterable[float | None]) -> altair.X:
@@ -112,7 +114,7 @@ def _factor_axis(field: str, title: str | list[str], values: Iterable[float | No
     return altair.X(field, type="quantitative", title=title, scale=scale, axis=axis)
 
 
-def _row_axis(records: Sequence[Record]) -> altair.Y:
+def _row_axis_in_order(records: Sequence[Record]) -> altair.Y:
     """Return the vertical axis: a row for each different `label` of the records, the first one at the top.
 
     A line break in a label begins a new line of the drawn text.
@@ -156,9 +158,10 @@ def _pick_parameters(axes: Iterable[str]) -> list[altair.Parameter]:
 def pick_filter(axes: Iterable[str], compared: str = "") -> str:
     """Return the Vega expression that is true for a row that fits the axis values picked by the reader.
 
+    A parameter of Vega, such as `pick_cache`, has the picked value of an axis, or `any` (_pick_parameters).
     The part for the axis `cache` is `(pick_cache === 'any' || !datum['cache'] || datum['cache'] ===
-    pick_cache)`: a row without a value of an axis fits every pick. A row compares two values of the
-    `compared` axis ("" for none), so a pick on that axis fits if the value is one of the two sides.
+    pick_cache)`: a row without a value of an axis fits every pick. If the rows compare two values of an axis
+    (`compared`, "" for none), a row fits a pick on that axis if the picked value is one of these two.
     """
     # Without an axis, every row fits.
     tests = ["true"]
@@ -198,31 +201,35 @@ def forest_chart(
 ) -> Chart:
     """Return a forest plot of a card: each row is a comparison, with a dot, its interval and its result.
 
-    A dot on the right of 1 is a faster candidate. `sides` are the labels of the baseline and the candidate.
-    `picks` are the axes on which a reader can pick a value: only the rows that fit are drawn. `compared` is
-    the axis of the card's question, such as `format`: a pick of f7 fits the rows in which f7 is a side. A
-    grey band shows the factors from 1 / `margin` to `margin` (such as 1.1), which are no reason to change.
+    A card has a question about one axis (`compared`), such as `format`. A row compares two values of this
+    axis, such as the baseline f6 with the candidate f7. A dot on the right of 1 is a faster candidate.
+    `sides` are the labels of the baseline and the candidate. `picks` are the axes on which a reader of the
+    page can pick a value. Only rows that fit the picks are drawn (pick_filter): if f7 is picked, those that
+    compare f7 with another format. A grey band shows the factors from 1 / `margin` to `margin` (such as 1.1),
+    which are no reason to change.
     """
+    # The data: a record has the texts and numbers of a row.
     records = [_forest_record(row) for row in rows]
-    # All numbers that the axis should show. An unknown end of an interval is 0, which _factor_axis() leaves
-    # out.
+    # All numbers that the axis should show. An unknown end of an interval is 0: _factor_axis() leaves it out.
     factors: list[float | None] = []
     for row in rows:
         factors += [row.pair.ratio, row.pair.low, row.pair.high]
     x = _factor_axis("ratio", _title_directions(sides), factors)
-    y = _row_axis(records)
+    y = _row_axis_in_order(records)
     stroke, fill = _dot_colours()
-    titles = {"case": "Case", "result": "Result", "interval": "95 % interval", "note": "Notes"}
-    tooltip = _tooltip({f"{field}:N": title for field, title in titles.items()})
+    # The pointer shows these fields of a record as texts (`:N`), each with its heading.
+    headings = {"case": "Case", "result": "Result", "interval": "95 % interval", "note": "Notes"}
+    tooltip = _tooltip({f"{field}:N": heading for field, heading in headings.items()})
 
-    # Layers share the scales of both axes, so only one layer (the points) defines the horizontal axis. A mark
-    # with `x` and `x2` reaches from the one to the other.
+    # The chart consists of layers, each with one kind of mark. Layers share the scales of both axes, so only
+    # one layer (the points) defines the horizontal axis. A mark with `x` and `x2` reaches from `x` to `x2`.
     band = (
         altair.Chart(altair.Data(values=[{"from": 1 / margin, "to": margin}]))
         .mark_rect(color=BAND)
         .encode(x=altair.X("from:Q"), x2="to:Q")
     )
-    # These layers have no data of their own: they take the data of the whole chart, set at the end.
+    # The next three layers have no data of their own. They draw the data of the whole chart, which is set at
+    # the end: the records that fit the picks.
     fitting_rows = altair.Chart().transform_filter(pick_filter(picks, compared)).encode(y=y)
     whiskers = fitting_rows.mark_rule(strokeWidth=1.6).encode(
         x=altair.X("low:Q"), x2="high:Q", color=stroke, tooltip=tooltip
@@ -233,7 +240,7 @@ def forest_chart(
     texts = fitting_rows.mark_text(
         align="left", baseline="middle", limit=TEXT_WIDTH, color=INK, lineBreak="\n"
     ).encode(x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip)
-    # All rows are as high as the row with most lines. `further_lines` excludes the first line of a text.
+    # All rows are as high as the row with most lines. FOREST_ROW is the height of a row with one line.
     texts_of_rows = [str(record[key]) for record in records for key in ("label", "result")]
     further_lines = max(text.count("\n") for text in texts_of_rows)
     # A later layer covers an earlier one: the grey band is behind everything.
@@ -306,21 +313,25 @@ def _forest_record(row: CardRow) -> Record:
 def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     """Return a plot with a row for each finding, in the given order, on one axis of factors.
 
-    The layers draw fields of _finding_record(), such as `published_at`.
+    A finding is a published statement, such as `f7 is twice as fast`. Its row has the range that the
+    statement expects (a bar), the published factor (a diamond), and the measured factor with its interval.
     """
     # All numbers that the axis should show, None for each that is unknown.
     factors: list[float | None] = []
     for dot in dots:
         factors += [dot.published, dot.measured]
         factors += [dot.low, dot.high, dot.expected_low, dot.expected_high]
-    # The ends of the axis, at which open ranges end, too.
+    # The ends of the axis. The bar of an open range, such as `at least 2`, reaches to one of them.
     domain = factor_domain(factors)
     records = [_finding_record(dot, domain) for dot in dots]
+    # The pointer shows these fields of a record as texts (`:N`). The marks draw its numbers (`:Q`).
     fields = ("statement", "verdict", "expected", "published", "measured", "interval")
     tooltip = _tooltip({f"{name}:N": name.capitalize() for name in fields})
 
-    # These layers have no data of their own: they take the data of the whole chart, set at the end.
-    base = altair.Chart().encode(y=_row_axis(records))
+    # The chart consists of layers, each with one kind of mark. Layers of `base` have no data of their own:
+    # they draw the records, which are the data of the whole chart (set at the end). Only the layer `measured`
+    # defines the horizontal axis, because layers share it. A mark with `x` and `x2` reaches from `x` to `x2`.
+    base = altair.Chart().encode(y=_row_axis_in_order(records))
     expected = base.mark_bar(color=BAND, height=24).encode(
         x=altair.X("expected_low:Q"), x2="expected_high:Q", tooltip=tooltip
     )
@@ -339,14 +350,16 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     key = "Dot: measured, with its 95 % interval. Grey bar: the expected range."
     if any(dot.published for dot in dots):
         key = f"Hollow diamond: published. {key}"
-    # The sentence also stands for factors below 1 / MAX_FACTOR, which are drawn at the left end.
+    # An unknown factor is None. The sentence is also for factors below 1 / MAX_FACTOR, drawn at the left end.
     if any(factor and not 1 / MAX_FACTOR <= factor <= MAX_FACTOR for factor in factors):
         key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
+    # All rows are as high as the row with most lines.
+    most_lines = max(str(record["label"]).count("\n") + 1 for record in records)
     # A later layer covers an earlier one: the bar of the expected range is behind everything.
     chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(
         data=altair.Data(values=records),
         width=PLOT_WIDTH,
-        height=altair.Step(FINDING_ROW),
+        height=altair.Step(FINDING_GAP + FOREST_LINE * most_lines),
         padding=PADDING,
     )
     title = "Published findings: published and measured factors"
@@ -365,12 +378,18 @@ def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
     "verdict": "weaker", "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5,
     "published_at": 2.0, "measured_at": 1.4, "low": 1.3, "high": 1.5, "published": "2.0x", ...}`.
     """
-    # An end of 0 counts as open, because a logarithmic axis has no 0.
+    # An open end (None) of the bar is drawn at the end of the axis. So is an end of 0, because a logarithmic
+    # axis has no 0. If both ends are open, there is no bar.
     axis_low, axis_high = domain
     has_range = bool(dot.expected_low or dot.expected_high)
     return {
         **dot.texts,
-        "label": "\n".join([*textwrap.wrap(dot.label, LABEL_LINE), f"above 1x: {dot.right_side}"]),
+        "label": "\n".join(
+            [
+                *textwrap.wrap(dot.label, LABEL_LINE),
+                *textwrap.wrap(f"above 1x: {dot.right_side}", LABEL_LINE),
+            ]
+        ),
         "statement": dot.label,
         "verdict": dot.verdict,
         "expected_low": (dot.expected_low or axis_low) if has_range else None,
@@ -394,7 +413,7 @@ def line_chart(
     """Return a plot of lines, with the values on a logarithmic vertical axis.
 
     Points with the same `line` are joined. `places` are the positions of the horizontal axis from left to
-    right, such as `1`, `4` and `8` clients.
+    right, such as `1`, `4` and `8` clients. `place_title` and `value_title` are the titles of the two axes.
     """
     # 0 has no place on a logarithmic axis.
     shown_points = [point for point in points if point.value > 0]
@@ -406,9 +425,9 @@ def line_chart(
     colours = []
     shapes = []
     for number in range(len(lines)):
-        group, place_in_group = divmod(number, len(LINE_COLOURS))
-        colours.append(LINE_COLOURS[place_in_group])
-        shapes.append(LINE_SHAPES[group % len(LINE_SHAPES)])
+        group_of_six, number_in_group = divmod(number, len(LINE_COLOURS))
+        colours.append(LINE_COLOURS[number_in_group])
+        shapes.append(LINE_SHAPES[group_of_six % len(LINE_SHAPES)])
     colour_scale = altair.Scale(domain=lines, range=colours)
     shape_scale = altair.Scale(domain=lines, range=shapes)
     # By default, Vega-Lite leaves out all but 30 lines of a legend.
@@ -438,16 +457,17 @@ def line_chart(
 
 
 def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
-    """Return a plot with a row for each cell, and in it a stroke for each round.
+    """Return a plot with a row for each cell (a command with all its settings), and a stroke for each round.
 
-    A stroke is at the round's distance from the cell's mean, in per cent. The cell with the largest distance
-    is first. `picks` are the axes on which a reader can pick a value. The plot shows the cells whose axis
-    values (`dot.where`) fit.
+    A dot has the time of a cell in one round. Its stroke is at the distance of this time from the cell's
+    mean, in per cent. The cell with the largest distance is first. `picks` are the axes on which a reader of
+    the page can pick a value, such as `access`. The plot shows only the cells that fit the picks.
     """
-    # _row_axis() puts the cells in the order in which they first occur here.
+    # The rows of cells have the order in which the cells first occur in `records` (_row_axis_in_order).
     noisiest_first = sorted(dots, key=lambda dot: -abs(dot.deviation_pct))
     records: list[Record] = [
         {
+            # The axis values of the cell, {"command": "log", "access": "svn"}, which pick_filter() tests.
             **dot.where,
             "label": dot.label,
             "round": dot.number,
@@ -463,7 +483,7 @@ def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
         altair.Chart(altair.Data(values=records))
         .transform_filter(pick_filter(picks))
         .mark_tick(color=BLUE, thickness=2, height=10)
-        .encode(x=x, y=_row_axis(records), tooltip=tooltip)
+        .encode(x=x, y=_row_axis_in_order(records), tooltip=tooltip)
         .add_params(*_pick_parameters(picks))
         .properties(width=PLOT_WIDTH, height=altair.Step(NOISE_ROW))
     )

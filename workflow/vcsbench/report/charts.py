@@ -28,12 +28,11 @@ class Chart:
 
 @dataclass(frozen=True)
 class FindingDot:
-    """A finding in the plot of findings: its statement (`label`), its verdict, and its factors.
+    """A finding in the plot of findings: its statement (`label`), its verdict as text, and its factors.
 
     `right_side` is the meaning of a factor above 1, on the right of the plot: `f7 is faster`. `low` and
-    `high` are the ends of the 95 % interval. Unknown numbers are None, like an open end of the
-    expected range. `texts` has the numbers as texts by the columns of the tooltip: expected, published,
-    measured, interval.
+    `high` are the ends of the 95 % interval. An unknown number is None, and so is an open end of the expected
+    range. `texts` has the texts under the pointer, by the keys expected, published, measured and interval.
     """
 
     label: str
@@ -92,6 +91,7 @@ def script_bundle() -> str:
 
 def draw(charts: Iterable[Chart]) -> dict[str, str]:
     """Return the SVG of each chart by its name."""
+    # Imported here for the same reason as in script_bundle().
     import vl_convert
 
     return {chart.name: vl_convert.vegalite_to_svg(dict(chart.spec)) for chart in charts}

@@ -18,6 +18,7 @@ def describe_origin(study: Study) -> str:
     """
     authors = ", ".join(study.authors)
     url = study.url
+    # A published study has authors and an address, so the sentence also mentions that they are unknown.
     if study.published:
         authors = authors or "author not known"
         url = url or "No stable address known."
@@ -30,9 +31,10 @@ def cite_results(results: Results, setup: Setup) -> dict[str, str]:
     """Return the facts that identify the results of a page: `{"Study": "...", "Measured": "...", ...}`.
 
     Command and Configuration are missing if unknown. `setup` has the machines that measured, and the times of
-    the first and last cell-round. The facts do not depend on the code that renders the page: `Made by` is the
-    version that measured.
+    the first and the last measurement, None if nothing was measured. The facts do not depend on the code that
+    renders the page: `Made by` is the version that measured.
     """
+    # The version, commit, command line and configuration of the run that made the results.
     provenance = results.provenance
     measured = "Nothing."
     if setup.first and setup.last:
@@ -43,7 +45,7 @@ def cite_results(results: Results, setup: Setup) -> dict[str, str]:
         "Measured": measured,
         "Made by": f"vcsbench {provenance.vcsbench}, {_describe_commit(provenance)}",
     }
-    # The command of make that measures the study again comes from the stored command line.
+    # The command of make that measures the study again is made of the stored command line.
     if provenance.command:
         facts["Command"] = results.command.text()
     if provenance.config_digest:
@@ -82,7 +84,7 @@ def make_bibtex(results: Results, setup: Setup) -> str:
     lines.append(f"  title = {{{title}}},")
     # The inner braces keep BibTeX from taking this for a first name and a surname.
     lines.append("  author = {{The maintainers of vcsbench}},")
-    # The time of the last cell-round; None if nothing was measured.
+    # The time of the last measurement; None if nothing was measured.
     if setup.last:
         lines.append(f"  year = {{{setup.last.year}}},")
     lines.append(f"  note = {{{_without_braces(', '.join(notes))}}},")

@@ -34,7 +34,7 @@ def make_examples(results: Results) -> list[PlainTable]:
     """
     tables = []
     for title, example in results.study.examples.items():
-        # The key has one axis.
+        # The key has one axis with its values: {"command": ["log", "export"]}.
         [(axis, values)] = example["columns"].items()
         rows, has_mark = _make_rows(results, example, axis, values)
         if len(rows) > 1:
@@ -49,15 +49,18 @@ def _make_rows(
 ) -> tuple[list[list[str]], bool]:
     """Return the rows of an example that have a number, and whether some number has OPEN_MARK.
 
-    `values` of `axis` are the columns. Below the first row, a number has its factor to the first one: `0.63 s
-    (2.7x faster)`. A difference below the margin has none, and neither has a row with numbers of another
-    table.
+    A row is a server before all changes (the first row) or after some of them. A column is a value of `axis`,
+    such as the command log. A number below the first row has its factor to the number in the first row: `0.63
+    s (2.7x faster)`. It has no factor if the difference is below the margin, or if its row has numbers of
+    another table than the example.
     """
+    # The smallest factor that is worth noting, such as 1.1.
     margin = 1 + results.advice.min_effect_pct / 100
     rows: list[list[str]] = []
     has_mark = False
+    # The numbers of the first row; [] until it is found.
     first_numbers: list[float | None] = []
-    # The table of the row above, and the values of its cells.
+    # The table of the row above ("" without one), and the axis values that all cells of that row have.
     table_above = ""
     where_above: Mapping[str, object] = {}
     for label, row in example["rows"].items():
@@ -73,19 +76,16 @@ def _make_rows(
         if is_of_example and not first_numbers:
             first_numbers = numbers
         elif is_of_example:
-            pairs = zip(texts, first_numbers, numbers, strict=True)
             comparative = OF_TIMES if metric.is_duration else OF_AMOUNTS
-            texts = [
-                text + _factor_text(first, number, margin, comparative)
-                for text, first, number in pairs
-            ]
-        for place, value in enumerate(values):
-            # Numbers of two tables are not compared.
-            if table != table_above or numbers[place] is None:
+            for column, first in enumerate(first_numbers):
+                texts[column] += _factor_text(first, numbers[column], margin, comparative)
+        # A number gets the mark if its difference from the row above is open, in the same table.
+        for column, value in enumerate(values):
+            if table != table_above or numbers[column] is None:
                 continue
             above, cell = {**where_above, axis: value}, {**where, axis: value}
             if _is_open(results, metric.name, above, cell):
-                texts[place] += OPEN_MARK
+                texts[column] += OPEN_MARK
                 has_mark = True
         table_above, where_above = table, where
         rows.append([label, *texts])
@@ -97,24 +97,25 @@ def _is_open(
 ) -> bool:
     """Return True if a table compares two cells by a metric, and leaves their difference open.
 
-    `above` and `cell` are the values of both cells by axis. Return False if they differ on several axes,
-    because no table compares them then.
+    `above` and `cell` are the values of both cells by axis: {"packing": "pack", ...}. Return False if they
+    differ on several axes, because no table compares such cells.
     """
     axes = [axis for axis in {**above, **cell} if str(above.get(axis)) != str(cell.get(axis))]
     if len(axes) != 1:
         return False
     compared = axes[0]
+    # As a set, because either cell may be the baseline of the table.
     sides = {str(above.get(compared)), str(cell.get(compared))}
-    others = {axis: value for axis, value in cell.items() if axis != compared}
+    common_values = {axis: value for axis, value in cell.items() if axis != compared}
     for name, definition in results.study.tables.items():
         if not compares(definition, compared, metric):
             continue
         fitting = [
             row
             for row in comparison_rows(results.tables.get(name, []))
-            if {row.baseline, row.candidate} == sides and matches_cell(row.where, others)
+            if {row.baseline, row.candidate} == sides and matches_cell(row.where, common_values)
         ]
-        # With several rows, no single comparison is meant, and the numbers are left out.
+        # With several rows, nothing shows which of them is about these two cells. So the table is skipped.
         if len(fitting) == 1:
             return fitting[0].has_ratio and fitting[0].result in OPEN_RESULTS
     return False

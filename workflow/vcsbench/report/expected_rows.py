@@ -22,8 +22,8 @@ class ExpectedRow:
     skip: str = ""  # why a cell cannot be measured here, "" if all can
     failures: tuple[str, ...] = ()  # a sentence for each round without a result
     flags: tuple[str, ...] = ()  # those that made runs invalid
-    is_outdated: bool = False  # True if rounds have no result, and each because it is out of date
-    is_unmeasured: bool = False  # True if none of these failed, and some are not measured so far
+    is_outdated: bool = False  # True if all rounds without a result (one or more) are outdated
+    is_unmeasured: bool = False  # True if none of these rounds failed, and some are not measured
 
 
 def expected_rows(
@@ -37,26 +37,28 @@ def expected_rows(
     """Return the rows that a table should have by the cells of the grid, in the order of the grid.
 
     They show which rows a measured table lacks, and why. A table that compares has a row for each pair of
-    cells, otherwise one for each cell. Duplicates (second measurements for the noise) and cells that the
-    table does not select are left out. `axes` are those of the study. `grid`, `failures` and `measurements`
-    are the rows of results.Results.
+    cells, any other table one for each cell. Duplicates (second measurements for the noise) and cells that
+    the table does not select are left out. `axes` are those of the study. `grid` has a row for each cell,
+    `failures` one for each round of a cell without a result, and `measurements` one for each timed run.
     """
     failures_by_cell = grouped_by(failures, lambda failure: failure["cell"])
     runs_by_cell = grouped_by(measurements, lambda run: run["cell"])
+    # The cells that the table selects: {"cache": "cold"}; {} for all.
     where = definition.get("where", {})
     cells_of_table = [cell for cell in originals(grid) if matches_cell(cell, where)]
 
     rows = []
-    # `keys` is the place of the row, {"command": "log", "candidate": "f7"}. `cells` has one or both cells.
+    # `keys` is the place of the row, {"command": "log", "candidate": "f7"}. `cells` has the cells of the two
+    # compared values, the baseline first, or a single cell.
     for keys, cells in _rows_of_grid(definition.get("compare"), axes, cells_of_table):
         paths = tuple(cell["cell"] for cell in cells)
         skips = [cell["skip"] for cell in cells if cell["skip"]]
-        failed = [failure for path in paths for failure in failures_by_cell.get(path, [])]
+        # The rounds without a result. Some of them did not fail: the next run measures those with a reason of
+        # PENDING (outdated or unmeasured).
+        missing = [row for path in paths for row in failures_by_cell.get(path, [])]
         runs = [run for path in paths for run in runs_by_cell.get(path, [])]
         flags = {flag for run in runs for flag in run["flags"].split()}
-        # Outdated and unmeasured rounds are listed as failures, but nothing went wrong: the next run measures
-        # them.
-        reasons = [failure["reason"] for failure in failed]
+        reasons = [row["reason"] for row in missing]
         is_outdated = bool(reasons) and all(reason == OUTDATED for reason in reasons)
         is_pending = bool(reasons) and all(reason in PENDING for reason in reasons)
         expected_row = ExpectedRow(
@@ -66,7 +68,7 @@ def expected_rows(
             skip=skips[0] if skips else "",
             # The round is a float, as all numbers of CSV files are.
             failures=tuple(
-                f"round {row['round']:.0f}: {texts.failure_text(row['reason'])}" for row in failed
+                f"round {row['round']:.0f}: {texts.failure_text(row['reason'])}" for row in missing
             ),
             # Only these flags exclude a run from tables. Runs with other flags count.
             flags=tuple(sorted(flags & INVALID)),
@@ -80,7 +82,7 @@ def expected_rows(
 def _rows_of_grid(
     compare: ComparisonDefinition | None, axes: Sequence[str], grid: Rows
 ) -> Iterator[tuple[dict[str, str], list[Row]]]:
-    """Yield the keys of each row of a table, and its cells.
+    """Yield the keys of each row of a table, which are its place, and its cells (rows of the grid).
 
     A comparison of formats has the keys `{"command": "log", "candidate": "f7"}`, and the cells of both
     formats, the baseline first. A table without a comparison (`compare` is None) has `{"command": "log",

@@ -40,22 +40,25 @@ class Reversal:
     published_ratio: float
 
     def is_about(self, axis: str, value: str, current: str) -> bool:
-        """Return True if it compares a value of an axis with `current`, or with any value if that is ""."""
+        """Return True if it compares `value` of an axis with the value `current`; "" stands for any value."""
         sides = (self.comparison.baseline, self.comparison.candidate)
         return self.section.compared == axis and value in sides and current in ("", *sides)
 
     def is_at(self, where: Mapping[str, str]) -> bool:
-        """Return True if the comparison is the one of a case with these values, by axis."""
+        """Return True if the comparison is the one of a case with these values: {"command": "log"}.
+
+        An axis that the table lacks, or that does not apply to the case (""), fits any value.
+        """
         return all(self.keys.get(axis, value) == value for axis, value in where.items() if value)
 
     def describe(self, value: str, shown: Sequence[str]) -> str:
-        """Return the case with both results of `value`, which is one of the compared values.
+        """Return the case with the published and the measured result of `value`, one of the compared values.
 
         Example: `cold log over svn (f7): 1.6x slower then, 2.9x faster here`. `shown` are the axes that
-        distinguish the case from others.
+        distinguish the cases of a card.
         """
         published, measured = self.published_ratio, self.comparison.ratio
-        # Both ratios are those of the candidate.
+        # Above 1, both ratios mean a faster candidate. Those of the baseline are the reciprocals.
         if value == self.comparison.baseline:
             published, measured = 1 / published, 1 / measured
         # The access is named also if all cases have the same one: a reader may have another.
@@ -80,12 +83,14 @@ def find_table(
 ) -> tuple[str, dict[str, object]]:
     """Return the name of the table that shows a finding's numbers, and the axis values of the rows with them.
 
-    Example: `("f6-vs-f7", {"cache": "cold", "candidate": "f7"})`. The name is "" if no table shows the
-    numbers. `definition` is the finding's entry in its file.
+    `definition` is the finding's entry in its file: `{"where": {"cache": "cold"}, "compare": {"axis":
+    "format", "baseline": "f6", "candidate": "f7"}, ...}`. The result is then `("f6-vs-f7", {"cache": "cold",
+    "candidate": "f7"})`. The name is "" if no table shows the numbers. `tables` are those of the study.
     """
     where = dict(definition.get("where", {}))
+    # {} for a finding on the numbers of one metric.
     compare = definition.get("compare", {})
-    # An expectation can compare this run with a saved baseline, whose name is `to`.
+    # An expectation can compare this run with a saved baseline, which has a table. `to` is its name.
     if "to" in compare:
         name = table_name(compare["to"])
         return (name if name in tables else ""), where
@@ -98,7 +103,7 @@ def find_table(
             return name, {**where, CANDIDATE: candidate}
 
     # No table compares the two values, or the finding compares nothing. A table of the metric itself, without
-    # comparisons, has the numbers.
+    # comparisons, has the numbers. A finding that compares two values needs the rows of both.
     if compare:
         where[compare["axis"]] = [compare["baseline"], compare["candidate"]]
     names = []
@@ -134,16 +139,17 @@ def _find_candidate(compare: Row, table: TableDefinition) -> str:
 def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
     """Return a table of reversed comparisons (Reversal), the largest measured factor first; None without any.
 
-    A comparison that a finding covers is left out, because the finding itself is shown as reversed. A row has
-    the texts of _reversal_texts().
+    A comparison is reversed if its measured result is the opposite of the published one. A comparison that a
+    finding covers is left out, because the finding itself is shown as reversed. `sections` are the tables of
+    the page. A row has the texts of _reversal_texts().
     """
     # For each finding: the name of its table, and the axis values that it covers in this table.
-    places_of_findings = [
+    tables_of_findings = [
         find_table(definition, results.study.tables) for definition in results.definitions.values()
     ]
     reversals = []
     for section in sections:
-        covered = [where for name, where in places_of_findings if name == section.name]
+        covered = [where for name, where in tables_of_findings if name == section.name]
         for reversal in _find_reversals(section):
             # {"cache": "cold"} covers {"command": "log", "cache": "cold", "candidate": "f7"}.
             has_finding = any(overlaps(where, reversal.keys) for where in covered)
@@ -153,8 +159,10 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
         return None
     # By its logarithm, a ratio of 1/2 is as large as one of 2.
     reversals.sort(key=lambda reversal: -abs(math.log(reversal.comparison.ratio)))
-    singular = "more result is the opposite of the published one"
-    plural = "more results are the opposite of the published ones"
+    # Other results may be the opposite of a smaller published difference (REVERSED_FACTOR).
+    published = f"a published difference above {100 * (REVERSED_FACTOR - 1):.0f} %"
+    singular = f"result outside the findings is the opposite of {published}"
+    plural = f"results outside the findings are the opposite of {published}"
     return PlainTable(
         title=words.count_of(len(reversals), singular, plural),
         heads=["Comparison", "Published", "Measured", "95 % interval"],
@@ -200,6 +208,7 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     # By the place in the table: the published ratio in per cent above 1, such as 22.0 for 1.22.
     published_pct = {tuple(point.keys.items()): point.value for point in section.published_points}
     reversals = []
+    # A point is a place of the table, {"command": "log", "candidate": "f7"}, with its number or a reason.
     for point in section.measured_points:
         deviation_pct = published_pct.get(tuple(point.keys.items()))
         # A place without a measured number has no row.
@@ -210,8 +219,8 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
         # -100 % is a time that was rounded to nothing. It has no factor.
         if published_ratio <= 0 or not comparisons.is_difference(comparison.call):
             continue
-        # The published factor of the side that is slower here: 1.2 if it was 1.2 times faster in the study,
-        # below 1 if it was slower there, too.
+        # The published factor of the side that is slower here: 1.2 if this side was 1.2 times faster in the
+        # study, below 1 if it was slower in the study, too.
         is_candidate_slower = comparison.ratio < 1
         published_factor = published_ratio if is_candidate_slower else 1 / published_ratio
         if published_factor > REVERSED_FACTOR:

@@ -1,4 +1,7 @@
-"""The section of a page on findings: verdicts, possible reasons with the runs that test them, a row each."""
+"""The sections "Published findings" and "Your expectations" of a page: verdicts, possible reasons, and rows.
+
+A finding is a published statement with a verdict, an expectation a statement of the user with a verdict.
+"""
 
 import math
 from collections import defaultdict
@@ -12,7 +15,7 @@ from vcsbench.advice.decision import Row
 from vcsbench.advice.effects import has_less_client_work
 from vcsbench.advice.labels import times, times_between, value_label
 from vcsbench.axes.cache_states import cache_state
-from vcsbench.codes import ReasonCode, Verdict
+from vcsbench.codes import Direction, ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report.answers import shown_flags
@@ -29,15 +32,16 @@ MEANINGS = {
     Verdict.REVERSED: "the other side is the better one now",
     Verdict.GONE: "an effect was published, and none worth noting is here",
     Verdict.WEAKER: "the effect is smaller than published",
-    Verdict.STRONGER: "the effect is larger than published, or there is one where none was published",
+    Verdict.STRONGER: "the effect is larger than published, or new where none was published",
     Verdict.FAILS: "the measured interval is outside the expected range. A difference that is certainly "
     "below the margin (min_effect_pct) is neither better nor worse",
-    Verdict.MIXED: "some pairs are better, others worse",
+    Verdict.MIXED: "by their own intervals, some pairs are better and others worse",
     Verdict.TOO_SMALL: "process start, connection and waits of 40 ms for delayed acknowledgements can "
     "explain it (see Fixed cost), or its runs are too short",
     Verdict.UNDECIDED: "the interval is partly inside the range, or there is none, or cells "
     "cannot be compared (each row has the reason)",
-    Verdict.REPRODUCED: "the interval is inside the range",
+    Verdict.REPRODUCED: "the interval is inside the range. For a statement without a number, it is on the "
+    "stated side of 1x (in direction)",
     Verdict.HOLDS: "the interval is inside the range",
     Verdict.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed, invalid, not "
     "compared, or not finished so far (each row has the reason)",
@@ -90,22 +94,25 @@ class FindingFacts:
 class FindingView(FindingFacts):
     """A finding or an expectation as the page shows it. A pair is a comparison of two cells.
 
-    Texts are "" if they have nothing to say. `dot` is None if the finding is no factor.
+    A text is "" if it does not apply. `dot` is None if the finding has no measured factor.
     """
 
     published_interval: str  # the range that the last digits of published numbers leave open
     published_all: str  # the published value over all pairs, if fewer are measured
     ratio: str  # the meaning of the number: `time of f6 ÷ time of f7: above 1x, f7 is faster`
-    pairs: str  # the pairs or cells from which it was computed
+    pairs: str  # the pairs or cells from which the number was computed
     is_different: bool  # True for a verdict in EXPLAINABLE
-    steps: Sequence[ReasonText]  # of the verdict; of an EXPLAINABLE one the possible causes
-    notes: Sequence[str]  # other remarks
-    note: str  # the flags of its runs in the words of cards
-    flags: Sequence[str]  # their names
+    is_direction: (
+        bool  # True if the statement has a direction only, such as `faster`, and no number
+    )
+    steps: Sequence[ReasonText]  # the reasons of the verdict; possible causes if it is EXPLAINABLE
+    notes: Sequence[str]  # remarks, as sentences
+    note: str  # the flags of its runs, as labels
+    flags: Sequence[str]  # the names of these flags
     table: str  # the title of the table with its numbers
-    anchor: str  # the row there
+    anchor: str  # the place of their row in that table
     source: str  # the address of the statement, "" if the study has one for all
-    dot: FindingDot | None  # its place in the plot of findings
+    dot: FindingDot | None  # its data in the plot of findings
 
 
 class ComparedSides(NamedTuple):
@@ -180,11 +187,13 @@ class Finding:
 def make_finding_views(
     results: Results, rows: Rows, definitions: Mapping[str, Row], sections: Sequence[TableSection]
 ) -> list[FindingView]:
-    """Return the findings or expectations of a file in the order of MEANINGS: reversed ones first.
+    """Return published findings, or a user's expectations, as the page shows them: reversed ones first.
 
-    `rows` are the verdicts of the file (verdicts.FINDING_COLUMNS). `definitions` maps the id of each row to
-    its entry in the file of findings or expectations. `sections` are the tables of the page.
+    The order of their verdicts is that of MEANINGS. `rows` has a row for each verdict, with the columns
+    verdicts.FINDING_COLUMNS. `definitions` has the statement behind each verdict by the id of the row:
+    `{"hot-log": {"compare": {...}, "expect": {"at_least": 1.5}}}`. `sections` are the tables of the page.
     """
+    # A flag is a code of a doubt about a run. shown_flags() leaves out flags that tell a reader nothing.
     named_flags = shown_flags(results)
     findings = [Finding(row, definitions[row["id"]]) for row in rows]
     views = [_make_view(results, finding, sections, named_flags) for finding in findings]
@@ -195,16 +204,19 @@ def make_finding_views(
 def _make_view(
     results: Results, finding: Finding, sections: Sequence[TableSection], named_flags: set[str]
 ) -> FindingView:
-    """Return a finding as the page shows it, with the numbers and the place of its table in `sections`.
+    """Return a finding or expectation as the page shows it: texts of its numbers, reasons, flags, and table.
 
-    `named_flags` are the flags that a finding may name: the section Quality has those of nearly all runs.
+    `sections` are the tables of the page. The view has a link to the row with the numbers of the finding.
+    `named_flags` are the flags (codes of doubts about runs) that the view may name.
     """
     row, expect = finding.row, finding.definition["expect"]
+    # The table with the numbers of the finding, and the axis values of their rows: {"cache": "cold"}.
     table, where = find_table(finding.definition, results.study.tables)
     # None if the study has no table of this metric, or if the page leaves the table out.
     section = next((section for section in sections if section.name == table), None)
-    # The row has, for example, `least of 12 cells`. Of a mean, the reader sees how far its pairs differ: `3
-    # pairs, 1.9x to 2.1x`. With fewer than two pairs, this text is "".
+    # The text is, for example, `mean of 12 pairs`. A pair is a comparison of two cells. A mean hides how far
+    # its pairs differ, so the text becomes their range: `3 pairs, 1.9x to 2.1x`. If the table has fewer than
+    # two pairs, the range is "", and the text stays.
     pairs = row["over"]
     if section and expect.get("over") == "mean":
         range_of_pairs = _describe_pairs(finding, section, where)
@@ -214,7 +226,10 @@ def _make_view(
     reasons, remarks = split_reasons(row)
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
-    # FindingView.ratio has the meaning of a value above 1x.
+    expected = expected_range(expect, margin)
+    # `equal` has a number: the margin. `faster` and `slower` have none.
+    is_direction = expected.direction in (Direction.FASTER, Direction.SLOWER)
+    # An expected direction is printed as `above 1x`. The text of FindingView.ratio has its meaning.
     directions = ("above 1x", "below 1x")
     facts = FindingFacts(
         id=row["id"],
@@ -226,13 +241,14 @@ def _make_view(
         interval=finding.format_interval(row["low"], row["high"]),
     )
     return FindingView(
-        # FindingView inherits the fields of FindingFacts.
+        # FindingView has all fields of FindingFacts, and those below.
         **asdict(facts),
         published_interval=_describe_rounding(finding),
         published_all=_describe_all_published(finding),
         ratio=_describe_value(finding),
         pairs=pairs,
         is_different=row["verdict"] in EXPLAINABLE,
+        is_direction=is_direction,
         # The page prints each reason with a step that the reader can take.
         steps=reasons,
         notes=remarks,
@@ -241,7 +257,7 @@ def _make_view(
         table=section.title if section else "",
         anchor=_find_anchor(where, section) if section else "",
         source=finding.definition.get("source", ""),
-        dot=_make_dot(finding, expected_range(expect, margin), facts),
+        dot=_make_dot(finding, expected, is_direction, facts),
     )
 
 
@@ -249,7 +265,7 @@ def _describe_rounding(finding: Finding) -> str:
     """Return the range that the last digits of a published value leave open: `8.7x to 15x`.
 
     Published numbers are rounded, and a quotient of two rounded numbers can be far from the true one. The
-    result is "" if the range is unknown, or narrower than NARROW_ROUNDING of the value.
+    result is "" if the range is unknown, or so narrow (NARROW_ROUNDING) that it would not help a reader.
     """
     row = finding.row
     value, low, high = row["published"], row["published_low"], row["published_high"]
@@ -258,10 +274,40 @@ def _describe_rounding(finding: Finding) -> str:
     return finding.format_interval(low, high)
 
 
-def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) -> FindingDot | None:
-    """Return a finding for the plot of findings; None if it has no measured factor above 0.
+def name_verdict(verdict: str, is_direction: bool) -> str:
+    """Return a verdict as text. A statement without a number can be `reproduced in direction` only."""
+    if verdict == Verdict.REPRODUCED and is_direction:
+        return f"{verdict} in direction"
+    return verdict
 
-    `facts` has the numbers of the finding as texts, `expected` its expected range.
+
+def describe_findings(views: Sequence[FindingView]) -> str:
+    """Return the numbers of measured findings and of their verdicts in sentences, "" without a measured one.
+
+    Example: `14 of 19 findings are measured: 6 reproduced, 5 weaker, 1 mixed. Of those reproduced, 2 state a
+    direction only.`
+    """
+    measured = [view for view in views if view.verdict != Verdict.NOT_MEASURED]
+    if not measured:
+        return ""
+    verb = "is" if len(measured) == 1 else "are"
+    counts = describe_verdicts(view.verdict for view in measured)
+    text = f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured: {counts}."
+    reproduced = [view for view in measured if view.verdict == Verdict.REPRODUCED]
+    directions = sum(view.is_direction for view in reproduced)
+    if directions:
+        verb = "states" if directions == 1 else "state"
+        text += f" Of those reproduced, {directions} {verb} a direction only."
+    return text
+
+
+def _make_dot(
+    finding: Finding, expected: ExpectedRange, is_direction: bool, facts: FindingFacts
+) -> FindingDot | None:
+    """Return the data of a finding in the plot of findings; None if it has no measured factor above 0.
+
+    The plot has a row for each finding: its measured factor with the interval, its published factor, and a
+    bar for the expected range (`expected`). `facts` has the same numbers as texts.
     """
     row = finding.row
     # The plot has one axis for all findings, so it has no place for other units than factors.
@@ -275,8 +321,8 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
         label=row["statement"],
         # The meaning of a dot on the right of 1: `f7 is faster`.
         right_side=_describe_right_side(finding),
-        verdict=row["verdict"],
-        # With None for an open end, the chart chooses where the bar of the expected range ends.
+        verdict=name_verdict(row["verdict"], is_direction),
+        # None is an open end: the bar reaches to the end of the axis. `at least 0` counts as open, too.
         expected_low=expected.low if expected.low > 0 else None,
         expected_high=expected.high if math.isfinite(expected.high) else None,
         published=row["published"],
@@ -295,15 +341,15 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
 def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
     """Return the reasons of a verdict, and remarks (sentences), both in the order of the row.
 
-    `row` is one of a file of findings, which lists the most likely reason first. If its verdict is a
-    difference from the published value, texts that cannot explain a difference are remarks. For any other
-    verdict, all texts are reasons, and there are no remarks.
+    `row` is the verdict on a finding or expectation. Its column `reasons` is a list of verdicts.Reason, the
+    most likely one first. If the verdict is a difference (EXPLAINABLE), the entries that cannot explain a
+    difference become remarks. For any other verdict, all entries are reasons, and there are no remarks.
     """
     is_different = row["verdict"] in EXPLAINABLE
     reasons: list[ReasonText] = []
     remarks = []
     for reason in row["reasons"]:
-        # The page shows the text of this code next to the published value.
+        # The page has the text of this code next to the published value (_describe_all_published).
         if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
         text = texts.reason_text(reason)
@@ -321,12 +367,12 @@ def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
 
 
 def summarise_reasons(findings: Iterable[tuple[str, Sequence[ReasonText]]]) -> list[ReasonLine]:
-    """Return a line for each reason, the reason with most findings first.
+    """Return a line for each reason of a verdict, the reason with most findings first.
 
     `findings` has the verdict and the reasons of each finding. Example of a line: `smaller scale`, `3 weaker,
     1 reversed`, `Measure the repository at a larger scale.`
     """
-    # The verdicts of all findings with a reason, by its label and action.
+    # By label and action (advice) of a reason: the verdicts of all findings that have it.
     verdicts_by_reason: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for verdict, reasons in findings:
         # A finding counts once, also with two reasons of one label, such as two smaller repositories.
@@ -340,12 +386,15 @@ def summarise_reasons(findings: Iterable[tuple[str, Sequence[ReasonText]]]) -> l
 
 
 def _describe_all_published(finding: Finding) -> str:
-    """Return `all 24 pairs published: 0.74x` if more pairs were published than measured, otherwise "".
+    """Return `all 24 pairs published: 0.74x`, the published value over all pairs; "" if it adds nothing.
 
-    It is "" too if the published value of the measured pairs is the same.
+    A pair is a comparison of two cells. The column `published` has the value over the pairs that are measured
+    here. If more pairs were published, the row has a reason with the value over all of them. It adds nothing
+    if both values are printed alike.
     """
     published = finding.format_number(finding.row["published"])
     for reason in finding.row["reasons"]:
+        # The values of this reason are, for example, {"published": "24 pairs", "value": 0.742}.
         if reason.code == ReasonCode.ALL_PUBLISHED:
             value = finding.format_number(reason.values["value"])
             if value != published:
@@ -354,14 +403,14 @@ def _describe_all_published(finding: Finding) -> str:
 
 
 def _describe_value(finding: Finding) -> str:
-    """Return what the number of a finding is, in words.
+    """Return the meaning of a finding's number: `time of f6 ÷ time of f7: above 1x, f7 is faster`.
 
-    For a comparison it is `time of f6 ÷ time of f7: above 1x, f7 is faster`. For a comparison with a saved
-    baseline it is the column `unit` of the row. For one metric it is the metric's title: `Client CPU`.
+    For a finding that compares nothing, it is the title of its metric: `Client CPU`.
     """
     metric = metric_in(finding.definition)
     sides = finding.sides
     if not sides:
+        # A comparison without two values of an axis is one with a saved baseline. Its row has the meaning.
         return str(finding.row["unit"]) if finding.is_factor else metric.title
     baseline = value_label(sides.axis, sides.baseline)
     ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {sides.candidate_label}"
@@ -381,18 +430,19 @@ def _describe_right_side(finding: Finding) -> str:
 def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:
     """Return the number of pairs of a mean, and the range of their ratios: `3 pairs, 1.9x to 2.1x`.
 
-    Return "" for fewer than two pairs. `where` selects their rows in the table of the finding, `section`: it
-    maps axes to a value or a list of values.
+    A pair is a comparison of two cells, and the finding has the mean over several pairs. `section` is the
+    table with the pairs. `where` selects those of the finding by axis, with a value or a list of values:
+    `{"cache": "cold"}`. Return "" for fewer than two pairs.
     """
-    # A point of the table has its place (`keys`), {"cache": "cold", "candidate": "f7"}. If it has a number,
-    # it also has its row of the table's file.
-    rows = [
-        point.row
-        for point in section.measured_points
+    ratios = []
+    # A point is a place of the table: {"cache": "cold", "candidate": "f7"} (`keys`). If the place has a
+    # number, `row` is its row in the file of the table.
+    for point in section.measured_points:
         # A pair that is mostly start-up does not count.
-        if point.row and not point.is_small and overlaps(where, point.keys)
-    ]
-    ratios = [row["ratio"] for row in rows if words.is_number(row.get("ratio"))]
+        if point.row and not point.is_small and overlaps(where, point.keys):
+            ratio = point.row.get("ratio")
+            if words.is_number(ratio):
+                ratios.append(ratio)
     if len(ratios) < 2:
         return ""
     sides = finding.sides
@@ -400,25 +450,31 @@ def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:
     # only a table of the same two values, so another baseline means exchanged sides.
     if sides and sides.baseline != section.baseline:
         ratios = [1 / ratio for ratio in ratios]
-    return f"{len(ratios)} pairs, {times_between(min(ratios), max(ratios))}"
+    low, high = times(min(ratios)), times(max(ratios))
+    # One text for both ends, not with a further digit: the mean is printed without it, too, and 2.3x would
+    # seem to be outside of `2.25x to 2.27x`.
+    if low == high:
+        return f"{len(ratios)} pairs, {low}"
+    return f"{len(ratios)} pairs, {low} to {high}"
 
 
 def _describe_flags(
     results: Results, finding: Finding, named_flags: set[str]
 ) -> tuple[str, list[str]]:
-    """Return the remarks on a finding's runs as a text, and the names of the flags in it.
+    """Return the remarks on a finding's runs as a text, and the names of the flags in this text.
 
-    Example: `null-log: over svn, its client does less work; not interleaved` and `["apart"]`, the flag whose
-    label is `not interleaved`. Without a remark they are "" and []. Only flags in `named_flags` are named.
+    A flag is a code of a doubt about a run, such as `apart`, with the label `not interleaved`. Example of the
+    result: `null-log: over svn, its client does less work; not interleaved`, and `["apart"]`. Only flags in
+    `named_flags` are named. Without a remark, the result is "" and [].
     """
     if not finding.is_measured:
         return "", []
+    # The runs of the finding are those of the cells that it selects. A comparison needs both of its sides.
     sides = finding.sides
-    # The values of the cells that the finding is about, those of both compared values.
     selected = dict(finding.definition.get("where", {}))
     if sides:
         selected[sides.axis] = [sides.baseline, sides.candidate]
-    # Published numbers can have an axis that this study does not measure.
+    # Published numbers can have an axis that this study does not measure. No run has this axis.
     where = {axis: axis_values(value) for axis, value in selected.items() if axis in results.order}
     runs = [run for run in results.valid_runs if matches_cell(run, where)]
     flags = [flag for run in runs for flag in run["flags"].split()]
@@ -427,7 +483,8 @@ def _describe_flags(
     is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
     flag_names = name_flags(flags, named_flags, is_hot)
     parts = []
-    # In a comparison of accesses, some commands of svnbench do less work over svn than over the others.
+    # The client of some commands of svnbench does less work over svn than over another access. So a
+    # comparison of accesses by these commands needs a remark.
     if sides and "svn" in (sides.baseline, sides.candidate):
         commands = [run["command"] for run in runs if has_less_client_work(sides.axis, run)]
         if commands:
@@ -437,10 +494,12 @@ def _describe_flags(
 
 
 def _find_anchor(where: Row, section: TableSection) -> str:
-    """Return the anchor of the first row of a table with a number of the finding: `table-elapsed-log-svn`.
+    """Return the anchor (place on the page) of the first row with a number of a finding: `table-elapsed-log`.
 
-    `where` maps axes to a value or a list of values. Without such a row, return the anchor of the table.
+    `section` is a table of the page. `where` selects the rows of the finding in it, by axis: `{"cache":
+    "cold"}`, or a list of values. If no row of the finding has a number, return the anchor of the table.
     """
+    # A table has a grid for each repository, for example: the measured one, next to the published one.
     rows = [row for pair in section.pairs if pair.measured for row in pair.measured.rows]
     for row in rows:
         for point in row.points:

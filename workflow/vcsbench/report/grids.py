@@ -49,8 +49,8 @@ class Point:
     keys: Mapping[str, str]  # {"command": "log", "cache": "cold", "candidate": "f7"}
     kind: PointKind
     value: float | None = None  # of a comparison: 22.0 per cent for a ratio of 1.22
-    text: str = ""  # is printed
-    title: str = ""  # appears under the pointer
+    text: str = ""  # the printed number, or a word such as `failed`
+    title: str = ""  # the sentences that appear under the pointer
     reason: str = ""  # why the number of a measured cell is withheld
     mark: str = ""  # the signs next to the number, such as `≈`
     deviation: str = ""  # a sign for runs far from their cell's median
@@ -58,7 +58,7 @@ class Point:
     colour: str = ""  # the CSS class of a comparison (table_points.colour_class)
     bar: int | None = None  # the length of a bar in per cent, None for a comparison
     cells: tuple[str, ...] = ()  # the paths of the measured cells, the baseline's first
-    row: Row | None = None  # of the table's CSV file
+    row: Row | None = None  # the row of a measured number in the table's CSV file
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ class Grid:
 class Layout:
     """The keys of a table's rows and columns, and the `rest`: the keys that select one of its grids.
 
-    `order` has the values of each key in the order of the study. `compared` is the axis of the values of
-    the key `candidate`, "" for a table that compares nothing.
+    `order` has the values of each key in the order of the study. `compared` is the axis whose values are
+    compared (those of the key `candidate`), "" for a table that compares nothing.
     """
 
     rows: tuple[str, ...]
@@ -156,17 +156,18 @@ class Layout:
         """Return the different combinations of values that points have for `keys`, in the order of the study.
 
         Example for the keys cache and access: `[("cold", "http"), ("cold", "svn"), ("hot", "svn")]`. Values
-        that the order lacks come last, whole numbers by size and other texts by alphabet.
+        that `self.order` lacks come last, whole numbers by size and other texts by alphabet.
         """
 
         def rank(values: tuple[str, ...]) -> list[tuple[int, str]]:
-            """Return for each value its position in the order, and its text for equal positions."""
+            """Return for each value its position in the order, and a text that decides a tie."""
             ranks = []
             for key, value in zip(keys, values, strict=True):
-                # "" is first: the axis does not apply to the cell.
+                # An axis that does not apply to a cell has the value "", which comes first. All values that
+                # the order lacks have the same position.
                 in_order = ["", *self.order.get(key, ())]
                 position = in_order.index(value) if value in in_order else len(in_order)
-                # With zeros in front, 9 comes before 10.
+                # As texts, "10" would come before "9". With zeros in front, 9 comes before 10.
                 text = value.zfill(9) if value.isdigit() else value
                 ranks.append((position, text))
             return ranks
@@ -174,7 +175,10 @@ class Layout:
         return sorted({values_in(point.keys, keys) for point in points}, key=rank)
 
     def caption(self, points: Iterable[Point]) -> str:
-        """Return the axes that vary: `Rows: access and format; columns: cache.`, "" if none does."""
+        """Return a sentence for the reader of a table: `Rows: access and format; columns: cache.`
+
+        It names the axes of the rows and columns on which the points differ. It is "" if they differ on none.
+        """
         keys_of_points = [point.keys for point in points]
         phrases = []
         for direction, keys in (("rows", self.rows), ("columns", self.columns)):
@@ -184,7 +188,7 @@ class Layout:
         if not phrases:
             return ""
         caption = "; ".join(phrases)
-        # capitalize() would change the letters after the first one, too, as those of SVNPathAuthz.
+        # capitalize() would also change later letters, such as the capital ones of SVNPathAuthz.
         return f"{caption[0].upper()}{caption[1:]}."
 
 
@@ -214,8 +218,9 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
     """
     compare = definition.get("compare")
     compared = compare["axis"] if compare else ""
+    # The keys of a number's place in the table. Most of them are axes.
     keys = [axis for axis in order if axis != compared]
-    # The order of the compared axis stays here: nothing looks it up, because the axis is none of the keys.
+    # This also has the values of the compared axis. They do no harm, because the axis is none of the keys.
     order_of_keys = dict(order)
     # `by` has columns of the measurements that the table uses like axes, such as ["run", "host"]. The study
     # has no order for their values.
@@ -237,14 +242,16 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
 def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point], LeftOut]:
     """Return the points outside of empty rows and columns, and the numbers of empty rows and columns.
 
-    A row or column is empty if no point in it has a number. A row may be empty in one grid of the table only,
-    so rows and columns are counted for each grid.
+    A point is a place of a table, with its number or the reason why it has none. A row or column is empty if
+    no point in it has a number. A table may have several grids, such as one for each repository. A row may be
+    empty in one of them only, so rows and columns are counted for each grid.
     """
-    shown = []
+    remaining = []
     empty_rows = 0
     empty_columns = 0
     for grid in grouped_by(points, layout.grid_of).values():
         with_number = [point for point in grid if point.value is not None]
+        # A row is identified by its axis values, such as ("svn", "f7").
         filled_rows = {layout.row_of(point) for point in with_number}
         filled_columns = {layout.column_of(point) for point in with_number}
         empty_rows += len({layout.row_of(point) for point in grid} - filled_rows)
@@ -254,12 +261,15 @@ def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point
             empty_columns += len({layout.column_of(point) for point in grid} - filled_columns)
         for point in grid:
             if layout.row_of(point) in filled_rows and layout.column_of(point) in filled_columns:
-                shown.append(point)
-    return shown, LeftOut(empty_rows, empty_columns)
+                remaining.append(point)
+    return remaining, LeftOut(empty_rows, empty_columns)
 
 
 def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:
-    """Return a grid for each combination of values of the keys that are in neither rows nor columns."""
+    """Return the grids of a table, one for each combination of values of `layout.rest`.
+
+    These are the keys in neither rows nor columns. With the rest ("repo",), each repository has its grid.
+    """
     points_by_grid = grouped_by(points, layout.grid_of)
     in_order = layout.ordered_values(points, layout.rest)
     in_title = _titling_keys(points, layout)
@@ -267,16 +277,16 @@ def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:
 
 
 def _titling_keys(points: Sequence[Point], layout: Layout) -> list[str]:
-    """Return the keys whose values are the title of a grid: those that distinguish it from other grids.
+    """Return the keys whose values are the title of a grid, such as `repo` for the title `ruby`.
 
-    The only grid of a table has all of them.
+    They are those of `layout.rest` that distinguish the grids of the table. A single grid has all of them.
     """
     distinguishing = varying([point.keys for point in points], layout.rest)
     return distinguishing or list(layout.rest)
 
 
 def describe_shared(points: Sequence[Point], layout: Layout) -> str:
-    """Return what all grids of a table share: `In all: f8, not packed.`; "" if their titles have it."""
+    """Return `In all: f8, not packed.`: values that all grids share and no title has; "" without any."""
     in_title = _titling_keys(points, layout)
     shared = [key for key in layout.rest if key not in in_title]
     if not points or not shared:
@@ -286,11 +296,11 @@ def describe_shared(points: Sequence[Point], layout: Layout) -> str:
 
 
 def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str]) -> Grid:
-    """Return the grid of points that differ only in the keys of rows and columns.
+    """Return the grid of points (places of a table) that differ only in the keys of rows and columns.
 
-    `in_title` are the keys whose values are the title. An axis on which all rows have the same value stands
-    at the corner of the grid. If several axes vary, the first one becomes a heading above groups of rows. The
-    other axes that vary label the rows.
+    `in_title` are the keys whose values are the title. The axes of the rows appear in three ways. An axis
+    with the same value in all rows stands at the corner of the grid. If several axes vary, the first of them
+    becomes a heading above groups of rows. The other axes that vary label the rows.
     """
     # Labels need axes in place of keys: the axis of the key CANDIDATE is the compared one.
     row_axes = [layout.axis_of(key) for key in layout.rows]
@@ -335,12 +345,14 @@ def _make_rows(
     group_axis: str,
     label_axes: Sequence[str],
 ) -> list[GridRow]:
-    """Return the rows of the grid of `points` in order, each with a point or None for every column.
+    """Return the rows of a grid in order, each with a point (a number with its place) or None per column.
 
-    `column_values` are those of each column, such as ("cold", "slow"). A row belongs to the group of its
-    value on `group_axis` ("" without groups). Its values on `label_axes` are its labels.
+    `points` are all points of the grid. `column_values` has the values of each column, such as ("cold",
+    "slow"). The rows with the same value on `group_axis` ("" without groups) form a group below a heading.
+    The values of a row on `label_axes` are its labels.
     """
-    point_at = {(layout.row_of(point), layout.column_of(point)): point for point in points}
+    point_by_place = {(layout.row_of(point), layout.column_of(point)): point for point in points}
+    # All points of a grid have the same values here, such as ("ruby",).
     grid_values = layout.grid_of(points[0])
     rows = []
     # No row is above the first one, so it repeats no label.
@@ -354,13 +366,15 @@ def _make_rows(
         for axis in label_axes:
             # An axis that does not apply to the row ("") has no label.
             if by_axis[axis]:
+                # A label is repeated (grey) if the row above has the same values up to this axis.
                 up_to_axis = row_axes[: row_axes.index(axis) + 1]
                 is_repeated = values_in(by_axis, up_to_axis) == values_in(row_above, up_to_axis)
                 labels.append(Label(by_axis[axis], is_repeated, axis))
         row = GridRow(
             group=by_axis.get(group_axis, ""),
             labels=labels,
-            points=[point_at.get((row_values, column)) for column in column_values],
+            points=[point_by_place.get((row_values, column)) for column in column_values],
+            # The anchor of the row ends with this. Rows of other grids may have the same values.
             slug=words.slug(" ".join(grid_values + row_values)),
             keys=keys,
         )
@@ -373,7 +387,7 @@ def _label_keys(point: Point, keys: Sequence[str], layout: Layout) -> str:
     """Return the labels of a point's values on some keys: `ruby, f7`."""
     values = {}
     for key in keys:
-        # The only candidate is in the title of the table.
+        # If a table compares with one candidate only, the title of the table names it already.
         is_only_candidate = key == CANDIDATE and len(layout.order.get(CANDIDATE, ())) == 1
         if not is_only_candidate:
             values[layout.axis_of(key)] = point.keys.get(key, "")
@@ -381,10 +395,11 @@ def _label_keys(point: Point, keys: Sequence[str], layout: Layout) -> str:
 
 
 def _find_block_starts(columns: Sequence[tuple[str, ...]]) -> list[bool]:
-    """Return for each column whether it begins a block.
+    """Return for each column whether it begins a block, which a line separates from the columns on its left.
 
-    Columns with several values form a block if their first value is the same: all `cold` columns are one
-    block. With only one value each, only the first column begins a block.
+    `columns` has the values of each column: ("cold", "http"). Columns with several values form a block if
+    their first value is the same: all `cold` columns are one block. With only one value each, all columns
+    are one block.
     """
     starts = [True]
     for previous, column in pairwise(columns):
@@ -395,10 +410,11 @@ def _find_block_starts(columns: Sequence[tuple[str, ...]]) -> list[bool]:
 def _make_headings(
     columns: Sequence[tuple[str, ...]], axes: Sequence[str], block_starts: Sequence[bool]
 ) -> list[list[Heading]]:
-    """Return a line of headings for each axis, from the values of the columns in order.
+    """Return a line of headings for each axis of the columns: `cold` stands over `http` and `svn`.
 
-    Columns with the same values up to an axis share its heading: `cold` stands over `http` and `svn`.
-    `block_starts` is True for each column that begins a block (_find_block_starts).
+    `columns` has the values of each column in order: [("cold", "http"), ("cold", "svn")]. Columns with the
+    same values up to an axis share its heading. `block_starts` is True for each column that begins a block: a
+    line separates it from the columns on its left.
     """
     lines = []
     for depth, axis in enumerate(axes, 1):
@@ -422,9 +438,10 @@ def align_published(
 ) -> list[Point]:
     """Return the published points in the places of the measured points, so that both grids look alike.
 
-    A place without a published number gets a point with the text `·`. `repository_axes` are the axes whose
-    values are names of repositories. If no measured repository was published, such as the user's own, each
-    place of a measured point becomes a place for each published repository.
+    A point is a number with its place (`keys`): {"command": "log", "repo": "ruby"}. A place without a
+    published number gets a point with the text `·`. `repository_axes` are the axes whose values are names of
+    repositories. The user's own repository was not published. So if no measured repository was, the published
+    ones replace it: the place {"command": "log", "repo": "mine"} becomes one for ruby and one for bsd.
     """
     # The published repositories that replace the measured ones, by axis: {"repo": ["ruby", "bsd"]}.
     substitutes: dict[str, list[str]] = {}
@@ -434,10 +451,10 @@ def align_published(
         if measured_names.isdisjoint(published_names):
             substitutes[axis] = published_names
 
-    # `rest` are the keys that select the grid.
+    # All keys of the table: `rest` are those that select the grid.
     keys_of_place = (*layout.rest, *layout.rows, *layout.columns)
-    published_at = {values_in(point.keys, keys_of_place): point for point in published}
-    # By place, so that each place is there once: several measured repositories give the same places.
+    published_by_place = {values_in(point.keys, keys_of_place): point for point in published}
+    # By place, so that each place is there once: two replaced repositories give the same places.
     aligned: dict[tuple[str, ...], Point] = {}
     for point in measured:
         # A replaced repository has several possible values, and each other key has one value. The product
@@ -447,15 +464,15 @@ def align_published(
             keys = dict(zip(point.keys, values, strict=True))
             blank = Point(keys, PointKind.UNPUBLISHED, text="·", title="not published")
             place = values_in(keys, keys_of_place)
-            aligned[place] = published_at.get(place, blank)
+            aligned[place] = published_by_place.get(place, blank)
     return list(aligned.values())
 
 
 def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Point]:
-    """Return points of a table that compares nothing, with their numbers as texts and bars.
+    """Return the points of a table that compares nothing, with their numbers as texts and bars.
 
     The numbers of a column have the same decimals: 1.24 and 0.62. The largest number of a grid has a bar of
-    100 %. The points are grouped by grid and column, no longer in the order in which they came.
+    100 %. The result is grouped by grid and column, so its order may differ from that of `points`.
     """
     formatted = []
     for grid in grouped_by(points, layout.grid_of).values():

@@ -55,35 +55,39 @@ class StudyView:
 
 
 def read_entries(folder: Path) -> Entries:
-    """Return the facts of each page in a folder by the page's file, the last measured page first.
+    """Return the facts in the head of each page by the name of its file, the last measured page first.
 
-    The facts are None if another version of vcsbench wrote them. A file without facts is no page of vcsbench,
-    so it is left out.
+    Example: `{"builds.html": PageFacts(...)}` for a `folder` with one page. The facts are None if another
+    version of vcsbench wrote them. A file without facts is no page of vcsbench, so it is left out.
     """
     entries: Entries = {}
     for path in sorted(folder.glob("*.html")):
         if path.name == INDEX_FILE:
             continue
+        # open_regular() returns a descriptor. It raises UserError for a pipe, at which a read would wait.
         with open(open_regular(path), encoding="utf-8", errors="replace") as file:
             match = FACTS_PATTERN.search(file.read(HEAD_CHARACTERS))
         if not match:
             continue
+        # The facts are JSON in an attribute of HTML. Those of another version may have other fields.
         try:
             entries[path.name] = PAGE_FACTS.validate_json(unescape(match[1]))
         except ValidationError:
             entries[path.name] = None
+    # Dates such as 2026-11-21T14:05Z sort as texts. The order is reversed, so pages without a date ("") are
+    # last.
     dates = {name: facts.date if facts else "" for name, facts in entries.items()}
-    # The order is reversed, so pages without a date are last.
     newest_first = sorted(entries, key=lambda name: dates[name], reverse=True)
     return {name: entries[name] for name in newest_first}
 
 
 def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row]]] = ()) -> str:
-    """Return the HTML of the index. `entries` are the facts of each page by its file, the newest page first.
+    """Return the HTML of the index: a list of the pages, and the published findings of each study.
 
-    The facts of a page of another version of vcsbench are None. `studies` has the name, the title and the
-    definitions of the findings of each study. The index shows each finding with the verdict of the newest
-    page of its study, or `not measured` if this page lacks it.
+    `entries` has the facts of each page by its file, the newest page first. They are None for a page of
+    another version of vcsbench. `studies` has the name and the title of each study, and its findings
+    (published statements): `{"id": "hot-log", "statement": "...", ...}`. Each finding has the verdict of the
+    newest page of its study, or `not measured` if this page lacks it.
     """
     # By study: the file and the facts of its newest page, which is the first one.
     newest: dict[str, tuple[str, PageFacts]] = {}
@@ -93,15 +97,15 @@ def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row
     views = []
     for name, title, definitions in studies:
         # A study without a page has no file, and no measured findings.
-        file = ""
-        findings_of_page: dict[str, FindingFacts] = {}
+        newest_file = ""
+        finding_by_id: dict[str, FindingFacts] = {}
         if name in newest:
-            file, facts = newest[name]
-            findings_of_page = {finding.id: finding for finding in facts.findings}
+            newest_file, newest_facts = newest[name]
+            finding_by_id = {finding.id: finding for finding in newest_facts.findings}
         findings = []
         for definition in definitions:
             # The default verdict is `not measured`.
             not_measured = FindingFacts(definition["id"], definition["statement"])
-            findings.append(findings_of_page.get(definition["id"], not_measured))
-        views.append(StudyView(name, title, file, findings))
+            findings.append(finding_by_id.get(definition["id"], not_measured))
+        views.append(StudyView(name, title, newest_file, findings))
     return render("index.html.jinja", {"entries": entries, "studies": views})

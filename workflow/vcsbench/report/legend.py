@@ -29,15 +29,18 @@ class LegendEntry:
 
 
 def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[LegendEntry]:
-    """Return the entries for the marks of the cards and of the table of changes, [] without a comparison.
+    """Return the entries that explain the colours and marks of the answers, [] without a comparison.
 
-    Words in the notes of the comparisons, and commands of svnbench, have an entry if they occur.
+    Cards have these marks, and so has the table of advised changes. A card is a question, such as which
+    format is best, with its comparisons (`rows`) and a chart of them. Differences below `min_effect_pct` per
+    cent are no reason to change. Words in the notes of comparisons, and commands of svnbench, have an entry
+    only if they occur.
     """
     rows = [row for view in cards for row in view.rows]
     if not rows:
         return []
-    # In a chart, blue means that the recommended value is faster. If no value is recommended, it means that
-    # the value on the right of the chart is faster.
+    # The meanings. In a chart, blue means that the recommended value is faster. If no value is recommended,
+    # it means that the value on the right of the chart is faster.
     faster = "faster; in a chart, the recommended value is (without one, the value on the right)"
     slower = "slower; in a chart, the recommended value is (without one, the value on the right)"
     equal = f"any difference is shown to be below {min_effect_pct:g} %"
@@ -59,7 +62,8 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
         LegendEntry(style="undecided", word="undecided", meaning=undecided),
         LegendEntry(style="small", word="too small", meaning=small),
     ]
-    # Words without a colour. row_key() returns those in the notes of the comparisons: `fixed cost` and flags.
+    # Words without a colour. row_key() returns those that occur in the notes of the comparisons, such as
+    # `fixed cost`, and the flags there (codes of doubts about runs).
     words = [
         (texts.RESULTS[Result.BOUNDED], bounded),
         ("1.2 s → 1.0 s", "the times of the left and of the right side"),
@@ -68,7 +72,7 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
         *row_key(rows),
     ]
     entries += [LegendEntry("", word, meaning) for word, meaning in words]
-    # The commands of svnbench are in charts only, whose labels do not explain them.
+    # The labels of charts have commands of svnbench, such as null-log, but do not explain them.
     commands = [row.where[COMMAND_AXIS] for row in rows if is_benchmark(row.where)]
     for command in unique_values(commands):
         meaning = load_vocabulary().value(COMMAND_AXIS, command).meaning.replace("`", "")
@@ -78,7 +82,7 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
 
 
 def explain_cache_states(operations: Sequence[AxisValues]) -> list[tuple[str, str]]:
-    """Return the label and the meaning of each state of the caches in which an operation was measured."""
+    """Return the label and the meaning of each state of the caches, such as `cold`, in the operations."""
     explained = []
     for state in unique_values(operation.get(CACHE_AXIS, "") for operation in operations):
         meaning = load_vocabulary().value(CACHE_AXIS, state).meaning
@@ -90,21 +94,23 @@ def explain_cache_states(operations: Sequence[AxisValues]) -> list[tuple[str, st
 def list_words(results: Results) -> dict[str, str]:
     """Return the words of the page with their meanings: verdicts, terms, and values of the grid.
 
-    Verdicts are left out on a page without findings. Terms are general, or of a measured version control
-    system. Example of a value: `{"not packed": "... (nopack in commands and files)"}`.
+    Example of a value: `{"not packed": "... (nopack in commands and files)"}`. If a word occurs twice, such
+    as a term that is also the label of a value, it has the later meaning.
     """
     meanings: dict[str, str] = {}
+    # Only findings and expectations (statements of a study and of the user) have verdicts.
     if results.findings or results.expectations:
         for verdict, meaning in MEANINGS.items():
             meanings[texts.VERDICTS[verdict]] = meaning
+    # General terms, and then those of each version control system that was measured.
     vocabulary = load_vocabulary()
     meanings |= vocabulary.terms
-    # A study of trees has contexts without a repository, and so without a system.
+    # A context is the record of a measured cell. In a study of trees, it has no repository and no system.
     repositories = [context["repository"] for context in results.contexts if context["repository"]]
     # The key `system` is missing for Subversion.
     for system in unique_values(facts.get("system", SUBVERSION.name) for facts in repositories):
         meanings |= vocabulary.system_terms.get(system, {})
-    # Two axes can have a value with the same label: git is a system and an access.
+    # By label and axis, because two axes can have values with one label: git is a system and an access.
     meanings_by_axis: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for axis in results.order:
         for value in unique_values(cell.get(axis, "") for cell in results.grid):
@@ -117,10 +123,9 @@ def list_words(results: Results) -> dict[str, str]:
                 meaning = f"{meaning} ({value} in commands and files)"
             meanings_by_axis[label][axis] = meaning
     for label, by_axis in meanings_by_axis.items():
-        if len(by_axis) == 1:
-            [meanings[label]] = by_axis.values()
-        else:
+        parts = list(by_axis.values())
+        if len(parts) > 1:
             parts = [f"{labels.axis_label(axis)}: {meaning}" for axis, meaning in by_axis.items()]
-            meanings[label] = "; ".join(parts)
+        meanings[label] = "; ".join(parts)
     # The page prints backticks as they are.
     return {word: meaning.replace("`", "") for word, meaning in meanings.items()}

@@ -70,13 +70,14 @@ class MakeCommand:
     def configuration_arguments(self) -> str:
         """Return the arguments that configure a run, such as `--configfile my.yaml --config seed=2`.
 
-        Commands that measure one cell need them: `clear_caches=evict` protects a server that is in use. Other
-        arguments are about a whole run.
+        A command that measures one cell needs the same configuration: `clear_caches=evict`, for example,
+        protects a server that is in use. The other arguments, such as `-k`, are about a whole run.
         """
         chosen = []
         is_of_configuration = False
         for argument in shlex.split(self.arguments):
-            # The options have several values: `--configfile a.yaml b.yaml`. The next option ends them.
+            # Each of these options has several values: `--configfile a.yaml b.yaml`. They belong to the
+            # option until the next option. `--config` is also the beginning of `--configfile`.
             if argument.startswith("-"):
                 is_of_configuration = argument.startswith(("--config", "-C"))
             if is_of_configuration:
@@ -85,7 +86,7 @@ class MakeCommand:
 
 
 def parse_command(command_line: str) -> MakeCommand:
-    """Return the command of make that repeats a command line.
+    """Return the command of make that repeats a run, from the recorded command line of that run.
 
     Example: `vcsbench run --study=builds --minutes=9 -k` gives `make report STUDY=builds ARGS=-k`. Left out
     are limits of time and cores, studies in --config, options that suppress the measuring, and those that
@@ -93,44 +94,46 @@ def parse_command(command_line: str) -> MakeCommand:
     empty or has an unbalanced quote gives `make report`.
     """
     try:
-        typed = shlex.split(command_line)
+        command_words = shlex.split(command_line)
     except ValueError:
-        typed = []
+        command_words = []
     # The program and its action precede the first option: `vcsbench run`, `snakemake`.
-    options = _without_forcing(dropwhile(lambda word: not word.startswith("-"), typed))
+    options = _without_forcing(dropwhile(lambda word: not word.startswith("-"), command_words))
 
+    # The parser knows the options that become variables, and those that are left out.
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     # The record of the command line may be damaged. With nargs="?", an option without its value is no error,
     # and counts as `const`: "".
     for option in ("--repository", "--tree", "--server-log", "--study"):
         parser.add_argument(option, nargs="?", default="", const="")
-    # These limit one run. A repeated run gets its own limits.
+    # These two limit one run. A repeated run gets its own limits.
     for option in ("--minutes", "--cores"):
         parser.add_argument(option, nargs="?")
-    # These measured again what was measured before. A repeated run continues.
+    # These three measured again what was measured before. A repeated run continues.
     parser.add_argument("--forcerun", "-R", nargs="*")
     for option in ("--forceall", "--force"):
         parser.add_argument(option, action="store_true")
     # A run with this option or with `--config measure=nothing` only made the report.
     parser.add_argument("--report-only", action="store_true")
     parser.add_argument("--config", "-C", nargs="*", action="extend", default=[])
-    # `arguments` are the words that the parser does not know, such as `-k`.
+    # All other words, such as `-k`, are arguments of the repeated run.
     parsed, arguments = parser.parse_known_args(options)
 
-    # The options that --config may set, too. Its value has precedence, and a later one before an earlier one.
+    # Settings of --config, such as `tree=/usr/src`, override these three options. The last setting counts.
     variables: dict[str, str] = {
         "repository": parsed.repository,
         "tree": parsed.tree,
         "server_log": parsed.server_log,
     }
-    # The other settings of --config are repeated. They come last, because --config takes all words behind it.
     settings = []
     for setting in parsed.config:
         key, _, value = setting.partition("=")
         if key in variables:
             variables[key] = _read_setting(value)
+        # A repeated setting of DROPPED_KEYS would override the variables of the command.
         if key not in DROPPED_KEYS and setting != f"measure={NOTHING}":
             settings.append(setting)
+    # --config takes all words behind it, so it comes last.
     if settings:
         arguments += ["--config", *settings]
     return MakeCommand(
@@ -143,9 +146,9 @@ def parse_command(command_line: str) -> MakeCommand:
 
 
 def _read_setting(text: str) -> str:
-    """Return the text that a value of --config is, "" for null. The value is YAML.
+    """Return the value of a setting of --config, which is YAML: `/srv/x` for `"/srv/x"`, "" for `null`.
 
-    Return "" also for a value that is no text: no run has accepted it.
+    A value that is no text gives "", too: no run has accepted it.
     """
     try:
         value = parse_yaml(text, "--config")
@@ -159,10 +162,11 @@ def _without_forcing(words: Iterable[str]) -> list[str]:
 
     The parser would end the program for `-Fk`, because it does not know all options that can be joined.
     """
-    kept = []
+    remaining = []
     for word in words:
         if JOINED_OPTIONS.fullmatch(word):
             word = FORCING.sub("", word)
+        # `-F` alone has become `-`.
         if word != "-":
-            kept.append(word)
-    return kept
+            remaining.append(word)
+    return remaining

@@ -57,7 +57,10 @@ LINE_CHART_PREFIXES = ("level", "history")
 
 @dataclass(frozen=True)
 class AnswerSection:
-    """The answers of a page: the reader's picks, the cards, and the next runs."""
+    """The parts of a page with advice: the reader's picks, the cards (questions with answers), next runs.
+
+    A pick is the value of an axis that a reader has chosen at the top of the page: "I have f6".
+    """
 
     # The changes that would gain most on the reader's own repository, [] if it was not measured.
     wishes: Sequence[Wish]
@@ -91,8 +94,9 @@ class AnswerSection:
 class FindingSection:
     """The published findings and the user's expectations, with the known facts about their reasons.
 
-    `reversed` has reversed comparisons that no finding covers, `compared` the published and the measured
-    setup. Each is None if it would be empty.
+    A finding has the verdict on a published statement, an expectation that on a statement of the user.
+    `reversed` is a table of the comparisons with the opposite of the published result that no finding covers.
+    `compared` is a table of the published and the measured setup. Each is None if it would be empty.
     """
 
     views: Sequence[FindingView]
@@ -106,9 +110,10 @@ class FindingSection:
 
 @dataclass(frozen=True)
 class TablePart:
-    """The tables of the study, the titles of those without a cell, and where both numbers come from.
+    """The tables of the study, and the titles of those without a cell in the grid (`absent`).
 
-    Example: measured `here, 2026`, published `2014, SAN`.
+    `measured_where` is the origin of measured numbers (`here, 2026`), `published_where` that of published
+    numbers (`2014, SAN`).
     """
 
     sections: Sequence[TableSection]
@@ -126,6 +131,7 @@ class Page:
     facts: PageFacts
     header: Sequence[str]  # the lines below the title
     missing: str  # a line on cells and rounds without a result
+    result: str  # sentences on the number of findings by verdict
     answers: AnswerSection
     findings: FindingSection
     tables: TablePart
@@ -160,7 +166,7 @@ class Page:
 
     @property
     def lines(self) -> list[str]:
-        """Return the names of the charts in the section Plots, which are line plots."""
+        """Return the names of the line plots. The section Plots shows them, or the card on capacity."""
         return [name for name in self.charts if name.startswith(LINE_CHART_PREFIXES)]
 
     @property
@@ -193,7 +199,7 @@ def _render_page(page: Page, svgs: Mapping[str, str]) -> str:
 
 
 def describe_page(results: Results) -> Page:
-    """Return the data of a page, section by section. Parts without data are empty."""
+    """Return the data of the page of one study, section by section. Parts without data are empty."""
     # Altair takes time to import, and only the jobs that write pages need it.
     from vcsbench.report.page_charts import make_charts
 
@@ -202,10 +208,11 @@ def describe_page(results: Results) -> Page:
     tables = table_sections(results)
     findings = _describe_findings(results, setup, tables)
     answer_section = _describe_answers(results, setup, tables)
+    # A reader picks the values that he has, such as f6. The charts show only the rows that fit the picks.
     pick_axes = [pick.axis for pick in answer_section.picks]
     page_charts = make_charts(results, answer_section.cards, findings.views, pick_axes)
-    # The facts for the index of all pages, which reads them as JSON from the head of this page. Duplicates
-    # (second measurements of a cell, for the noise) do not count as cells.
+    # The facts for the index of all pages, which reads them as JSON from the head of this page.
+    # originals() leaves out duplicates: second measurements of cells, for the noise.
     index_facts = PageFacts(
         study=study.name,
         title=study.title,
@@ -225,6 +232,7 @@ def describe_page(results: Results) -> Page:
         facts=index_facts,
         header=page_texts.describe_head(results, setup),
         missing=page_texts.describe_missing(results),
+        result=findings_section.describe_findings(findings.views),
         answers=answer_section,
         findings=findings,
         tables=_describe_tables(results, setup, tables),
@@ -245,7 +253,7 @@ def describe_page(results: Results) -> Page:
         citation=cite_results(results, setup),
         bibtex=make_bibtex(results, setup),
         cells=name_cells(results),
-        # The runs behind each number, for the script of the page; "" without a measured cell.
+        # The runs behind each number, for the dialog that a click on it opens; "" without a measured cell.
         packed_details=pack_json(collect_details(results, tables)) if index_facts.measured else "",
         packed_facts=PAGE_FACTS.dump_json(index_facts).decode(),
     )
@@ -254,11 +262,11 @@ def describe_page(results: Results) -> Page:
 def _describe_answers(
     results: Results, setup: Setup, tables: Sequence[TableSection]
 ) -> AnswerSection:
-    """Return the section of answers: a reader's picks, the cards, and the next runs.
+    """Return the parts of a page with advice: picks, answers for each combination of picks, and next runs.
 
-    A pick is a value that the reader has, such as the format f6. A card is a question with its answer, such
-    as which format is best. The answers are decided here for each combination of picks. The script of the
-    page only shows the answers of the combination that the reader picked.
+    A pick is the value of an axis that the reader has chosen on the page, such as the format f6. A card is a
+    question, such as which format is best, with its answer. The answers are decided here for each combination
+    of picks. The script of the page only shows those of the combination that the reader has chosen.
     """
     advice = results.advice
     # originals() leaves out duplicates, which are second measurements of cells for the noise.
@@ -276,16 +284,17 @@ def _describe_answers(
     pick_answers = make_pick_answers(
         advice, combinations, list(values_by_axis), operations, opposites
     )
+    # The next steps are runs that improve the answers. Without a measured run, there is nothing to improve.
     next_steps: Sequence[summary.NextStep] = []
-    # Without a measured run, there is nothing to improve.
     if is_measured:
         next_steps = summary.suggest_next_steps(results, results.command)
+    # The study has sentences on the results that hold on other machines, too. They are about its own
+    # repositories, and not about the user's.
     carries_over: Sequence[str] = ()
-    # The study's sentences on results that hold on other machines are about the generated repository.
     if is_measured and not results.own_repository:
         carries_over = results.study.carries_over
     disturbed_share = summary.disturbed_share(results.valid_runs)
-    # The repositories of other systems have no formats to load into.
+    # The estimate is about loads of Subversion. The repositories of other systems have no formats.
     has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
     return AnswerSection(
         wishes=_find_wishes_of_reader(results, picks),
@@ -294,7 +303,7 @@ def _describe_answers(
         min_effect=f"{advice.min_effect_pct:g} %",
         picks=picks,
         labels=_label_values(results),
-        # The estimate scales the costs of a change to the reader's number of revisions.
+        # The script scales this time and these sizes to the reader's number of revisions.
         estimate=make_estimate(results) if has_loads else None,
         cards=cards,
         pick_answers=pick_answers,
@@ -318,16 +327,20 @@ def _describe_answers(
 
 
 def _find_wishes_of_reader(results: Results, picks: Sequence[Pick]) -> list[Wish]:
-    """Return the changes that gain most on the reader's own repository, [] if it was not measured."""
+    """Return the changes that gain most on the reader's own repository, [] if it was not measured.
+
+    A wish is an operation, such as the cold log, with a change that makes it faster. A change starts from the
+    values that the repository has now. `picks` are the axes on which the page lets a reader choose a value.
+    Their `preset` is the value that the repository has, "" if it is unknown.
+    """
     if not results.own_repository:
         return []
-    # An exact copy has the format of the reader's repository, or the packs and refs of one of git.
     measurable = [cell for cell in results.grid if not cell.get("skip")]
     values_now: dict[str, str] = {}
+    # AS_IS is the value of an exact copy of the repository: its format, or the packs and refs of one of git.
     for axis in results.order:
         if any(cell.get(axis) == AS_IS for cell in measurable):
             values_now[axis] = AS_IS
-    # The preset values of the picks are those of the reader's repository, too.
     values_now |= {pick.axis: pick.preset for pick in picks if pick.preset}
     return find_wishes(results.advice, values_now, measured_work(results))
 
@@ -335,8 +348,8 @@ def _find_wishes_of_reader(results: Results, picks: Sequence[Pick]) -> list[Wish
 def _list_commands(results: Results) -> dict[str, str]:
     """Return the commands that measure again, save the results, and check them, by their target of make."""
     command = results.command
-    # `make baseline` measures nothing, so limits and options of a run mean nothing to it. Only the
-    # configuration matters.
+    # `make baseline` measures nothing, so it needs no options of a run, such as `-k`. Only the configuration
+    # matters.
     saving = replace(command, baseline="before", arguments=command.configuration_arguments)
     return {
         "report": command.text(),
@@ -346,9 +359,9 @@ def _list_commands(results: Results) -> dict[str, str]:
 
 
 def _label_values(results: Results) -> dict[str, dict[str, str]]:
-    """Return the words for each axis, under "", and for each of its values.
+    """Return the words for each axis, under the key "", and for each of its values. They are for the script.
 
-    Example: `{"packing": {"": "packing", "nopack": "not packed", "packed": "packed"}}`.
+    Example: `{"packing": {"": "packing", "nopack": "not packed", "pack": "packed"}}`.
     """
     labels: dict[str, dict[str, str]] = {}
     for axis, values in results.order.items():
@@ -361,13 +374,14 @@ def _label_values(results: Results) -> dict[str, dict[str, str]]:
 def _describe_findings(
     results: Results, setup: Setup, tables: Sequence[TableSection]
 ) -> FindingSection:
-    """Return the section of findings and expectations.
+    """Return the data of the sections "Published findings" and "Your expectations" of a page.
 
     A finding is a verdict on a published statement, an expectation a verdict on a statement of the user. A
     comparison is reversed if its published result is the opposite of the measured one.
     """
     make_views = findings_section.make_finding_views
-    # The statements by the id of each verdict: `definitions` are published, `checks` are the user's.
+    # `findings` has the verdicts on the published statements `definitions`. `expectations` has those on the
+    # user's statements `checks`. Both kinds have the same form.
     views = make_views(results, results.findings, results.definitions, tables)
     expectations = make_views(results, results.expectations, results.checks, tables)
     # `steps` are the reasons of a verdict, with what to do about them (ReasonText).
@@ -377,7 +391,7 @@ def _describe_findings(
         by_verdict=grouped_by(views, lambda view: view.verdict),
         meanings=findings_section.MEANINGS,
         reasons=findings_section.summarise_reasons(reasons),
-        # Reversed comparisons that no finding covers. Without any finding, the page has no such table.
+        # Reversed comparisons that no finding covers. Without any finding, the page has no section for them.
         reversed=make_reversed_table(results, tables) if views else None,
         # The published conditions, such as the storage, next to the measured ones.
         compared=compare_conditions(setup.conditions, results.study),
@@ -386,14 +400,14 @@ def _describe_findings(
 
 
 def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSection]) -> TablePart:
-    """Return the tables, the titles of those without a cell in the grid, and the origin of both numbers.
+    """Return the tables of a page, the titles of the study's other tables, and the origins of the numbers.
 
-    The origin has the machine and the year, as far as known: `my-server, 2026` for measured numbers, `2014,
-    SAN` for published ones. A table without a cell has no section.
+    `sections` are the tables with a cell in the grid. The origin of measured numbers has the machine and the
+    year, as far as known: `my-server, 2026`. The origin of published numbers is, for example, `2014, SAN`.
     """
     study = results.study
     measured_where = [words.enumeration(setup.host_names)]
-    # The year of the last cell-round. None was measured if `last` is None.
+    # `last` is the time of the last measurement, None without one.
     if setup.last:
         measured_where.append(str(setup.last.year))
     published_where = []

@@ -11,7 +11,7 @@ from vcsbench.metrics import metric_in
 from vcsbench.report import chart_specs
 from vcsbench.report.answers import CardView
 from vcsbench.report.charts import Chart, LinePoint, RoundDot
-from vcsbench.report.findings_section import MEANINGS, FindingView
+from vcsbench.report.findings_section import FindingView
 from vcsbench.report.results import Results, Rows, grouped_by, values_label, varying
 from vcsbench.report.summary import describe_verdicts
 
@@ -28,9 +28,10 @@ def make_charts(
 ) -> list[Chart]:
     """Return all charts of a page that have data.
 
-    They are, in this order: a forest plot of each card, one plot of all findings, line plots of tables (over
-    an axis such as the number of clients) and of the history (over saved baselines), the noise, and the use
-    of time. `picks` are the axes on which a reader can pick a value.
+    They are, in this order: a forest plot of each card (a question with its comparisons), one plot of all
+    findings (verdicts on published statements), line plots of tables (over an axis such as the number of
+    clients) and of the history (over saved baselines), the noise, and the use of time. `picks` are the axes
+    on which a reader can choose a value: forest plots and the noise then show only the rows that fit it.
     """
     charts = []
     for view in cards:
@@ -45,20 +46,18 @@ def make_charts(
                 margin=1 + view.card.min_effect_pct / 100,
             )
             charts.append(chart)
-    # The place of each finding in the plot. It is None for a finding without a measured factor.
+    # The data of each finding in the plot. It is None for a finding without a measured factor.
+    # `findings` are in the order of the table of verdicts: reversed ones are first.
     dots = [view.dot for view in findings if view.dot]
     if dots:
-        # In the order of the table of verdicts: reversed findings are first.
-        order = [str(verdict) for verdict in MEANINGS]
-        dots.sort(key=lambda dot: order.index(dot.verdict))
         chart = chart_specs.findings_chart(dots)
-        # The key also has the verdicts of the measured findings without a dot. With them, the dots of a
-        # verdict add up to its count in the table of verdicts.
+        # The key explains the marks of the chart. It also counts the measured findings without a dot, so that
+        # a reader finds the same number of each verdict as in the table of verdicts.
         measured = [view for view in findings if view.verdict != Verdict.NOT_MEASURED]
         undrawn = [view.verdict for view in measured if not view.dot]
         if undrawn:
             counts = describe_verdicts(undrawn)
-            note = f"Not in the chart, because their number is no factor: {counts}."
+            note = f"Not drawn, because its number is no factor: {counts}."
             chart = replace(chart, key=f"{chart.key} {note}")
         charts.append(chart)
     charts += _make_level_charts(results)
@@ -68,19 +67,21 @@ def make_charts(
         charts.append(chart_specs.noise_chart(rounds, picks))
     account = results.account
     if account.spent_s:
+        # By step of the sessions, such as `measuring`.
         steps = account.spent_s.items()
         seconds = {STEP_LABELS.get(step, step): spent_s for step, spent_s in steps}
-        # The account has no step for the start of Snakemake, the analysis and the report.
+        # `taken_s` is all of the time. The start of Snakemake, the analysis and the report are no steps of
+        # the account, so they are the rest.
         seconds[OTHER_STEPS] = max(0.0, account.taken_s - sum(seconds.values()))
         charts.append(chart_specs.time_chart(seconds))
     return charts
 
 
 def _make_level_charts(results: Results) -> list[Chart]:
-    """Return a line plot of each table that the study shows over an axis, such as the number of clients.
+    """Return a line plot of each table that has a horizontal axis, such as the number of clients.
 
-    The key `over` of the table's definition has this axis, the horizontal one. The other axes with several
-    values distinguish the lines. A level is the number of a cell itself, and no comparison with another one.
+    The key `over` of the table's definition names this axis of the study. A level is the number of a cell
+    itself, such as requests per second, and no comparison of two cells.
     """
     charts = []
     for name, definition in results.study.tables.items():
@@ -91,6 +92,7 @@ def _make_level_charts(results: Results) -> list[Chart]:
             continue
         # Only these values are places on the horizontal axis. Other values would leave gaps.
         present = {row[over] for row in rows}
+        # The other axes on which the rows differ. There is a line for each combination of their values.
         line_axes = varying(rows, [axis for axis in results.order if axis != over])
         metric = metric_in(definition)
         axis_label = labels.axis_label(over)
@@ -107,24 +109,24 @@ def _make_level_charts(results: Results) -> list[Chart]:
 
 
 def _make_history_charts(results: Results) -> list[Chart]:
-    """Return a line plot for each block: elapsed seconds at the time of each saved baseline and of this run.
+    """Return a line plot for each block: the elapsed seconds of each saved baseline and of this run.
 
-    A block is a group of cells that are compared with each other, such as the cells of one repository. Return
-    [] for fewer than two times. Example of a point of the history: `{"time": "before-upgrade", "host":
-    "host#1a2b", "settings": "", "command": "log", "cache": "cold", "value": 1.25}`.
+    A block has the cells of one chart, such as those of one command and repository. `study.block` has the
+    axes on which they agree. Return [] for fewer than two times. Example of a point of the history: `{"time":
+    "before-upgrade", "host": "host#1a2b", "settings": "", "command": "log", "cache": "cold", "value": 1.25}`.
     """
     study = results.study
     points = results.history.get("points", [])
-    # The names of the saved baselines and of this run, the oldest first.
+    # A time is a saved baseline or this run. These are their names, the oldest first.
     times = [time["name"] for time in results.history.get("times", [])]
     if len(times) < 2:
         return []
     axes = [axis for axis in results.order if axis not in study.block]
-    # Points with different values on one of these axes belong to different lines: a line joins comparable
-    # numbers only, of one host and with the same settings. An axis with one value in all points is left out.
+    # Points with different values on one of these axes belong to different lines. A line joins comparable
+    # numbers only: those of one host, with the same settings.
     line_axes = varying(points, [*axes, "host", "settings"])
     charts = []
-    # The label of a block has its values. It is "" if the study defines no blocks.
+    # The name of a block has its values on `study.block`: `log, ruby`. It is "" if the study has no blocks.
     for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
         title = "Elapsed seconds over time"
         chart = chart_specs.line_chart(
@@ -140,7 +142,7 @@ def _make_history_charts(results: Results) -> list[Chart]:
 
 
 def _make_line_points(rows: Rows, over: str, line_axes: Sequence[str]) -> list[LinePoint]:
-    """Return a point for each row with a value.
+    """Return a point of a line plot for each row with a number in the column `value`.
 
     `over` is the column of the horizontal axis. Rows that differ on `line_axes` belong to different lines.
     """
@@ -155,10 +157,11 @@ def _make_line_points(rows: Rows, over: str, line_axes: Sequence[str]) -> list[L
 def _make_round_dots(results: Results) -> list[RoundDot]:
     """Return a dot for each round of each cell: its mean time, and how far that is from the cell's mean.
 
-    Both means are geometric: 1.1 s in a cell with a mean of 1.0 s is 10 per cent above it. Invalid runs and
-    duplicates are left out.
+    A round is one repetition of a cell, with one or more runs. Both means are geometric. A round of 1.1 s is
+    10 per cent above a cell's mean of 1.0 s. Invalid runs and duplicates (second measurements) are left out.
     """
     axes = list(results.order)
+    # The labels of cells have only the axes on which cells differ.
     label_axes = varying(results.comparable_runs, axes)
     dots = []
     for runs in grouped_by(results.comparable_runs, lambda run: run["cell"]).values():
@@ -167,8 +170,9 @@ def _make_round_dots(results: Results) -> list[RoundDot]:
         for number, members in grouped_by(runs, lambda run: run["round"]).items():
             logs = [math.log(run["elapsed_s"]) for run in members]
             log_means[int(number)] = math.fsum(logs) / len(logs)
-        # A mean of the rounds, not of the runs: some runs of a round may be invalid.
+        # The mean of the rounds, so that each round counts the same, even if some of its runs are invalid.
         cell_log_mean = math.fsum(log_means.values()) / len(log_means)
+        # The axis values of the cell, by which the page filters the dots.
         where = {axis: runs[0][axis] for axis in axes if runs[0].get(axis)}
         for number, log_mean in log_means.items():
             dot = RoundDot(

@@ -35,24 +35,27 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     """Return the lines below the title of a page.
 
     Return a single sentence if no result is shown: `No result is up to date.` or `Nothing has been measured.`
-    Otherwise there are two or three lines. The first has the repositories, their storage, and what commands
-    work on: `ruby: 5,526 revisions, on ext4 (virtual disk); dump reads 601 revisions`. The second has the
-    rest: `Subversion 1.14.2 on here (2 cores); 21 November 2026, 14 min with preparation and report; 360
-    timed runs of 72 cells (a command with all its settings)`. The third is about cold runs (describe_cold).
+    Otherwise there are two or three lines. The first has the repositories, their storage, and the amounts
+    that commands read and write: `ruby: 5,526 revisions, on ext4 (virtual disk); dump reads 601 revisions`.
+    The second has programs, machine, time and number of runs: `Subversion 1.14.2 on here (2 cores); 21
+    November 2026, 14 min with preparation and report; 360 timed runs of 72 cells (a command with all its
+    settings)`. Some pages have a third line, which is about cold runs (describe_cold).
     """
+    # originals() leaves out duplicates: second measurements of cells, for the noise.
     if not originals(results.measurements):
         if any(row["reason"] == OUTDATED for row in results.failures):
             return ["No result is up to date."]
         return ["Nothing has been measured."]
+
+    # The first line. Any part may be unknown (""). _join() leaves out such a part.
     conditions = setup.conditions
-    # Any part may be unknown: _join() leaves out each that is "".
     storage = f"on {conditions.storage}" if conditions.storage else ""
     repositories = _join(", ", [conditions.repositories, storage])
-    # `parts` is what commands read and write: `dump reads 601 revisions`.
+    # `parts` are the amounts that commands read and write: `dump reads 601 revisions`.
     subjects = _join("; ", [repositories, conditions.parts])
 
-    # A study that compares builds names each of them: `Subversion trunk 1.15.0, mine 1.14.2`. Other studies
-    # have the measured systems: `Subversion 1.14.2, git 2.39.5`.
+    # The second line. A study that compares builds names each of them: `Subversion trunk 1.15.0, mine
+    # 1.14.2`. Other studies have the measured systems: `Subversion 1.14.2, git 2.39.5`.
     builds = ", ".join(_list_build_versions(results))
     systems = f"Subversion {builds}" if builds else conditions.systems
     machine = f"on {conditions.machine}" if conditions.machine else ""
@@ -70,13 +73,15 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
 
 
 def describe_cold(results: Results) -> str:
-    """Return how fast cold commands read, and how they compare with warm ones; "" without a cold command.
+    """Return up to two sentences on cold runs: how fast they read, and whether they are as fast as warm runs.
 
-    The first sentence is missing if no cold run is known to read a device. Example of it: `Cold runs read
-    2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.`
+    A cold run finds no file in memory, so it reads from a device. Example of the first sentence: `Cold runs
+    read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.` It is missing if no cold run is
+    known to read a device. The second sentence is that of _compare_cold_and_warm().
     """
     runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
     cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
+    # The bytes are unknown if the kernel hides them.
     measured_runs = [run for run in cold_runs if words.is_number(run.get("device_bytes"))]
     reading_runs = [run for run in measured_runs if run["device_bytes"] > 0]
     reads = ""
@@ -85,7 +90,7 @@ def describe_cold(results: Results) -> str:
         rates = [run["device_bytes"] / run["elapsed_s"] for run in reading_runs]
         size_ends = [words.size(end) for end in (min(sizes), max(sizes))]
         rate_ends = [f"{words.size(end)}/s" for end in (min(rates), max(rates))]
-        # Equal ends are named once.
+        # Ends with the same text are named once.
         size = " to ".join(unique_values(size_ends))
         rate = " to ".join(unique_values(rate_ends))
         reads = f"Cold runs read {size} from the device, at {rate}."
@@ -95,9 +100,11 @@ def describe_cold(results: Results) -> str:
 def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
     """Return a sentence on the cold cells that take no longer than warm ones, "" without such a cell.
 
-    A cold cell as fast as a warm one shows little about other storage: a cache below this machine may have
-    answered. Example: `2 of 6 cold cells take no longer than warm ones (within 10 %), so ...`.
+    A cell is a command with all its settings. A cold cell reads from a device. If it is as fast as a warm
+    one, it shows little about other storage: a cache below this machine may have answered. Example: `2 of 6
+    cold cells with a warm counterpart are as fast (within 10 %): ...`. `runs` have a state of the caches.
     """
+    # Times within this factor, such as 1.1, count as equal.
     margin = 1 + results.advice.min_effect_pct / 100
     # A group has the runs of cells that differ in the state of the caches only. The sentence counts
     # each group as one cold cell, also if the group has several cold states.
@@ -105,23 +112,28 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
     groups_as_fast = 0
     other_axes = [axis for axis in results.order if axis != CACHE_AXIS]
     for group in grouped_by(runs, lambda run: values_in(run, other_axes)).values():
+        # The mean time in each cold state, and in each warm state.
         cold_means: list[float] = []
         warm_means: list[float] = []
         for state, members in grouped_by(group, lambda run: run[CACHE_AXIS]).items():
-            means = cold_means if cache_state(state).is_cold else warm_means
-            means.append(geometric_mean([run["elapsed_s"] for run in members]))
+            mean = geometric_mean([run["elapsed_s"] for run in members])
+            if cache_state(state).is_cold:
+                cold_means.append(mean)
+            else:
+                warm_means.append(mean)
         if cold_means and warm_means:
             compared_groups += 1
-            # The group counts as soon as one of its cold states takes no longer than one of its warm states.
-            # If any two do, the fastest cold state and the slowest warm state do.
+            # The group counts if any of its cold states takes no longer than any of its warm states. Then the
+            # fastest cold state takes no longer than the slowest warm state.
             if min(cold_means) <= max(warm_means) * margin:
                 groups_as_fast += 1
     if not groups_as_fast:
         return ""
     number = f"{groups_as_fast} of {words.count_of(compared_groups, 'cold cell')}"
+    verb = "is" if groups_as_fast == 1 else "are"
     return (
-        f"{number} take no longer than warm ones (within {results.advice.min_effect_pct:g} %), so they say "
-        "little about a slow disk: the storage, or a cache below this machine (host, controller), answers."
+        f"{number} with a warm counterpart {verb} as fast (within {results.advice.min_effect_pct:g} %). "
+        "There, a cache below this machine (host, controller) may answer: this tells little about slow disks."
     )
 
 
@@ -131,12 +143,13 @@ def _join(separator: str, parts: Sequence[str]) -> str:
 
 
 def _list_build_versions(results: Results) -> list[str]:
-    """Return each build with its versions: `trunk 1.15.0`, in the order of the axis of builds.
+    """Return each build of Subversion with its versions: `["trunk 1.15.0", "mine 1.14.2"]`.
 
-    A client and a server of different versions give `mixed 1.14.2, 1.15.0`. A build without a known version
-    is left out. Return [] for a study without an axis of builds.
+    They are in the order of the axis of builds. A client and a server of different versions give `mixed
+    1.14.2, 1.15.0`. A build without a known version is left out. Return [] for a study without this axis.
     """
     versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}
+    # A context is the record of a measured cell, with the programs of its build.
     for context in results.contexts:
         build = context["build"]
         # Without the axis, the only build has no name, and `versions` is empty.
@@ -155,21 +168,22 @@ def _list_build_versions(results: Results) -> list[str]:
 
 
 def describe_condition(results: Results, setup: Setup) -> str:
-    """Return a warning that gains of cold commands can be other than published, "" if nothing suggests that.
+    """Return a warning that changes may gain more or less for cold commands elsewhere; "" if none is needed.
 
     A cold command finds no file in memory, so its gains depend on the storage and on the size of the
-    repository. Example, which a link to the findings follows: `Measured on ext4 (virtual disk) with 5,526
-    revisions. On other storage (published: spinning disk), cold commands may gain more or less:`
+    repository. The warning is needed if one of these differs from the published study. Example: `Measured on
+    ext4 (virtual disk) with 5,526 revisions. On other storage (published: spinning disk), cold commands may
+    gain more or less:` The colon stands before a link to the findings.
     """
     published = results.study.published
     storage = setup.conditions.storage
-    is_cold = any(cache_state(run.get(CACHE_AXIS)).is_cold for run in results.measurements)
+    has_cold_run = any(cache_state(run.get(CACHE_AXIS)).is_cold for run in results.measurements)
     # Results of the user's own repository are not meant to reproduce published ones.
-    if results.own_repository or not published or not storage or not is_cold:
+    if results.own_repository or not published or not storage or not has_cold_run:
         return ""
     repositories = [context["repository"] for context in results.contexts]
     differences = []
-    # "SSD" is in "ext4 (SSD)".
+    # The measured storage has the file system, too: "SSD" is in "ext4 (SSD)".
     if published.storage not in storage:
         differences.append(f"on other storage (published: {published.storage})")
     # The scale is the measured share of the original repository: 0.13. At a smaller scale than the published
@@ -192,8 +206,8 @@ def describe_missing(results: Results) -> str:
     """Return what has no result, "" if nothing is missing.
 
     A cell is a command with all its settings, and a cell-round one of its rounds. Example: `2 cell-rounds
-    failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`. Cell-rounds that the next run
-    measures did not fail: they are outdated, or not measured so far.
+    failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`. A row of `results.failures`
+    is a cell-round without a result. With the reason OUTDATED or UNMEASURED, it only waits for the next run.
     """
     phrases = []
     outdated = sum(row["reason"] == OUTDATED for row in results.failures)
@@ -227,8 +241,7 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]
     """Return sentences on the comparisons without an answer, [] if none is too small or undecided.
 
     The first sentence counts all: `Answered over all cases: 74 of 82 comparisons, 8 undecided.` `steps` are
-    the advised next runs. If none of these runs has more rounds, a sentence says that more rounds do not
-    help.
+    the advised next runs. If none of them has more rounds, the last sentence is that more rounds do not help.
     """
     # The account has the number of comparisons by their result.
     account = results.account
@@ -252,7 +265,7 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]
 
 
 def describe_time(account: Account) -> list[str]:
-    """Return sentences on the time of the sessions and on the reason for their end.
+    """Return sentences on the time of all sessions (runs of the workflow), and on why the measuring ended.
 
     Example: `All sessions took 14 min: preparation 60 s, measuring 700 s, waiting 21 s (between cell-rounds),
     start and report about 59 s. The timed runs are 357 s of the measuring.`
@@ -260,8 +273,8 @@ def describe_time(account: Account) -> list[str]:
     sentences = []
     if account.spent_s:
         seconds = {step: round(spent_s) for step, spent_s in account.spent_s.items()}
-        # `taken_s` is all of the time. No step has its rest: the start of Snakemake, and the report.
-        # The parts are rounded, and can add up to a second more than the whole.
+        # `taken_s` is all of the time. The start of Snakemake and the report are no steps, so they are the
+        # rest. The steps are rounded, and can add up to a second more than the whole.
         start_and_report = max(0, round(account.taken_s) - sum(seconds.values()))
         steps = [f"{step} {words.group_digits(number)} s" for step, number in seconds.items()]
         timed = words.group_digits(round(account.timed_s))
@@ -271,7 +284,7 @@ def describe_time(account: Account) -> list[str]:
             f"cell-rounds), start and report about {start_and_report} s. The timed runs are "
             f"{timed} s of the measuring."
         )
-    # `why` is "" if the last session was interrupted, or had a number of rounds.
+    # The reasons are about comparisons. `why` is "" after an interruption, or with a fixed number of rounds.
     if account.count_results().total() and account.why in WHY_ENDED:
         limit = "" if account.minutes is None else f" of {words.duration(60 * account.minutes)}"
         reason = WHY_ENDED[account.why].format(limit=limit)
@@ -291,7 +304,8 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
     for name, command in study.commands.items():
         if name in measured_commands and command.caveat:
             limits.append(f"{name}: {command.caveat}")
-    # The values of each axis. A limit of an axis can depend on other axes, so all are collected first.
+    # The values of each axis: {"cache": ["cold", "hot"]}. A limit of an axis can depend on other axes, so all
+    # axes are collected first. An axis that does not apply to a cell has "" there, which is no value.
     measured = {}
     for axis in study.axes:
         values = unique_values(cell.get(axis, "") for cell in results.grid)
@@ -305,11 +319,11 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
 
 
 def make_history_table(history: Row) -> PlainTable | None:
-    """Return a table of the saved baselines and this run; None for fewer than two of them.
+    """Return a table of the saved baselines (results of earlier runs) and this run; None for fewer than two.
 
-    A row is a baseline or this run, with the outcomes of its comparisons with the baseline before, and the
-    changes since then: `("now", "21 November 2026", "here", "old", "4 faster, 2 equal", "kernel 6 to 7")`.
-    `history` is the file results/history/<study>.json (baseline_comparison.make_history).
+    Each of them has a row, with the baseline before it, the outcomes of their comparisons, and the changes:
+    `("now", "21 November 2026, ...", "here", "old", "4 faster, 2 equal", "kernel 6 to 7")`. `history` is the
+    file results/history/<study>.json (baseline_comparison.make_history).
     """
     # An entry is a baseline or this run.
     entries = history.get("times", [])

@@ -66,7 +66,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class ProofRow:
-    """The results of a change in one state of the repository, such as `after packed` (`label`).
+    """The results of a change for a reader in one state, such as `after packed` (`label`).
 
     `cells` has a list of chips for each operation, in the order of the table's columns; [] without a result.
     """
@@ -77,12 +77,12 @@ class ProofRow:
 
 @dataclass(frozen=True)
 class ChangeView:
-    """A part of the table: the change, its results, its price and the way back.
+    """A change in the table of changes, with its results (`rows`), its price and the way back.
 
     `lead` is `Step 1: pack the repository.`, and `anchor` is the place of the card on the page. `conditions`
-    are sentences on when to take an optional step. `opposites` is one on published results that are the
-    opposite. `command` is what to type, "" without one or if it is long. `cost` and `undo` are sentences. A
-    sentence is "" for a change that has none.
+    are sentences on when to take an optional step. `opposites` is a sentence on published results that are
+    the opposite of the measured ones. `command` is the command to type, "" without one or if it is long.
+    `cost` and `undo` are sentences. A sentence is "" if it does not apply.
     """
 
     lead: str
@@ -97,7 +97,7 @@ class ChangeView:
 
 @dataclass(frozen=True)
 class CardAnswer:
-    """The answer of a card for the picks. `value` is the value to apply, "" for none.
+    """The answer of a card (a question) for the picks. `value` is the value to apply, "" for none.
 
     `kind` is one of codes.AnswerKind, `short` is the answer in a word, `sentence` the answer in full.
     """
@@ -180,21 +180,24 @@ def make_pick_answers(
 ) -> list[PickAnswer]:
     """Return the answers for each of the `combinations` of picks, in the same order.
 
-    A combination is `{"format": "f6", "access": "svn"}`: what a reader has. `axes` are those on which a
-    reader can pick a value. An operation is a command with a state of the caches: `{"command": "log",
-    "cache": "cold"}`. `opposites` are comparisons whose published result is the opposite of the measured one.
+    A pick is a value that the reader has, and has chosen on the page. A combination is `{"format": "f6",
+    "access": "svn"}`. `axes` are those on which a reader can choose a value. An operation is a command with a
+    state of the caches: `{"command": "log", "cache": "cold"}`. `opposites` are comparisons whose published
+    result is the opposite of the measured one.
     """
-    # An `aggregate` card has one answer over all cells, so it is the same for all picks.
+    # A card is a question, such as which format is best, with its comparisons and its answer. An `aggregate`
+    # card has one answer over all cells, so it is the same for all picks.
     cards = [card for card in advice.cards if not card.question.aggregate]
-    # A cost, such as that of https, is no reason to change. Only the other cards can advise a change.
+    # A card on a cost, such as that of https, recommends nothing. Only the other cards can advise a change.
     advising_cards = [card for card in cards if not card.question.is_cost]
-    # A factor from here on, such as 1.1, is a reason to change.
+    # A factor of this size or more, such as 1.1, is a reason to change.
     margin = 1 + advice.min_effect_pct / 100
     answers = []
     for picks in combinations:
-        # The changes that are worth it for this reader, in order (steps), and the others.
+        # A change sets one axis to another value. The plan has the advised changes in their order (steps),
+        # and the other changes.
         plan = steps.plan_steps(advising_cards, picks, margin, advice.workload)
-        # The changes that the page shows in a table, and the table's columns.
+        # The changes that the page shows in a table, and the operations as the table's columns.
         table = _make_table(advice, plan, operations, margin)
         change_views = [_make_change_view(table, change, opposites) for change in table.changes]
         answer = PickAnswer(
@@ -214,17 +217,18 @@ def make_pick_answers(
 def _make_table(
     advice: Advice, plan: StepPlan, operations: Sequence[AxisValues], margin: float
 ) -> ChangeTable:
-    """Return the table of a plan: its steps, and two kinds of its other changes (`plan.others`).
+    """Return the table of a plan for one reader: the steps (advised changes), and the optional changes.
 
-    A change of the first kind (Worth.DO) is worth it under a condition only, such as a stop of commits. One
-    of the second kind (Worth.DEPENDS) is faster for some operations and slower for others, and its card
-    recommends it. The table has a column for each of the `operations` that some of its changes affect.
+    Optional are two kinds of the plan's other changes. A change of the first kind (Worth.DO) is worth it
+    under a condition only, such as a stop of commits. A change of the second kind (Worth.DEPENDS) is faster
+    for some operations and slower for others, and its card recommends it. The table has a column for each of
+    the `operations`, such as the cold log, on which some of its changes have an outcome.
     """
-    # The reader's values before all steps.
+    # The reader's values before all steps: {"format": "f6"}.
     present = plan.states[0]
     optional = []
     for change in plan.others:
-        # A plan makes each DO without a condition a step, so a DO among the others has a condition.
+        # In a plan, each DO without a condition is a step. So a DO among the other changes has a condition.
         is_worth_it = change.worth is Worth.DO
         if change.worth is Worth.DEPENDS:
             is_worth_it = change.card.answer_for(present).value == change.value
@@ -232,13 +236,15 @@ def _make_table(
             optional.append(change)
     changes = [*plan.steps, *optional]
     axes = [change.axis for change in changes]
-    # A load into another format makes a repository that is not packed, so packing comes after it.
+    # A load into another format makes a repository that is not packed. So all loads that come later than
+    # packing are moved in front of it.
     if PACKING_AXIS in axes:
-        packing = axes.index(PACKING_AXIS)
-        later = changes[packing:]
+        packing_index = axes.index(PACKING_AXIS)
+        later = changes[packing_index:]
         loads = [change for change in later if change.axis == FORMAT_AXIS]
         rest = [change for change in later if change.axis != FORMAT_AXIS]
-        changes = [*changes[:packing], *loads, *rest]
+        changes = [*changes[:packing_index], *loads, *rest]
+    # An outcome is the effect of a change in one case, such as 1.7x faster for the cold log over svn.
     affected = [outcome.operation for change in changes for outcome in change.outcomes]
     columns = [operation for operation in operations if operation in affected]
     return ChangeTable(advice, plan, changes, columns, margin)
@@ -265,10 +271,11 @@ def _label_common_state(operations: Sequence[AxisValues]) -> str:
 def _make_change_view(
     table: ChangeTable, change: ValueChange, opposites: Sequence[Reversal]
 ) -> ChangeView:
-    """Return the part of the table for a change: a step of the plan, or an optional change.
+    """Return the part of the table of changes for one change: an advised step, or an optional change.
 
-    A reader sees both as numbered steps: `Step 2: ...` and `Step 3 (optional): ...`. `opposites` are
-    comparisons whose published result is the opposite of the measured one.
+    A change sets one axis to another value. A reader sees both kinds as numbered steps: `Step 2: ...` and
+    `Step 3 (optional): ...`. `opposites` are comparisons whose published result is the opposite of the
+    measured one.
     """
     number = table.number_of(change)
     is_step = number in table.step_numbers
@@ -276,11 +283,11 @@ def _make_change_view(
     # The last step also has a row with the effect of all steps together, if there are several.
     if is_step and number == max(table.step_numbers):
         rows += _make_row_of_all_steps(table)
-    # A value without an action of its own has neither price nor way back: both are "".
+    # An action has the commands that apply a value. For a value without an action, all texts of it are "".
     action = change.card.question.actions.get(change.value, CardAction())
     title = action.title or f"change to {labels.value_label(change.axis, change.value)}"
     name = f"Step {number}" if is_step else f"Step {number} (optional)"
-    # Several commands, and a long one, are in the card only.
+    # The table has no place for several commands, or for a long one. The reader finds them on the card.
     command = action.steps[0].command if len(action.steps) == 1 else ""
     if len(command.splitlines()) > MOST_COMMAND_LINES:
         command = ""
@@ -298,12 +305,13 @@ def _make_change_view(
 
 
 def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
-    """Return a row with the measured results of a change for each state of the repository that has any.
+    """Return a row with the measured results of a change for each state of the reader that has any.
 
-    A state has the reader's values by axis, before all steps of the plan or after some of them. The label of
-    its row is `as you are` or `after packed`. If the reader has picked no value, the only row is `all cases`.
+    A state has the reader's values by axis, before all steps (advised changes) or after some of them. The
+    label of its row is `as you are` or `after packed`. If the reader has picked no value on the page, the
+    only row is `all cases`.
     """
-    # The state before all steps.
+    # The state before all steps: {"format": "f6"}, or {} without a pick.
     present = table.plan.states[0]
     rows = []
     # All states of the plan. If nothing is picked, only the state before all steps.
@@ -311,6 +319,7 @@ def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
         # If a step on the axis of this change is already made in a state, nothing is left to change there.
         if state.get(change.axis) != present.get(change.axis):
             continue
+        # An outcome is the effect of the change in one case, such as 1.7x faster for the cold log over svn.
         outcomes = steps.find_outcomes(change.card, change.value, [state])
         cells = _make_cells(table, outcomes)
         if not any(cells):
@@ -329,15 +338,17 @@ def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
 
 
 def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
-    """Return a list of one row, the effect of all steps of the plan together; [] for fewer than two steps.
+    """Return a list of one row: the effect of all steps (advised changes) together, `steps 1 and 2 together`.
 
-    Return [] also if that effect is unknown. It needs one measured combination of values before the steps.
-    Without a pick on the axis of a step, several combinations fit, and none of them is the reader's.
+    Return [] for fewer than two steps, and if that effect is unknown. To know it, exactly one measured
+    combination of values must fit the reader before the steps. Without a pick on the axis of a step, several
+    combinations fit.
     """
     if len(table.step_numbers) < 2:
         return []
-    # The first state is the reader's present state, the last one is after all steps.
+    # A state has the reader's values: the first one before all steps, the last one after all of them.
     before, after = table.plan.states[0], table.plan.states[-1]
+    # A situation, such as the cold log, has the times of all measured combinations of the other values.
     situations = table.advice.situations
     outcomes = steps.find_combined_outcomes(situations, before, after, table.margin)
     cells = _make_cells(table, outcomes)
@@ -360,8 +371,9 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
     """Return a chip (a coloured text) for each effect, such as `faster`, of a change on one operation.
 
     An outcome is the effect in a single case, such as log over svn, with a factor. Outcomes with the same
-    effect share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If an axis tells
-    these two from the third one, its values stand in place of the numbers: `svn: 1.7x faster`.
+    effect share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If the two differ
+    from the third one on an axis, their values of this axis replace the numbers: `svn: 1.7x faster`. Factors
+    below `margin`, such as 1.1, are called small.
     """
     chips = []
     for effect, sharing in grouped_by(outcomes, lambda outcome: outcome.effect).items():
@@ -378,10 +390,10 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
 
 
 def _name_distinction(outcomes: Sequence[Outcome], other_outcomes: Sequence[Outcome]) -> str:
-    """Return the values of the first axis that tells `outcomes` from the other outcomes: `http, svn`.
+    """Return the values of the first axis that distinguishes `outcomes` from the other outcomes: `http, svn`.
 
-    None of the others has one of these values. An axis with MAX_PARTS values or more is skipped, because they
-    are too many to list. Return "" without such an axis.
+    None of the other outcomes has one of these values. An axis with MAX_PARTS values or more is skipped,
+    because these are too many to list. Return "" if no axis distinguishes the outcomes.
     """
     # The values of each outcome by axis. `where` has those of its case: {"command": "log", "access": "svn"}.
     # `before` has the value that is changed: {"format": "f6"}.
@@ -423,21 +435,22 @@ def _describe_times(outcomes: Sequence[Outcome]) -> str:
 def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
     """Return sentences on when to make an optional change: `Only if you can stop commits for a load.`
 
-    For a change that is faster for some operations and slower for others, these come first: `It speeds up
-    cold log.`, `It slows cold export over http.` An optional change is in the table, but no step of the plan.
+    An optional change is in the table of changes, but is no advised step. If it is faster for some operations
+    and slower for others (Worth.DEPENDS), sentences on these come first: `It speeds up cold log.`, `It slows
+    cold export over http.`
     """
     sentences = []
     if change.worth is Worth.DEPENDS:
         faster = _operations_with(change, ChangeEffect.FASTER)
         slower = _operations_with(change, ChangeEffect.SLOWER)
-        # No operations are named in two cases. A user's workload already weighs them. Or an operation is
-        # faster in one case and slower in another, so it would be named on both sides.
+        # The sentence names no operation if the user's workload weighs them already, or if one of them is
+        # faster over http and slower over svn, for example: it would be named on both sides.
         if table.advice.workload or faster.keys() & slower.keys():
             sentences.append("It speeds up some commands and slows others.")
         else:
             sentences.append(f"It speeds up {words.enumeration(list(faster.values()))}.")
             sentences.append(f"It slows {words.enumeration(list(slower.values()))}.")
-    # The step on the same axis, if this change gains more than the step.
+    # `instead` is the step on the same axis, if this change gains more than that step.
     if change.instead:
         sentences.append(f"It replaces step {table.number_of(change.instead)}.")
     if change.condition:
@@ -446,23 +459,25 @@ def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
 
 
 def _operations_with(change: ValueChange, effect: ChangeEffect) -> dict[OperationKey, str]:
-    """Return the labels of the operations on which a change has an effect in some case, by operation.
+    """Return the labels of the operations on which a change has an effect, such as FASTER, in some case.
 
-    Example: `{(("command", "log"), ("cache", "cold")): "cold log"}`. If the change has the effect over one of
-    several accesses only, the label names this access: `cold export over http`.
+    An operation is a command with a state of the caches. Example: `{(("command", "log"), ("cache", "cold")):
+    "cold log"}`. If an operation was measured over several accesses, and the change has the effect over one
+    of them only, the label names this access: `cold export over http`.
     """
     by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
     label_by_operation = {}
     for operation, outcomes in by_operation.items():
+        # The cases with the effect, as axis values: {"command": "log", "cache": "cold", "access": "svn"}.
         affected = [outcome.where for outcome in outcomes if outcome.effect is effect]
         if affected:
             accesses = {outcome.where.get(ACCESS_AXIS, "") for outcome in outcomes}
             affected_accesses = {where.get(ACCESS_AXIS, "") for where in affected}
             is_of_one_access = len(affected_accesses) == 1 and len(accesses) > 1
-            shown = [ACCESS_AXIS] if is_of_one_access else []
-            # The label has the command, the state of the caches, and the access if it is shown. All affected
-            # cases have the same values of these, so the first one stands for all.
-            label_by_operation[operation] = labels.case_label(affected[0], shown)
+            label_axes = [ACCESS_AXIS] if is_of_one_access else []
+            # The label has the command, the state of the caches, and perhaps the access. All affected cases
+            # have the same values of these, so the first one stands for all.
+            label_by_operation[operation] = labels.case_label(affected[0], label_axes)
     return label_by_operation
 
 
@@ -476,15 +491,18 @@ def _describe_opposites(
     """
     # The reader's value on the axis of the change, "" without a pick.
     current = table.plan.states[0].get(change.axis, "")
-    shown_cases = []
+    # The axis values of the cases in the table: {"command": "log", "cache": "cold", "access": "svn"}.
+    cases_in_table = []
     # The states that have a row in the table: the reader's values before all steps and after some of them.
     for state in table.shown_states:
         outcomes = steps.find_outcomes(change.card, change.value, [state])
-        shown_cases += [outcome.where for outcome in outcomes]
+        cases_in_table += [outcome.where for outcome in outcomes]
     texts = []
     for reversal in opposites:
-        is_shown = any(reversal.is_at(where) for where in shown_cases)
-        if is_shown and reversal.is_about(change.axis, change.value, current):
+        is_in_table = any(reversal.is_at(where) for where in cases_in_table)
+        # A comparison is about the change if one side is the new value, and the other the reader's value. If
+        # that is unknown (""), the other side may be any value.
+        if is_in_table and reversal.is_about(change.axis, change.value, current):
             # `shown` are the axes that distinguish the cases of the card.
             texts.append(reversal.describe(change.value, change.card.shown))
     return describe_opposites(texts)
@@ -493,15 +511,16 @@ def _describe_opposites(
 def _make_remarks(
     table: ChangeTable, cards: Sequence[Card], picks: AxisValues
 ) -> list[tuple[str, str]]:
-    """Return headings with their texts: ("No reason to change", "packed (cold log: equal)").
+    """Return headings with their texts below the table of changes.
 
-    The texts are about changes that are not in the table, because they are not worth it or undecided. They
-    are also about cards without a comparison for the picks (NOT_COMPARED and NOT_MEASURED).
+    Example: `[("No reason to change", "packed (cold log: equal)")]`. The texts are about two things: changes
+    that the table leaves out, because they are not worth it or undecided, and cards (questions) without a
+    comparison that fits the reader's `picks`.
     """
     remarks: defaultdict[str, list[str]] = defaultdict(list)
     for change in table.plan.others:
-        # A change that is worth it (DO) has no heading, because the table has it. One without an outcome
-        # (NOT_MEASURED) has no result to list.
+        # A change that is worth it (DO) has no heading, because the table has it. A change without an outcome
+        # (NOT_MEASURED) has no heading, because there is no result to list.
         has_heading = change.worth in HEADINGS
         # DEPENDS has a heading, but the table has such a change if its card recommends it.
         if has_heading and change not in table.changes:
@@ -510,21 +529,23 @@ def _make_remarks(
     for card in cards:
         # The reader's value on the axis of the card, "" without a pick. A card may compare other values only.
         current = picks.get(card.question.axis, "")
+        # A case has comparisons for one combination of the other axes, such as the cold log over http.
         if any(fits(case.where, picks) and case.compares(current) for case in card.cases):
             continue
-        # Measured cells are withheld from comparisons for a reason, for example because their output differs.
+        # A comparison is withheld for a reason, for example because the outputs of both sides differ.
         heading = NOT_COMPARED if card.is_withheld(picks) else NOT_MEASURED
         remarks[heading].append(card.question.short.removesuffix("?"))
     return [(heading, "; ".join(texts)) for heading, texts in remarks.items()]
 
 
 def _describe_change(change: ValueChange, picks: AxisValues, margin: float) -> str:
-    """Return a change that is not in the table, with its result for each operation.
+    """Return the text of a change that is not in the table, with its result for each operation.
 
-    Example: `default settings to tuned settings (cold log: equal; export: undecided)`. Without a pick on the
-    axis, the present value is left out. Factors below `margin`, such as 1.1, are called small.
+    Example: `default settings to tuned settings (cold log: equal; export: undecided)`. `picks` has the values
+    that the reader has. Without a value on the axis of the change, the text begins with the new value.
+    Factors below `margin`, such as 1.1, are called small.
     """
-    # An operation is a tuple of items: (("command", "log"), ("cache", "cold")).
+    # An operation is a command with a state of the caches: (("command", "log"), ("cache", "cold")).
     by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
     names = _label_operations([dict(operation) for operation in by_operation])
     results = []
@@ -539,13 +560,14 @@ def _describe_change(change: ValueChange, picks: AxisValues, margin: float) -> s
 
 
 def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> CardAnswer:
-    """Return the answer of a card for the picks.
+    """Return the answer of a card, such as which format is best, for a reader who has the values `picks`.
 
-    Two remarks can follow its sentence. If the card keeps the picked value, but a change in the table does
-    not: `In the steps above, if you take the other steps: packed.` If the answer over all cases is another
-    one: `Over all cases: yes: cold log 2.4x faster.`
+    Two remarks can follow its sentence. If the card recommends to keep the picked value, but the table of
+    changes has a change of it: `In the steps above, if you take the other steps: packed.` If the answer over
+    all cases is another one: `Over all cases: yes: cold log 2.4x faster.`
     """
     axis = card.question.axis
+    # `card.answer` is the answer over all cases.
     answer = card.answer_for(picks) if picks else card.answer
     sentences = [answer.sentence]
     # The card judges its axis for a reader who changes nothing else. The table has steps on several axes, and

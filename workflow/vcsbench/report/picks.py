@@ -1,4 +1,7 @@
-"""The picks of a page: the axes of "What I have", and the operations and situations that follow them."""
+"""The picks of a page, which are values that a reader chooses in the form "What I have".
+
+The module also lists the operations and situations for which the page has answers.
+"""
 
 import re
 from collections.abc import Sequence
@@ -31,9 +34,9 @@ MAX_COMBINATIONS = 300
 
 @dataclass(frozen=True)
 class Pick:
-    """An axis of "What I have", where a reader selects values at the top of the page.
+    """An axis of the form "What I have", in which a reader chooses one of its values, or any.
 
-    `values` has each value with its label: `("nopack", "not packed")`. `preset` is the value that is selected
+    `values` has each value with its label: `("nopack", "not packed")`. `preset` is the value that is chosen
     at first, "" for any value.
     """
 
@@ -47,8 +50,8 @@ class Pick:
 class SituationRow:
     """A situation with its label, and with the axis values that the page filters it by (`where`).
 
-    A situation has values that a reader cannot choose, such as the command, and the best choice of the
-    others.
+    A situation has values that are given, such as the command and the access, and the best combination of the
+    other values.
     """
 
     label: str
@@ -57,20 +60,20 @@ class SituationRow:
 
 
 def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
-    """Return the axes on which a reader can pick a value, in the order of the study.
+    """Return the axes on which a reader can choose the value that he has (a pick), in the order of the study.
 
     They are the axes with at least two values that can be measured here, without the command, the repository
     and COMPARED_AXES: nobody "has" a state of the caches, for example. Axes are taken from the first on, up
-    to MAX_COMBINATIONS combinations. Return [] if all cards are aggregates: these have one answer over all
-    cells, whatever the reader picks.
+    to MAX_COMBINATIONS combinations of picks. Return [] if all cards (questions with answers) are aggregates:
+    these have one answer over all cells, whatever the reader picks.
     """
     if all(view.card.question.aggregate for view in cards):
         return []
     study = results.study
     left_out = {*COMPARED_AXES, study.command_axis, *study.axes_of("repositories")}
     measurable = [cell for cell in results.grid if not cell.get("skip")]
-    # A dump file, or the repository at a URL, is loaded into each format: nothing shows the format and the
-    # packing of its source.
+    # The value AS_IS is an exact copy of the user's repository. A dump file, or a repository at a URL, has no
+    # such copy: it is loaded into each format, and nothing shows the format and packing that it has now.
     has_copy = bool(results.own_repository) and AS_IS in results.order.get(FORMAT_AXIS, ())
     picks = []
     combinations = 1
@@ -79,14 +82,14 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
         values = [value for value in values_in_order if value in present]
         if axis in left_out or len(values) < 2:
             continue
-        # A reader picks one of the values, or none.
+        # A reader picks one of the values, or none. The page has the answers for each combination, so with
+        # too many of them, this axis and all later ones are left out.
         combinations *= len(values) + 1
-        # The page has the answers for each combination, so this axis and all later ones are left out.
         if combinations > MAX_COMBINATIONS:
             break
-        # The first value of such an axis is the present state, unless it cannot be measured here. Another
-        # study has a list of formats of its own. The settings of the user's server are not known, and
-        # different users may have different accesses.
+        # The preset is the value that the repository has, if it is known. With an exact copy, that is the
+        # first value of an axis of STATE_WORDS, if it can be measured here. No other axis has a known value:
+        # nothing shows the settings of the user's server, and users may have different accesses.
         is_of_state = study.axes.get(axis) in STATE_WORDS
         is_known = has_copy and is_of_state and values[0] == values_in_order[0]
         pick = Pick(
@@ -102,11 +105,13 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
 def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisValues]:
     """Return the operations that the cards compare, in the order of the grid.
 
-    An operation has the values of the axes command and cache: `{"command": "log", "cache": "cold"}`. Rows of
-    aggregate cards do not count: a card on builds, for example, has one answer over all operations. Nobody
-    runs the commands of svnbench at work, so the result has their operations only if there are no others.
+    An operation is a command with a state of the caches: `{"command": "log", "cache": "cold"}`. A card is a
+    question with its comparisons (`rows`). Those of aggregate cards do not count: a card on builds, for
+    example, has one answer over all operations. Nobody runs the commands of svnbench at work, so the result
+    has their operations only if there are no other ones.
     """
     axes = [axis for axis in results.order if axis in (results.study.command_axis, CACHE_AXIS)]
+    # The values of the compared operations, such as ("log", "cold").
     compared: set[tuple[str, ...]] = set()
     for view in cards:
         if not view.card.question.aggregate:
@@ -125,8 +130,9 @@ def list_command_lines(
 ) -> dict[str, str]:
     """Return the timed command of each operation, by the operation's label: `{"cold log": "svn log -v URL"}`.
 
-    `commands` has the name and the command line of each command, where words in braces differ between cells:
-    `("log", "{svn} log -v {url}")`. An operation whose command is not among them gets "".
+    An operation is a command with a state of the caches. `commands` has the name and the command line of each
+    command, where words in braces differ between cells: `("log", "{svn} log -v {url}")`. An operation whose
+    command is not among them gets "".
     """
     command_lines = dict(commands)
     lines = {}
@@ -145,20 +151,20 @@ def list_command_lines(
 def label_situations(results: Results) -> list[SituationRow]:
     """Return each situation of the advice with a label, such as `cold log over http`.
 
-    The label has the values of the axes on which the situations differ. A situation with one choice only,
-    such as a single format, has no best choice, and is left out.
+    A situation has given values, and choices among the other values. The label has the values of the axes on
+    which the situations differ. A situation with one choice only, such as a single format, is left out.
     """
     situations = [
         situation
         for situation in results.advice.situations
         if situation.why is not WhyNoBest.ONE_CHOICE
     ]
-    # The axes with several values among the situations.
-    shown = varying([situation.where for situation in situations], results.order)
+    label_axes = varying([situation.where for situation in situations], results.order)
     rows = []
     for situation in situations:
-        label = labels.case_label(situation.where, shown)
-        # The page shows a row only if its values fit the picks. An axis that does not apply fits all of them.
+        label = labels.case_label(situation.where, label_axes)
+        # The page shows a row only if its values fit those that the reader has picked. An axis that does not
+        # apply ("") fits all of them, so it is left out.
         rows.append(SituationRow(label, _without_empty(situation.where), situation))
     return rows
 

@@ -50,7 +50,7 @@ class FlagUse(NamedTuple):
     """A flag with the number of runs that have it, and the paths of their cells.
 
     A flag is a code of a doubt about a run, such as `cpu-busy`. `is_summed_up` is True for a flag of nearly
-    all runs, unless it makes them invalid: a list of all cells is no help, so it only has a sentence.
+    all runs, unless it makes them invalid. A list of nearly all cells is no help, so the page has a sentence.
     """
 
     flag: str
@@ -60,19 +60,24 @@ class FlagUse(NamedTuple):
 
 
 def make_quality_tables(results: Results) -> list[PlainTable]:
-    """Return the tables of the section that have a row."""
+    """Return the tables on the quality of a study's data, such as the flags of runs and the failed rounds.
+
+    A table without a row is left out. A cell-round is one round of a cell (a command with all its settings).
+    """
     heads = ["Reason", "Cells"]
-    # Nothing went wrong in these: the next run measures them.
-    pending = [
-        {**row, "reason": texts.failure_text(row["reason"])}
-        for row in results.failures
-        if row["reason"] in PENDING
-    ]
+    # `failures` has each cell-round without a result. Not all of these failed: some are outdated or not
+    # measured so far (PENDING), and the next run measures them. Their reason is a code, which becomes a text.
+    pending = []
+    for row in results.failures:
+        if row["reason"] in PENDING:
+            pending.append({**row, "reason": texts.failure_text(row["reason"])})
     tables = [
         _make_flag_table(results),
         PlainTable("Failed rounds", heads, count_reasons(results.failed_rounds, "reason")),
         PlainTable("Rounds still to measure", heads, count_reasons(pending, "reason")),
+        # The grid has all cells of the study. `skip` is why this machine cannot measure a cell, "" if it can.
         PlainTable("Not measurable here", heads, count_reasons(results.grid, "skip")),
+        # These cell-rounds have a result, but only of a later attempt.
         PlainTable("Measured again", heads, list_set_aside(results.measurements)),
         _make_fixed_cost_table(results),
         _make_work_table(results),
@@ -83,25 +88,25 @@ def make_quality_tables(results: Results) -> list[PlainTable]:
 def describe_quality(results: Results) -> list[str]:
     """Return the sentences on the quality of the data: invalid runs, noise, method, and frequent flags.
 
-    Without a timed run, it is one sentence, which says so.
+    Without a timed run, the only sentence is NOTHING_TIMED.
     """
     runs = results.measurements
     if not runs:
         return [NOTHING_TIMED]
-    invalid = sum(is_invalid(run["flags"]) for run in runs)
-    if invalid:
-        validity = f"{count_runs(runs)}: {invalid} invalid and not in the tables."
+    number_invalid = sum(is_invalid(run["flags"]) for run in runs)
+    if number_invalid:
+        validity = f"{count_runs(runs)}: {number_invalid} invalid and not in the tables."
     else:
         validity = f"{count_runs(runs)}, all valid, none left out."
-    # PROMISE explains an invalid run, METHOD the intervals and the test of all comparisons.
+    # PROMISE explains an invalid run. METHOD explains the intervals, and the test of all comparisons.
     sentences = [f"{validity} {PROMISE}"]
     noise = judge_noise(results.account)
     if noise:
         sentences.append(noise)
     sentences.append(_describe_duplicates(results))
     sentences.append(METHOD)
-    # A table lists most flags with their cells. But a flag of nearly all runs (NEARLY_ALL) would have nearly
-    # all cells, so it has a sentence in place of a row, unless it makes its runs invalid.
+    # The table of flags lists most flags with their cells. A flag of nearly all runs would list nearly all
+    # cells there. So it has a sentence in place of a row, unless it makes its runs invalid (FlagUse).
     for use in _count_flags(runs):
         if use.is_summed_up:
             meaning = explain_flag(use.flag, results.thresholds)
@@ -111,7 +116,7 @@ def describe_quality(results: Results) -> list[str]:
 
 
 def count_runs(runs: Rows, explanation: str = "") -> str:
-    """Return `930 timed runs of 58 cells and 14 duplicates`.
+    """Return `930 timed runs of 58 cells, 14 of them measured twice`.
 
     A duplicate is a second measurement of a cell, for the noise. An `explanation`, such as ` (a command with
     all its settings)`, stands behind the number of cells.
@@ -120,13 +125,14 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
     duplicates = sum(is_duplicate(cell) for cell in cells)
     number_of_cells = words.count_of(len(cells) - duplicates, "cell")
     text = f"{words.count_of(len(runs), 'timed run')} of {number_of_cells}{explanation}"
-    return f"{text} and {words.count_of(duplicates, 'duplicate')}" if duplicates else text
+    return f"{text}, {duplicates} of them measured twice" if duplicates else text
 
 
 def judge_noise(account: Account) -> str:
     """Return a sentence on the noise of the runs, "" if it is unknown.
 
-    It is acceptable if single runs of a cell scatter by at most NOISY_PCT, otherwise high.
+    `account.scatter_pct` is the standard deviation of a single run in per cent, 0 if it is unknown. The noise
+    is acceptable up to NOISY_PCT, otherwise high.
     """
     if not account.scatter_pct:
         return ""
@@ -198,39 +204,43 @@ def count_reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
 
 
 def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
-    """Return the reasons why attempts were set aside and measured again, as count_reasons does.
+    """Return the reasons why cell-rounds were measured again, each with the paths of their cells.
 
-    An attempt is a measurement of a cell-round whose results were not used. The column `set_aside` has the
-    flags of the attempts of a cell-round: `cache-not-warm, clock restarted` are two attempts, the second one
-    with two flags.
+    Example: `[("cache-not-warm: A hot run read from the device.", ["log/ruby/...", ...])]`. A cell-round is
+    one round of a cell. If a hot run read from the device, this attempt to measure the round was set aside,
+    and another attempt followed. The column `set_aside` has the flags of all attempts but the last one:
+    `cache-not-warm, clock restarted` are two attempts, the second one with two flags.
     """
-    attempts = []
+    reasons = []
     for row in measurements:
+        # Several rows are of the same cell-round, with the same attempts. count_reasons() lists a cell once.
         for flag in row.get("set_aside", "").replace(",", "").split():
-            attempts.append({"reason": f"{flag}: {FLAGS[flag].message}", "cell": row["cell"]})
-    return count_reasons(attempts, "reason")
+            reasons.append({"reason": f"{flag}: {FLAGS[flag].message}", "cell": row["cell"]})
+    return count_reasons(reasons, "reason")
 
 
 def _make_fixed_cost_table(results: Results) -> PlainTable:
     """Return the table of the fixed cost of each cell: its parts in seconds, and its share of the time.
 
-    The fixed cost is the time of the command on an empty repository, and the median wait of the cell's runs
-    for delayed acknowledgements. Example of a row: `("cold log", "0.020 s", "0.040 s", "0.060 s", "60 %")`.
+    The fixed cost has two parts: the time of the command on an empty repository, and the median wait of the
+    cell's runs for delayed acknowledgements of TCP. Example of a row, with both parts, their sum and the
+    share: `("cold log", "0.020 s", "0.040 s", "0.060 s", "60 %")`.
     """
-    # `fixed_cost_s` is computed from valid runs, so the wait below has to be theirs, too.
+    # The columns `fixed_cost_s` and `fixed_share` were computed from valid runs. So the wait below must be
+    # that of valid runs, too. The share is None if the empty repository has no valid run.
     runs = [run for run in results.valid_runs if words.is_number(run.get("fixed_share"))]
-    # The axes whose values distinguish the cells.
-    shown = varying(runs, list(results.order))
+    distinguishing_axes = varying(runs, list(results.order))
     rows = []
     for members in grouped_by(runs, lambda run: run["cell"]).values():
-        # All runs of a cell have the same fixed cost: the sum of the time on an empty repository and the
-        # cell's median wait. So the sum without the wait is the first of these times.
+        # All runs of a cell on one machine, with the same caches, share a fixed cost. The first run shows it.
         first_run = members[0]
         total_s = float(first_run["fixed_cost_s"])
-        waits_s = median(acknowledgement_s(run) for run in members)
-        times = [seconds(time_s) for time_s in (total_s - waits_s, waits_s, total_s)]
+        wait_s = median(acknowledgement_s(run) for run in members)
+        # Only the sum of the two parts is stored, so the first part is the sum without the wait.
+        start_s = total_s - wait_s
+        times = [seconds(time_s) for time_s in (start_s, wait_s, total_s)]
         share = f"{100 * first_run['fixed_share']:.0f} %"
-        rows.append((case_label(first_run, shown), *times, share))
+        rows.append((case_label(first_run, distinguishing_axes), *times, share))
     heads = ["Case", "Start and connection", "Delayed acknowledgements", "Total", "Share"]
     return PlainTable(
         "Fixed cost", heads, rows, numbers_from=1, note=FIXED_COST_NOTE, is_folded=True
@@ -240,9 +250,9 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
 def _make_work_table(results: Results) -> PlainTable:
     """Return the table of the output of the commands, which shows whether valid runs did the same work.
 
-    A row has a value of each axis on which the work depends. Then come the output of most runs, the number of
-    these runs, and the numbers of runs with another and with an unknown output: `("log", "ruby", "6 000
-    revisions", "30", "0", "0")`.
+    A row has a value of each axis on which the work depends, such as command and repository. Then come the
+    output of most runs, the number of these runs, and the numbers of runs with another and with an unknown
+    output: `("log", "ruby", "6,000 revisions", "30", "0", "0")`.
     """
     axes = same_work.work_axes(results.study.axes)
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
@@ -260,8 +270,9 @@ def _make_work_table(results: Results) -> PlainTable:
             output = same_work.figures_of(works[min(agreeing)])
         else:
             output = "different outputs" if known else "unknown"
-        # An unknown output may be the same as that of the other runs.
-        numbers = (len(agreeing), len(known) - len(agreeing), len(works) - len(known))
+        # An unknown output may be the same as that of the other runs, so it does not count as another one.
+        number_other = len(known) - len(agreeing)
+        numbers = (len(agreeing), number_other, len(works) - len(known))
         rows.append((*values, output, *map(str, numbers)))
     number_heads = ["Runs", "Runs with other output", "Runs with unknown output"]
     return PlainTable(
@@ -277,10 +288,15 @@ def _make_work_table(results: Results) -> PlainTable:
 def _describe_duplicates(results: Results) -> str:
     """Return a sentence on the systematic noise: the difference between cells and their duplicates.
 
-    A duplicate is a cell that is measured a second time with the same settings. NO_DUPLICATES is the sentence
-    without a duplicate, and FEW_DUPLICATE_ROUNDS if no comparison of times has the difference.
+    A duplicate is a second measurement of a cell with the same settings. Example: `14 cells have a duplicate.
+    Beyond the scatter of the rounds they differ by 1.2 % (standard deviation). ...`. The sentence is
+    NO_DUPLICATES without a duplicate, and FEW_DUPLICATE_ROUNDS if the difference is unknown.
     """
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
+    if not duplicates:
+        return NO_DUPLICATES
+    verb, pronoun = ("has", "it") if len(duplicates) == 1 else ("have", "them")
+    subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
     # The comparisons of elapsed times. A table of single times has no ratio.
     compared: list[Row] = []
     for name, rows in results.tables.items():
@@ -290,17 +306,13 @@ def _describe_duplicates(results: Results) -> str:
             for row in rows:
                 if words.is_number(row.get("ratio")) and not row.get("withheld"):
                     compared.append(row)
+    if not compared:
+        # More rounds would not help: no two times are compared.
+        return f"{subject}. No comparison of times uses {pronoun}."
     # The standard deviations between cells and duplicates, in logarithms. A comparison has one only if some
     # cell of the study and its duplicate both have two rounds.
     numbers = [row.get("duplicate_sd") for row in compared]
     deviations = [number for number in numbers if words.is_number(number)]
-    if not duplicates:
-        return NO_DUPLICATES
-    verb, pronoun = ("has", "it") if len(duplicates) == 1 else ("have", "them")
-    subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
-    if not compared:
-        # More rounds would not help: no two times are compared.
-        return f"{subject}. No comparison of times uses {pronoun}."
     if not deviations:
         return FEW_DUPLICATE_ROUNDS
     # The sentence has the largest deviation of all tables. 0.02 in logarithms is about 2 %.

@@ -22,7 +22,8 @@ SCRIPTS = ("state", "tables", "charts", "detail", "page")
 def render(template: str, content: Mapping[str, object], scripts: Sequence[str] = ()) -> str:
     """Return the HTML of a template with inline `scripts`. The keys of `content` are names in the template.
 
-    All text is escaped unless the template marks it as safe, because texts of results are not to be trusted.
+    `template` is the name of a file in ASSETS, such as `report.html.jinja`. All text is escaped unless the
+    template marks it as safe, because texts of results are not to be trusted.
     """
     # Jinja takes time to import, and only the jobs that write pages need it.
     import jinja2
@@ -30,6 +31,7 @@ def render(template: str, content: Mapping[str, object], scripts: Sequence[str] 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(ASSETS),
         autoescape=True,
+        # By default, Jinja would print an unknown name of the template as an empty text.
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -89,7 +91,7 @@ def _allowed_digests(contents: Iterable[str]) -> str:
 
 
 def pack_json(content: Mapping[str, object]) -> str:
-    """Return gzipped JSON in base64. The same content gives the same text."""
+    """Return gzipped JSON in base64, which the script of a page reads. Equal content gives equal text."""
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    # By default, the header of gzip has the present time.
+    # By default, the header of gzip has the present time (`mtime`), and each page would differ.
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()

@@ -222,8 +222,9 @@ def read_records(
         for name in (NUMBER_COLUMNS & row.keys()).difference(texts):
             text = row[name]
             try:
+                # An empty field is an unknown number, as NaN is.
                 number = float(text or "nan")
-                # Reported like a text that float() refuses.
+                # In these columns, an unknown number is reported like a text that float() refuses.
                 if name in never_empty and not math.isfinite(number):
                     raise ValueError
             except ValueError:
@@ -313,16 +314,18 @@ def _read_tables(folder: Path, study: Study) -> dict[str, Rows]:
     """Return the rows of each table of a study, [] for a table without a file."""
     tables: dict[str, Rows] = {}
     for name, definition in study.tables.items():
-        # A table by `run` or `round` uses this column as an axis, and values of axes are text.
-        axes = definition.get("by", ())
+        # `by` has columns of the measurements that the table uses like axes, such as ["run"]. Values of axes
+        # are text, so these columns are not converted to numbers.
+        like_axes = definition.get("by", ())
         tables[name] = read_records(
-            folder / f"{name}.csv", comparisons.list_columns([]), texts=axes
+            folder / f"{name}.csv", comparisons.list_columns([]), texts=like_axes
         )
     return tables
 
 
 def _read_definitions(path: Path, study: Study) -> dict[str, Row]:
     """Return the definitions of the study's published findings by id, from the file of all studies."""
+    # The file has a list of definitions below each key. The keys of a study are mostly only its own name.
     by_key = cast(Mapping[str, list[FindingDefinition]], read_mapping(path))
     definitions = [each for key in study.findings for each in by_key.get(key, [])]
     return {definition["id"]: definition for definition in definitions}
@@ -378,7 +381,10 @@ def read_provenance(folder: Path, study: str) -> Provenance:
 
 
 def _read_typed(path: Path, adapter: TypeAdapter[Item]) -> Item:
-    """Return the content of a JSON file as a type; a missing file has the defaults of all fields."""
+    """Return the content of a JSON file as the type of `adapter`, such as Account.
+
+    A missing file gives the defaults of all fields. Raise UserError if the file is damaged.
+    """
     try:
         return adapter.validate_python(_read_json(path) or {})
     except ValidationError:
@@ -386,12 +392,16 @@ def _read_typed(path: Path, adapter: TypeAdapter[Item]) -> Item:
 
 
 def _read_contexts(folder: Path, study: str, measurements: Rows) -> list[Row]:
-    """Return the record of each measured cell-round (records.Context), the oldest first."""
+    """Return the record of each measured cell-round (records.Context), the oldest first.
+
+    A cell-round is one round of a cell. Its record has its host, storage, programs, server and runs.
+    """
     contexts: list[Row] = []
-    # The folder may have more cell-rounds, which are out of date.
+    # The folder may have files of other cell-rounds, which are out of date. So only measured ones are read.
     for cell, number in unique_values((row["cell"], int(row["round"])) for row in measurements):
         record = _read_json(Path(CellRound(study, cell, number, str(folder)).context))
         if record is not None:
+            # An empty value replaces each missing part, so that no reader has to check.
             contexts.append(complete_context(record))
     return sorted(contexts, key=lambda context: context["started_at"])
 
@@ -419,20 +429,22 @@ def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
 def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
     """Return the record of each repository's slowest load (records.LoadRecord), by the repository's name.
 
-    A state of a loaded repository is its packing, or its upkeep by git. `seconds_by_state` is added, the
-    longest time in which each state was made: `{"ruby": {"revisions": 5526, "seconds": 40.1, "loaded_in":
-    "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`. Only loads that the cell-rounds of `contexts`
-    read count: the folder also keeps the records of an earlier scale or format.
+    A repository is loaded once in each format, such as f7. From a loaded repository, other states are made: a
+    packed one, or one after the upkeep by git. `seconds_by_state` is added to the record, the longest time in
+    which each state was made: `{"ruby": {"revisions": 5526, "seconds": 40.1, "loaded_in": "/dev/shm/...",
+    "seconds_by_state": {"pack": 2.0}, ...}}`. The folder also keeps records of an earlier scale or format. So
+    a load counts only if a cell-round of `contexts` read the repository.
     """
     repositories = [context["repository"] for context in contexts]
-    known = [facts for facts in repositories if facts.get("name")]
+    named = [facts for facts in repositories if facts.get("name")]
     loads: dict[str, Row] = {}
-    for repository, copies in grouped_by(known, lambda facts: str(facts["name"])).items():
-        identities = {facts.get("identity") for facts in copies}
-        # The facts of a dump file have no format. If no facts have one, the loads of all formats count.
-        formats = {facts["format"] for facts in copies if facts.get("format")}
-        states = {facts.get(key) for facts in copies for key in ("packing", "upkeep")}
-        # A file for each format of a repository: loaded/ruby/f7.json.
+    for repository, members in grouped_by(named, lambda facts: str(facts["name"])).items():
+        # What the cell-rounds read: sources (the identity differs by scale), formats and states. The facts of
+        # a dump file have no format. If no facts have one, the loads of all formats count.
+        identities = {facts.get("identity") for facts in members}
+        formats = {facts["format"] for facts in members if facts.get("format")}
+        states = {facts.get(key) for facts in members for key in ("packing", "upkeep")}
+        # By format: the record of its load, such as loaded/ruby/f7.json.
         records: dict[str, Row] = {}
         for path in sorted((folder / "loaded" / repository).glob("*.json")):
             record = _read_json(path)
@@ -444,8 +456,9 @@ def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
         # record by an earlier version of vcsbench has no time.
         slowest = max(records.values(), key=lambda record: record.get("seconds", 0))
         seconds_by_state: dict[str, float] = {}
-        for name in records:
-            packed = _read_json(folder / "packed" / repository / f"{name}.json") or {}
+        for loaded_format in records:
+            # The file is missing if no state was made from this format.
+            packed = _read_json(folder / "packed" / repository / f"{loaded_format}.json") or {}
             # A record by an earlier version of vcsbench has no times of single states.
             for state, seconds in packed.get("seconds_by_state", {}).items():
                 # A state that no cell-round read may be of an earlier scale.
@@ -489,6 +502,7 @@ def _read_json(path: Path, kind: type = dict) -> Any:
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
+        # The content is no JSON, or has thousands of nested brackets. None raises the error below.
         content = None
     if not isinstance(content, kind):
         raise UserError(f"{path}: the file is damaged. {DELETE_AND_RUN}")

@@ -60,7 +60,11 @@ class UsedSubject(NamedTuple):
 
 
 def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
-    """Return the conditions of the cell-rounds whose records are `contexts`. Each text is "" if unknown."""
+    """Return the conditions of the cell-rounds whose records are `contexts`. Each text is "" if unknown.
+
+    A cell-round is one round of a cell, which is a command with all its settings.
+    """
+    # A subject is the thing that a command reads or writes, such as a repository.
     subjects = [subject for context in contexts for subject in list_subjects(context, study)]
     machines = unique_values(summarise_machine(context["host"]) for context in contexts)
     storages = unique_values(_summarise_storage(context) for context in contexts)
@@ -93,7 +97,10 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
 
 
 def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
-    """Return the subjects of the study's commands that a cell-round used, with their facts."""
+    """Return the subjects of the study's commands that a cell-round used, with their facts.
+
+    A subject is the thing that a command reads or writes: a repository, a tree, a dump or a working copy.
+    """
     # A command has an input such as `repository`, or it only writes an output.
     used = [command.input or command.output or "" for command in study.commands.values()]
     # The repositories of all systems have one record.
@@ -110,15 +117,17 @@ def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
 def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
     """Return the size of each subject, and its share of the published size if it is smaller.
 
-    Example: `ruby (generated): 5,526 revisions (13 % of the published 42,000 revisions)`.
+    Example: `ruby (generated): 5 526 revisions (13 % of the published 42 000 revisions)`. `subjects` has an
+    entry for each cell-round that used a subject.
     """
     texts = []
     for name, members in grouped_by(subjects, lambda subject: subject.name).items():
-        # One cell-round stands for all: the first one with a number of revisions, which those of loads lack.
+        # One cell-round stands for all. A load reads a dump file, and has no number of revisions
+        # (`youngest`). So the first cell-round with this number is taken, or the first load without any.
         with_revisions = [subject.facts for subject in members if subject.facts.get("youngest")]
         facts = with_revisions[0] if with_revisions else members[0].facts
         is_generated = facts.get("source") == "generated"
-        # Such as ["5,526 revisions", "46.0 MiB"].
+        # Such as ["5 526 revisions", "46.0 MiB"].
         sizes = []
         if facts.get("youngest"):
             is_subversion = facts.get("system", SUBVERSION.name) == SUBVERSION.name
@@ -144,8 +153,8 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
 def _describe_reads(contexts: Rows, study: Study) -> list[str]:
     """Return how many revisions commands read: `["log and dump read 601 revisions", "blame reads 50 ..."]`.
 
-    Commands that read the same number share a text. The run of a command that read most revisions counts. A
-    command that reads all revisions of a repository, or none, is left out for this repository.
+    Commands that read the same number share a text. Of all runs of a command, the one that read most
+    revisions counts. A command that reads all revisions of a repository, or none, is left out for it.
     """
     # By repository: its number of revisions.
     youngest: defaultdict[str, int] = defaultdict(int)
@@ -173,10 +182,10 @@ def _describe_reads(contexts: Rows, study: Study) -> list[str]:
 def _describe_writes(contexts: Rows, study: Study) -> list[str]:
     """Return how many files and bytes commands write: `["export writes 606 files, 4.81 MiB", ...]`.
 
-    Commands that write the same share a text. The run of a command that wrote most files counts. Commands
-    that write no new files, such as an update, are left out.
+    Commands that write the same share a text. Of all runs of a command, the one that wrote most files counts.
+    Commands that write no new files, such as an update, are left out.
     """
-    # By command: the files and their bytes.
+    # By command: the number of files and their bytes, such as (606, 5043650).
     largest: dict[str, tuple[int, int]] = {}
     for context in contexts:
         command = study.command_name(context["axes"])
@@ -185,15 +194,16 @@ def _describe_writes(contexts: Rows, study: Study) -> list[str]:
         if definition is None or definition.output != "target":
             continue
         for run in context["runs"]:
+            # The work of a run has its figures, such as {"files": 606, "bytes": 5043650}.
             work = run["work"] or {}
             if work.get("files"):
                 size = (work["files"], work.get("bytes", 0))
                 largest[command] = max(size, largest.get(command, size))
     texts = []
-    for (files, length), commands in grouped_by(largest, lambda name: largest[name]).items():
+    for (files, file_bytes), commands in grouped_by(largest, lambda name: largest[name]).items():
         text = words.count_of(files, "file")
-        if length:
-            text += f", {words.size(length)}"
+        if file_bytes:
+            text += f", {words.size(file_bytes)}"
         texts.append(_describe_commands(commands, "write", text))
     return texts
 
@@ -211,7 +221,7 @@ def summarise_machine(host: Row) -> str:
         sizes.append(words.count_of(host["cores"], "core"))
     memory = host.get("memory_bytes")
     if memory:
-        # Guests of one kind differ by a few MiB, so a GiB has no decimals.
+        # Virtual machines of one kind differ by a few MiB. Without decimals, they have the same text.
         sizes.append(f"{memory / GIB:.0f} GiB" if memory >= GIB else words.size(memory))
     name = str(host.get("name", ""))
     return f"{name} ({', '.join(sizes)})" if sizes else name
@@ -231,7 +241,7 @@ def _describe_network(contexts: Rows) -> str:
         return f"{ON_NETWORK}: {words.enumeration(remote_hosts)}"
     if not any(context["server"] for context in contexts):
         return ""
-    # With a made network, client and server have network cards of their own.
+    # `line` describes a network that vcsbench made between client and server, such as one with a delay.
     return ON_MADE_LINE if any(context.get("line") for context in contexts) else ON_ONE_MACHINE
 
 
@@ -243,6 +253,7 @@ def _count_rounds(contexts: Rows) -> str:
     if not contexts:
         return ""
     by_cell = grouped_by(contexts, lambda context: context["cell"])
+    # The number of the last round of each cell. Rounds are numbered from 1.
     last_rounds = [max(c.get("round", 0) for c in members) for members in by_cell.values()]
     rounds = words.count_between(min(last_rounds), max(last_rounds), "round")
     copies = max(context.get("copy", 0) for context in contexts)

@@ -47,6 +47,7 @@ NOT_CONTROLLED = (
     "not controlled by vcsbench: its CPU, memory, caches and options are not measured. "
     "The times include the network"
 )
+# The digits of a digest that the page shows. They are enough to see that two builds have the same binaries.
 DIGEST_LENGTH = 12
 
 
@@ -91,7 +92,8 @@ class Setup:
 def describe_setup(results: Results) -> Setup:
     """Return the setup of a study's runs, from the contexts of its cell-rounds.
 
-    Without contexts, its lists are empty, and the times of the first and last cell-round are None.
+    A cell-round is one round of a cell. Its context is the record of its host, storage, server and runs.
+    Without contexts, all lists are empty, and the times of the first and last cell-round are None.
     """
     study = results.study
     contexts = results.contexts
@@ -118,8 +120,8 @@ def _list_facts(
 ) -> list[Fact]:
     """Return the facts in the order of the page, each with at least one value.
 
-    `starts` are the known times of cell-rounds. Cell-rounds add their values to the same facts, each value
-    once. Example: `Fact("Storage", ["disk: ext4, ...", ...])`.
+    `starts` are the known times of cell-rounds. If cell-rounds differ in a fact, it has all of their values:
+    `Fact("Storage", ["disk: ext4, ...", "ram: tmpfs, ..."])`. Equal values are listed once.
     """
     contexts, study = results.contexts, results.study
     runs = words.count_of(sum(len(context["runs"]) for context in contexts), "timed run")
@@ -129,13 +131,13 @@ def _list_facts(
         ("Time", words.period(min(starts), max(starts)) if starts else ""),
         ("Rounds", f"{cell_rounds} with {runs}: {conditions.rounds}"),
     ]
+    # How the caches were cleared before each timed run, such as `drop-caches`. Hot runs clear none.
     evidence = [run["evidence"] for context in contexts for run in context["runs"]]
-    ways = [item["cache_cleared_by"] for item in evidence if item.get("cache_cleared_by")]
-    # The most frequent way of clearing caches is first.
-    for way, number in Counter(ways).most_common():
-        label = CLEARING_LABELS.get(way, way)
+    clearings = [item["cache_cleared_by"] for item in evidence if item.get("cache_cleared_by")]
+    for clearing, number in Counter(clearings).most_common():
+        label = CLEARING_LABELS.get(clearing, clearing)
         facts.append(("Caches", f"{label}: before {words.count_of(number, 'timed run')}"))
-    if not ways:
+    if not clearings:
         facts.append(("Caches", "cleared before no timed run"))
     facts.append(("Network", conditions.network))
     for context in contexts:
@@ -144,10 +146,12 @@ def _list_facts(
     facts += [("Nodes", text) for text in (*_list_nodes(contexts, study), *results.moved)]
     programs = [f"{name} {version}" for name, version in list_versions(contexts).items()]
     facts.append(("Programs", ", ".join(programs)))
+    # Only some studies compare builds: versions of the programs under names such as `trunk`.
     for build in results.order.get(BUILD_AXIS, ()):
         facts += [(f"Build {build}", text) for text in _list_programs(contexts, build)]
     facts += [("Your repository", text) for text in results.repository_notes]
     facts += [("Your server's log", text) for text in results.server_log_notes]
+    # Collect the values of each heading. A heading without any known value has no fact.
     values_by_heading: defaultdict[str, list[str]] = defaultdict(list)
     for heading, value in unique_values(facts):
         if value:
@@ -157,6 +161,7 @@ def _list_facts(
 
 def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
     """Yield the facts of a cell-round as headings and values. A fact that it lacks is "" or left out."""
+    # `remote` has the host and the URL of a server on another machine. It is {} for all other cells.
     host, storage, remote = context["host"], context["storage"], context["remote"]
     yield "Machine", _describe_machine(host)
     yield "Storage", _describe_storage(storage.get("name", ""), storage, host)
@@ -182,12 +187,15 @@ def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
 
 
 def _join_known(name: str, *facts: str | None) -> str:
-    """Return a name with those of its facts that are known: `disk: /var/tmp, ext4`. "" without any."""
+    """Return a name with the known ones of its facts: `disk: /var/tmp, ext4`. Unknown ones are None or ""."""
     text = ", ".join(fact for fact in facts if fact)
-    return f"{name}: {text}" if name and text else name or text
+    if name and text:
+        return f"{name}: {text}"
+    return name or text
 
 
 def _with_label(label: str, value: str | None) -> str:
+    """Return a value with a label in front: `kernel 6.1.0`, "" for an unknown value."""
     return f"{label} {value}" if value else ""
 
 
@@ -254,8 +262,8 @@ def _describe_output(context: Row) -> str:
     Examples: `/dev/shm, not the storage: the times exclude the cost of writing to it`; for a working copy, or
     a tree on a file system that vcsbench made, `btrfs: btrfs, made for each measurement in an image of ...`.
     """
-    targets = context["targets"]
-    if not targets:
+    output_folder = context["targets"]
+    if not output_folder:
         return ""
     # A tree is built on the file system that has what the command reads.
     filesystem = context.get("read", {}).get("filesystem", {})
@@ -264,9 +272,10 @@ def _describe_output(context: Row) -> str:
     if context["working_copy"] or filesystem.get("made"):
         name = context["axes"].get("filesystem", "")
         return _describe_storage(name, filesystem, context["host"])
-    if context["storage"].get("path", "").startswith(f"{targets.rstrip('/')}/"):
-        return f"{targets}, the storage itself"
-    return f"{targets}, not the storage: the times exclude the cost of writing to it"
+    # The path of a storage is vcsbench's own folder in it, such as /var/tmp/vcsbench-1a2b3c4d in /var/tmp.
+    if context["storage"].get("path", "").startswith(f"{output_folder.rstrip('/')}/"):
+        return f"{output_folder}, the storage itself"
+    return f"{output_folder}, not the storage: the times exclude the cost of writing to it"
 
 
 def _list_nodes(contexts: Rows, study: Study) -> list[str]:
@@ -290,37 +299,40 @@ def _list_nodes(contexts: Rows, study: Study) -> list[str]:
 def _list_programs(contexts: Rows, build: str) -> list[str]:
     """Return the programs of a build: `client: /t/bin/svn, 1.15.0, libraries in /t/lib, digest 0fe81425`.
 
-    There is a text for the client and one for the server of each context. The digest is of the binaries of
-    both sides.
+    A context is the record of a cell-round. Its key `build` has the programs of the build that it measured:
+    `{"name": "trunk", "digest": "0fe81425...", "client": {"program": "/t/bin/svn", "version": "1.15.0",
+    "libraries": ["/t/lib/libsvn_fs-1.so"]}, "server": {...}}`. The digest is of the binaries of both sides.
+    Each context of the build gives a text for its client, and one for its server.
     """
-    programs = []
+    texts = []
     records = [context["build"] for context in contexts if context["build"].get("name") == build]
     for record in records:
         for side in ("client", "server"):
-            program = record.get(side)
+            facts = record.get(side)
             # The access `file` has no server.
-            if not program:
+            if not facts:
                 continue
             # The paths of Subversion's own libraries. The key is None or [] if none of them is known.
-            folders = unique_values(os.path.dirname(path) for path in program["libraries"] or [])
+            folders = unique_values(os.path.dirname(path) for path in facts["libraries"] or [])
             libraries = f"libraries in {', '.join(folders) or 'unknown folders'}"
             digest = _with_label("digest", record.get("digest", "")[:DIGEST_LENGTH])
-            text = _join_known(side, program["program"], program["version"], libraries, digest)
-            programs.append(text)
-    return programs
+            texts.append(_join_known(side, facts["program"], facts["version"], libraries, digest))
+    return texts
 
 
 def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
-    """Return each timed command with its argv: `("log", "svn log {url}")`. Words in braces differ by cell.
+    """Return each timed command with its argv: `("log", "{svn} log {url}")`. Words in braces differ by cell.
 
     They are in the order of the study. Commands that the study does not list any more come last.
     """
     timed = unique_values((study.command_name(c["axes"]), c["argv_template"]) for c in contexts)
+    # index() takes the first place of a name, so only names that the study lacks have a place at the end.
     order = [*study.commands, *(name for name, _ in timed)]
     timed.sort(key=lambda name_and_argv: order.index(name_and_argv[0]))
     commands = []
     for name, argv in timed:
         command = study.commands.get(name)
+        # `{program}` is a strategy of vcsbench itself, the same one in all cells of the command.
         if command and command.program:
             argv = argv.replace("{program}", f"python strategies {command.program}")
         commands.append((name, argv))
@@ -362,6 +374,7 @@ def _list_command_lines(contexts: Rows) -> dict[str, str]:
 
 def _name_configuration(context: Row, study: Study) -> str:
     """Return the name of a cell's server configuration, "" for a cell without a server."""
+    # An axis such as `config`, whose values are the names of server configurations.
     for axis in study.axes_of("servers"):
         if context["axes"].get(axis):
             return str(context["axes"][axis])
@@ -370,28 +383,29 @@ def _name_configuration(context: Row, study: Study) -> str:
 
 
 def _describe_subject(subject: UsedSubject) -> list[str]:
-    """Return a subject's description (its source if it has none), its notes, and a line of its other facts.
+    """Return the texts on a subject, the thing that a command reads or writes, such as a repository.
 
-    Example: `["a copy of ruby", "2 revisions left out.", "scale 0.13, format f7, revisions 5,526"]`. The
-    first and the last text can be "". Lists, mappings and HIDDEN_FACTS are left out of the line.
+    Example: `["a copy of ruby", "2 revisions left out.", "scale 0.13, format f7, revisions 5 526"]`. First
+    comes the description of the subject, or its source if it has no description, then its notes. The last
+    text has all other facts, but no lists, mappings and HIDDEN_FACTS. The first and the last can be "".
     """
     facts = subject.facts
-    parts = []
+    texts_of_facts = []
     for key, value in facts.items():
         # `packed` is True or False, and `packing` has the same as a word.
         is_hidden = key in HIDDEN_FACTS or (key == "packed" and "packing" in facts)
         is_text_or_number = isinstance(value, (str, int, float))
-        # The heading of these texts has the name of the subject already.
+        # The page prints these texts below a heading such as `Repository ruby`, which has the name already.
         is_empty_or_name = value in ("", subject.name)
         if is_text_or_number and not is_hidden and not is_empty_or_name:
             label = FACT_LABELS.get(key, axis_label(key))
-            parts.append(f"{label} {_format_fact(key, value)}")
+            texts_of_facts.append(f"{label} {_format_fact(key, value)}")
     description = str(facts.get("description") or facts.get("source") or "")
-    return [description, *facts.get("notes", []), ", ".join(parts)]
+    return [description, *facts.get("notes", []), ", ".join(texts_of_facts)]
 
 
 def _format_fact(fact: str, value: str | float) -> str:
-    """Return `30 MiB` for bytes, `5,526` and `0.13` for other numbers, and the label of a text."""
+    """Return `30 MiB` for bytes, `5 526` and `0.13` for other numbers, and the label of a text."""
     if isinstance(value, str):
         return value_label(fact, value)
     if fact == "bytes":

@@ -69,6 +69,7 @@ def describe_disturbance(share: float) -> str:
 def describe_verdicts(verdicts: Iterable[str]) -> str:
     """Return the numbers of verdicts in words: `6 reproduced, 1 reversed, 2 not measured`."""
     counts = Counter(verdicts)
+    # All other verdicts, such as `weaker`, have no plural.
     plurals = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold"}
     # The verdict NOT_MEASURED is no result, so it comes last.
     order = sorted(Verdict, key=lambda verdict: verdict == Verdict.NOT_MEASURED)
@@ -90,7 +91,7 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     """
     steps = []
     reasons = {row["reason"] for row in results.failures}
-    # Each run measures such cells, so the last command is enough.
+    # Each run measures outdated and unfinished cells, so the command of the last run is enough.
     if OUTDATED in reasons:
         effect = "measures the outdated cells again"
         steps.append(NextStep("Outdated cells", effect, command.text()))
@@ -114,7 +115,8 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     if gain and repositories:
         taken = words.duration(LONGER_FACTOR * results.account.taken_s)
         effect = f"runs {LONGER_FACTOR} times as long {gain}, in up to {taken}"
-        # The shell prints the lines of a configuration file, which the run then reads.
+        # The shell prints the lines of a configuration file, which the run then reads:
+        # printf '%s\n' repositories: '  ruby: {scale: 0.48}' >larger.yaml && make report ...
         print_lines = shlex.join(["printf", r"%s\n", "repositories:", *repositories])
         run = command.with_arguments(f"--configfile {LARGER_FILE}").text()
         steps.append(NextStep("Longer runs", effect, f"{print_lines} >{LARGER_FILE} && {run}"))
@@ -125,16 +127,18 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     """Return the shortest run that decides most of the open comparisons, None if none does within a day.
 
     Example of an effect: `12 min more decide 8 of the 10 undecided comparisons (MINUTES is the total)`.
+    `account` has the forecast. `command` repeats the last run.
     """
     # The first run takes no time: it is the present state. The last one is the longest run.
     runs = [run for run in _forecast_runs(account) if run.seconds <= DAY_S]
     if not runs or runs[-1].undecided >= runs[0].undecided:
         return None
     total = runs[0].undecided
+    # The longest run decides all comparisons that any run of up to a day decides.
     never_decided = runs[-1].undecided
     decidable = total - never_decided
-    # The last comparisons often need many times as long, so a quarter may stay undecided. The longest run
-    # leaves none of the decidable ones, so one run always fits.
+    # The last comparisons often need many times as long. So the first run is chosen that leaves at most a
+    # quarter of the decidable ones open. The longest run leaves none of them, so one run always fits.
     chosen = next(run for run in runs if 4 * (run.undecided - never_decided) <= decidable)
     # A session is limited by a number of rounds, or by minutes, which include those of earlier sessions.
     if chosen.rounds is not None:
@@ -162,13 +166,15 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
 
 def _forecast_runs(account: Account) -> list[LongerRun]:
     """Return the present state as a run of no time, then longer runs, the shortest first."""
+    # For a session with a limit of minutes, the account has the forecast: the first moment is after 0 s.
     if account.minutes is not None:
         return [LongerRun(moment.seconds, moment.undecided, None) for moment in account.outlook]
     # A session with a number of rounds gets more of them, because minutes have no effect there.
     measured_rounds = max((block.rounds for block in account.blocks), default=0)
     undecided = account.count_open()
     runs = [LongerRun(0.0, undecided, measured_rounds)]
-    # The first number of further rounds decides one comparison, the second one decides two, and so on.
+    # `more_rounds` has the further rounds of each comparison that rounds can decide, such as [2, 5, 40]. The
+    # least number comes first: 2 rounds decide one comparison, 5 rounds decide two, and so on.
     for decided, more_rounds in enumerate(account.more_rounds, 1):
         rounds = measured_rounds + more_rounds
         runs.append(LongerRun(account.forecast_seconds(rounds), undecided - decided, rounds))
@@ -217,6 +223,7 @@ def _enlarge_repositories(results: Results) -> list[str]:
             continue
         scale = float(f"{min(1, LONGER_FACTOR * definition['scale']):.3g}")
         entry = {name: {**definition, "scale": scale}}
+        # By default, YAML would break a long text into lines.
         text = yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=math.inf)
         # In flow style, the entry itself is in braces: {ruby: {scale: 0.48}}
         lines.append(f"  {text.strip()[1:-1]}")

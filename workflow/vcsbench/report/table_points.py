@@ -57,20 +57,21 @@ def measured_points(
 ) -> list[Point]:
     """Return the points of a measured table: first for the expected rows in order, then for any other rows.
 
-    `rows` are the rows of the table's CSV file. `expected` are the rows that the cells of the grid should
-    give. An expected row that the file lacks gives a point with the reason in place of a number. A ratio is
-    printed in per cent, as it was published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
+    A point is a place of the table with its number, or with the reason why it has none. `rows` are the rows
+    of the table's CSV file. `expected` are the rows that the cells of the study's grid should give. An
+    expected row that the file lacks gives a point with the reason. A ratio is printed in per cent, as it was
+    published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
     """
-    # The axes whose values identify a row, such as ["command", "cache", "candidate"]: the same ones for all
-    # rows of a table.
+    # The names of the keys that identify a row, such as ["command", "cache", "candidate"]. All rows of a
+    # table have the same ones.
     key_names: list[str] = []
     if expected:
         key_names = list(expected[0].keys)
     elif rows:
         # Without the file of the grid, no row is expected, and all rows of the table's file are shown.
         key_names = list(comparisons.keys_of(rows[0]))
-    # In a table by runs, all runs of a cell have the same keys: an expected row is that of a cell, and has no
-    # key for the number of a run.
+    # Mostly, there is one row for the values of these keys. A table by runs has a row for each run of a cell.
+    # An expected row is that of a cell, without a key for the number of a run.
     rows_by_keys = grouped_by(rows, lambda row: values_in(row, key_names))
     points = []
     for expected_row in expected:
@@ -146,8 +147,8 @@ def _with_comparison(
 
     The text is the deviation (`+22`), or with `prints_factors` a factor (`1.2x faster`). The colour shows
     which side is better and how much (colour_class). It is grey (NO_DIFFERENCE_STYLE) unless the comparison
-    is called a difference. The mark of the call stands in front of the marks of flags. `is_small` is True if
-    start-up can explain the difference.
+    is called a difference. A call is the outcome of a comparison, such as FASTER or UNDECIDED. Its mark
+    stands in front of the marks of flags. `is_small` is True if start-up can explain the difference.
     """
     # Baseline / candidate.
     ratio = ratio_of(comparison)
@@ -179,9 +180,10 @@ def _with_comparison(
 def _point_without_row(expected: ExpectedRow) -> Point:
     """Return the point of cells that have no row in the table, with the first reason that applies."""
     keys = expected.keys
+    # The machine cannot measure the cells.
     if expected.skip:
         return _absent_point(keys, PointKind.SKIPPED, f"not measured: {expected.skip}")
-    # With invalid runs, the flags of the runs are the reason, not the rounds that failed.
+    # The flags make runs invalid. Then they are the reason, and not the rounds that failed.
     if expected.flags:
         return _absent_point(keys, PointKind.WITHHELD, _left_out_title(expected.flags))
     if expected.is_outdated:
@@ -190,6 +192,7 @@ def _point_without_row(expected: ExpectedRow) -> Point:
         return _absent_point(keys, PointKind.UNMEASURED, texts.UNMEASURED_TEXT)
     if expected.failures:
         return _absent_point(keys, PointKind.FAILED, "; ".join(expected.failures))
+    # The grid has no reason. The text sends the reader to the table of flags.
     return _absent_point(keys, PointKind.WITHHELD, _left_out_title([]))
 
 
@@ -205,13 +208,14 @@ def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
     if expected.skip:
         return _absent_point(keys, PointKind.SKIPPED, f"not measured: {expected.skip}")
     flags = row["flags"].split()
+    # Why cells that were measured have no value: codes such as `other-work` (codes.WithheldCode).
     codes = (row.get("withheld") or "").split()
     if not codes:
         return _absent_point(keys, PointKind.WITHHELD, _left_out_title(flags))
-    # These reasons are also listed below the table.
+    # A point has a `reason` only here. The page also lists these reasons below the table.
     reason = texts.withheld_text(codes, row.get("detail") or "")
     point = replace(_absent_point(keys, PointKind.WITHHELD, reason), reason=reason)
-    # The command did other work than in similar cells, or nobody knows its work. So nothing is compared.
+    # If the command did other work than in similar cells, or if its work is unknown, the text is more exact.
     work_texts = [OTHER_WORK_TEXTS[flag] for flag in flags if flag in OTHER_WORK_TEXTS]
     return replace(point, text=work_texts[0]) if work_texts else point
 
@@ -257,6 +261,7 @@ def colour_class(deviation_pct: float, gain: int) -> str:
     factor = labels.at_least_1(ratio) if ratio > 0 else math.inf
     # Rounding of floats can make 1.0999999999 of the factor 1.1, which must reach the step 1.1.
     step = bisect_right(COLOUR_STEPS, factor + 1e-9)
+    # "y": the candidate is better. That is a ratio above 1 with the gain 1, or below 1 with the gain -1.
     side = "y" if (ratio > 1) == (gain > 0) else "x"
     return f"{side}{step}" if step else ""
 
@@ -264,8 +269,8 @@ def colour_class(deviation_pct: float, gain: int) -> str:
 def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
     """Return the sentences that a reader sees when the pointer is on the number of a row.
 
-    The number of a cell has one: `1.24 s, the geometric mean over 5 rounds.` A comparison has several, with
-    its interval and its outcome (_comparison_sentences).
+    The number of a cell has one sentence: `1.234 s, the geometric mean over 5 rounds.` A comparison has
+    several, with its interval and its outcome (_comparison_sentences).
     """
     if "compare" in definition:
         return _comparison_sentences(row, definition)
@@ -275,7 +280,7 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
         basis = "counted once"
     else:
         default_statistic = "geometric mean" if metric.takes_mean else "median"
-        # A table may ask for another statistic, such as `best`.
+        # The key `reduce` of a table names another statistic, such as `best`.
         statistic = definition.get("reduce", default_statistic)
         rounds = words.count_of(int(row["n"] or 0), "round")
         basis = f"the {statistic} over {rounds}"
@@ -286,7 +291,7 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     """Return the sentences of a comparison: its factor, its outcome (its call), and what could be detected.
 
     The first text is `f7: 1.2x faster (95 % interval 1.1x to 1.3x faster), over 5 rounds. time of f6 ÷ time
-    of f7 = 1.22.`
+    of f7 = 1.22.` Here f6 is the baseline, f7 the candidate. Without an interval, it is the only text.
     """
     metric = metric_in(definition)
     comparison = ComparisonRow.of_record(row)
@@ -298,7 +303,7 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     change_words = factor_words(metric)
     change = f"{candidate}: {labels.change(ratio, change_words)}"
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate} = {words.significant(ratio)}."
-    # With `once`, a metric is counted in one separate run, which no round repeats.
+    # One round gives no interval. With `once`, a metric is counted in one separate run for all rounds.
     if not has_interval(comparison):
         basis = "counted once" if metric.once else f"over {rounds}"
         return [f"{change}, {basis}; too few for an interval. {quotient}"]

@@ -21,17 +21,17 @@ from vcsbench.report.results import Results, grouped_by, unique_values
 from vcsbench.statistics.comparisons import MEDIAN
 
 MARK_MEANINGS = {
-    "≈": "equal: the difference is shown to be below the smallest effect worth noting",
-    "~": "undecided: too noisy",
+    "≈": "equal: surely below the smallest effect worth noting",
+    "~": "nearly equal or undecided",
     "s": "too small to compare: start-up can explain it, or runs are short (hatched)",
     "=": "the same binaries under two names (A/A test)",
     "?": "fewer rounds than min_rounds (flag low-n); one round decides no comparison",
 }
 # Entries of a table's key: a sign and its meaning.
-PER_CENT_KEY = ("+150", "per cent, as published: cards print it as the factor 2.5x")
+PER_CENT_KEY = ("+150", "per cent, as published: the factor 2.5x of the cards")
 # From here on (a ratio of about 1.1), cards print a factor in place of per cent, so the key explains both.
 LARGE_PCT = 9.95
-BAR_KEY = ("▁", "its length is the number's share of the largest one in the table")
+BAR_KEY = ("▁", "a longer bar is a larger number")
 GREY_KEY = ("grey", "equal or undecided; colours: the scale above, for differences")
 NOTHING_KEY = ("·", "not in the grid, or not published")
 DEVIATION_KEY = (
@@ -111,6 +111,7 @@ class TableSection:
     published_in_full: Sequence[Grid]  # the published table, if the pairs show only a part of it
     not_measured: str  # why the whole table has no number
     nothing_published: str  # a sentence
+    is_unpublished: bool  # True if the study has published numbers, but no such table
     left_out: str  # the number of rows and columns without a result
     # By reason: the measured places without a number, such as `cold log over svn (ruby, f7)`.
     withheld: Mapping[str, Sequence[str]]
@@ -151,15 +152,19 @@ def make_download(results: Results, path: str, name: str) -> Download | None:
 
 
 def table_sections(results: Results) -> list[TableSection]:
-    """Return a section for each table of the study, featured ones first.
+    """Return the sections of the page with the study's tables, featured tables first.
 
-    A table has no section if the grid has none of its cells. If the file of the grid is missing, all tables
-    have one.
+    A section has the measured and the published numbers of a table, with its legend, notes and download. A
+    table has no section if the study's grid has none of its cells. If the file of the grid is missing, all
+    tables have a section.
     """
     study = results.study
     sections = []
+    # The featured tables are also among all tables. unique_values() keeps the first place of each name.
     for name in unique_values([*study.featured_tables, *study.tables]):
         section = _make_section(results, name)
+        # A cell of the table is in a measured grid, in a row that is left out because it has no number, or in
+        # a table that has no number at all for a known reason.
         has_numbers = any(pair.measured for pair in section.pairs)
         has_cells = has_numbers or section.left_out or section.not_measured
         if has_cells or not results.grid:
@@ -171,12 +176,12 @@ def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]
     """Return sentences on the revisions that each command on working copies covers, by command.
 
     Example: `{"update-1000": ["update-1000 of ruby covers 1 000 revisions, from 951 to 1 951."]}`. Other
-    commands are missing.
+    commands are missing. `contexts` are the records of cell-rounds (records.Context).
     """
     notes: defaultdict[str, list[str]] = defaultdict(list)
     for context in contexts:
-        # The revision of the working copy, and the one that the command goes to. (0, 0) is for a cell without
-        # a working copy. A small repository has no old revisions to update from, so both can be equal.
+        # The revisions of the working copy before and after the command, (0, 0) without a working copy. A
+        # checkout begins at 0. Both are equal if a small repository has no old revision to update from.
         first, last = context["working_copy"].get("revisions", (0, 0))
         if 0 < first < last:
             command = study.command_name(context["axes"])
@@ -213,25 +218,27 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
 def _make_section(results: Results, name: str) -> TableSection:
     """Return the section of the table `name`, with its measured and published grids.
 
-    A point is a place of a grid, with its number or with the reason why it has none.
+    A point is a place of a grid, with its number or with the reason why it has none. A layout has the axes in
+    the rows and columns of a table. The table has a grid for each combination of values of the other axes.
     """
     study = results.study
     definition = study.tables[name]
     # None for a table that compares nothing.
     compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
-    # A table with published numbers prints ratios as published, in per cent. Others print factors, such as
-    # `1.2x faster`. Tables against a saved baseline, the only keys of `notes`, are not of the study.
+    # Tables against a saved baseline, the only keys of `notes`, are not of the study.
     is_of_study = name not in results.notes
     is_published = definition.get("published", True)
     has_published = study.published is not None and is_of_study and is_published
     published = table_points.published_points(definition, results.published.get(name, []))
+    # A table with published numbers prints ratios as published, in per cent. All other tables print factors,
+    # such as `1.2x faster`.
     points = _make_measured_points(results, name, prints_factors=not has_published)
     # If all cells lack a number for the same reason, a sentence with this reason replaces the grids.
     not_measured = _why_not_measured(points, definition)
     if not_measured:
         points = []
-    # Rows and columns without a number are not shown. `left_out` has their numbers.
+    # Rows and columns without a number are not shown. `left_out` counts them.
     shown_points, left_out = grids.leave_out_empty(points, layout)
     pairs = _pair_grids(shown_points, published, layout, definition, study.axes_of("repositories"))
     # A run without results shows the published numbers alone.
@@ -257,6 +264,7 @@ def _make_section(results: Results, name: str) -> TableSection:
         published_in_full=_make_hidden_published(published, pairs, layout, definition),
         not_measured=not_measured,
         nothing_published=_why_nothing_published(study, published, has_published),
+        is_unpublished=study.published is not None and not published and not has_published,
         left_out=left_out.sentence,
         withheld=withheld,
         download=make_download(
@@ -298,15 +306,16 @@ def _why_not_measured(points: Sequence[Point], definition: TableDefinition) -> s
     """
     if not metric_in(definition).exact:
         return ""
+    # A point with a number has the reason "". So a common reason of all points is "" or the one to return.
     reasons = {point.reason for point in points if point.kind != PointKind.SKIPPED}
-    # A point with a number has the reason "".
     return reasons.pop() if len(reasons) == 1 else ""
 
 
 def _why_nothing_published(study: Study, published: Sequence[Point], has_published: bool) -> str:
     """Return a sentence if the study has published numbers, but none in this table; otherwise "".
 
-    `has_published` tells whether the study published this table, so that its file is only missing.
+    `published` are the points of the published table. `has_published` is True if the study published this
+    table. Without points, only the file is then missing.
     """
     if study.published is None or published:
         return ""
@@ -323,18 +332,22 @@ def _make_hidden_published(
 ) -> list[Grid]:
     """Return the whole published table as grids if the pairs show only a part of it, otherwise [].
 
-    The pairs have published numbers only in the places of measured cells, so a small grid hides many of them.
+    A pair is a measured grid with the published numbers next to it. It has published numbers only in the
+    places of measured cells. So if few cells were measured, the pairs lack many published numbers.
     """
     points = [point for pair in pairs if pair.published for point in pair.published.points]
-    # The other points stand for measured cells without a published number.
+    # All other points stand for measured cells without a published number.
     number_shown = sum(point.kind == PointKind.PUBLISHED for point in points)
-    return [] if number_shown == len(published) else _make_grids(published, layout, definition)
+    if number_shown == len(published):
+        return []
+    return _make_grids(published, layout, definition)
 
 
 def _make_notes(results: Results, name: str, compared: str, points: Sequence[Point]) -> list[str]:
     """Return the notes on a table: on a saved baseline, on distances of updates, on commands with less work.
 
-    `compared` is the axis that the table `name` compares, "" if it compares nothing.
+    `compared` is the axis that the table `name` compares, "" if it compares nothing. `points` are its places
+    with their axis values (`keys`).
     """
     # Only a table that compares with a saved baseline has an entry.
     notes = list(results.notes.get(name, ()))
@@ -373,7 +386,8 @@ def _pair_grids(
     `measured` and `published` are points: numbers with their places. `layout` has the axes of rows, columns
     and grids. A measured grid without a published number in its places has None next to it. Published grids
     that were not measured are left out, unless nothing was measured. `repository_axes` are the axes whose
-    values are names of repositories: next to a user's own repository stand the published ones.
+    values are names of repositories. Next to a user's own repository in the rows or columns, the published
+    grid has all published repositories in its place.
     """
     # A run without results shows all published numbers.
     if not measured:
@@ -405,6 +419,7 @@ def _make_reading(definition: TableDefinition, has_published: bool) -> str:
         # The reading of a metric describes the default reduction, but no other.
         if not reduction:
             return metric.reading
+        # The best and the worst run are those of all rounds together.
         reduced = "the rounds" if reduction == MEDIAN else "all runs"
         return f"{metric.title}, in {metric.unit}: the {reduction} of {reduced}."
     baseline, candidates = table_points.side_labels(definition)
@@ -464,9 +479,9 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
         swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))
     # The swatch in the middle has no colour: factors below the first step.
     swatches.insert(len(steps), Swatch("", ""))
-    # The better baseline belongs to the left, where the ratios below 1 are so far: there, the baseline is the
-    # lower value, such as the shorter time. If a higher value is better, as for a throughput (gain -1), the
-    # line is reversed.
+    # The left end of the line is for the better baseline. Now it has the ratios below 1, where the baseline
+    # has the lower value, such as the shorter time. If a higher value is better, as for a throughput (gain
+    # -1), the line is reversed.
     if metric.gain < 0:
         swatches.reverse()
     better = metric.words.better

@@ -32,6 +32,7 @@ HEADER = (
 QUESTION_WIDTH = 12
 MIN_ANSWER_WIDTH = 10
 MAX_ANSWER_WIDTH = 20
+# The blanks below a question, in lines that continue the line above.
 INDENT = " " * QUESTION_WIDTH
 
 
@@ -58,8 +59,8 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
         name = results.study.name
         if len(studies) > 1:
             lines.append(name)
-        # HEADER explains that a reader can pick values at the top of the report. Picks change no answer of an
-        # aggregate card, as on builds.
+        # HEADER explains that a reader can pick values at the top of the report. An aggregate card has one
+        # answer over all cells, such as that on builds, which no pick changes.
         has_picks = any(not card.question.aggregate for card in results.advice.cards)
         if has_picks:
             lines += HEADER
@@ -76,7 +77,9 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
         # first step has the heading.
         for step in steps:
             head = f"{heading:<{QUESTION_WIDTH}}"
-            wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, head, INDENT)
+            wrapper = textwrap.TextWrapper(
+                TERMINAL_COLUMNS, initial_indent=head, subsequent_indent=INDENT
+            )
             lines += wrapper.wrap(f"{step.effect}:")
             lines += _wrap_command(printable(step.command))
             heading = ""
@@ -86,8 +89,10 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
 def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
     """Return the rows as lines in three columns: question, answer and text.
 
-    The column of answers is as wide as the longest answer and two blanks, from MIN_ANSWER_WIDTH to
-    MAX_ANSWER_WIDTH. A row without an answer has its text there. A long text continues below itself.
+    Example: `Format?     yes       cold log 2.4x faster`. The column of questions has QUESTION_WIDTH (12)
+    characters. The column of answers is as wide as the longest answer and two blanks, but has at least
+    MIN_ANSWER_WIDTH (10) and at most MAX_ANSWER_WIDTH (20) characters. A row without an answer has its text
+    there. A long text continues below itself.
     """
     longest = max((len(row.answer) for row in rows), default=0)
     answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
@@ -95,16 +100,18 @@ def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
     for row in rows:
         # The columns before the text. The column of questions ends with a blank, also after a long question.
         head = f"{row.question:<{QUESTION_WIDTH - 1}} "
-        # Further lines of the text begin at the column of its first line.
+        # Further lines of the text begin below its first line: behind the blanks of the question (INDENT).
         indent = INDENT
         if row.answer:
             head += row.answer.ljust(answer_width)
-            # An answer of MAX_ANSWER_WIDTH or more leaves no blank in its column.
+            indent += " " * answer_width
+            # An answer of 20 characters or more fills its column, so blanks have to follow it.
             if len(row.answer) >= answer_width:
                 head += "  "
-            indent += " " * answer_width
         # Names such as `hot-os` stay whole.
-        wrapper = textwrap.TextWrapper(TERMINAL_COLUMNS, head, indent, break_on_hyphens=False)
+        wrapper = textwrap.TextWrapper(
+            TERMINAL_COLUMNS, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False
+        )
         # wrap() returns no line for an empty text.
         wrapped = wrapper.wrap(printable(row.text)) or [head]
         lines += [line.rstrip() for line in wrapped]
@@ -116,6 +123,7 @@ def _wrap_command(command: str) -> list[str]:
     lines = [""]
     # An argument with spaces is one word: ARGS='--configfile larger.yaml'
     for argument in re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", command):
+        # The line needs room for a backslash behind the argument. An argument alone in a line may be longer.
         if lines[-1] and len(f"{INDENT}{lines[-1]} {argument} \\") > TERMINAL_COLUMNS:
             lines[-1] += " \\"
             lines.append("")
@@ -155,8 +163,9 @@ def _make_rows(results: Results) -> Iterator[TerminalRow]:
 def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
     """Yield the answers, or for a card over all cells its lines, then rows for the cards without an answer.
 
-    Questions whose values were not measured share the row `Unmeasured`. Questions whose values were measured
-    and not compared share a row `Uncompared` for each reason: `Pack?, Format?: their output differs`.
+    A card is a question, such as which format to choose, with its answer. Questions whose values were not
+    measured share the row `Unmeasured`. Questions whose values were measured and not compared share a row
+    `Uncompared` for each reason: `Pack?, Format?: their output differs`.
     """
     unmeasured = []
     # By reason: the questions.
@@ -197,6 +206,7 @@ def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
     """
     # By kind: the reason of each of its cells.
     reasons_by_kind: dict[str, list[str]] = {"Skipped": [], "Failed": []}
+    # The codes of cells that did not fail: the next run measures them.
     kinds_of_pending = {OUTDATED: "Outdated", UNMEASURED: "Unfinished"}
     for kind in kinds_of_pending.values():
         reasons_by_kind[kind] = []

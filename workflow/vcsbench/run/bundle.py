@@ -41,29 +41,33 @@ SINGLE_STUDIES = "single studies: make bundle STUDY=NAME"
 def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     """Pack studies into the archive bundles/NAME.tar.gz, and return the path of the archive.
 
-    Without `studies`, all studies with a report are packed. If `name` is "", the archive is named after the
-    studies, such as a-b.tar.gz. Raise a UserError if a study has no report, if a file is missing, unreadable
-    or of an earlier version, if the archive exists, or if the import would refuse it as too large.
+    `root` is the checkout. If `studies` is empty, all studies with a report are packed. If `name` is "", the
+    archive is named after the studies, such as a-b.tar.gz. Raise a UserError if a study has no report, if a
+    file is missing, unreadable or of an earlier version, if the archive exists, or if the import would refuse
+    it as too large.
     """
     if not studies:
         # The rule of a report writes results/page/STUDY.json. So a study with this file has a report.
         studies = sorted(path.stem for path in (root / "results/page").glob("*.json"))
     if not studies:
         raise UserError("results: no report to pack. Make one with `make report`.")
+    # The name becomes that of a file, so it must not have a slash, for example.
     if name and not BASELINE_NAME.fullmatch(name):
         raise UserError(
             f"{OPTION_BY_KEY['name']}: {name!r} is no name of a bundle. Use up to 200 letters, digits, "
             f"`.`, `_` and `-`, and begin with a letter or digit."
         )
-    # A set, because studies share files, such as the file of findings.
+    # Paths below `root`. They are a set, because studies share files, such as the file of findings.
     files: set[Path] = set()
     for study in studies:
         files.update(_files_of_study(study, root))
     for file in files:
+        # This raises UserError for a file that is missing, unreadable or of an earlier version.
         _check_file(root, file)
     path = root / PACKED / f"{name or '-'.join(studies)}.tar.gz"
     if path.exists():
         raise UserError(f"{path}: there is a bundle of this name. Choose another --name.")
+    # The import unpacks no more than UNPACKED_BYTES (_extract).
     size = sum((root / file).stat().st_size for file in files)
     if size > UNPACKED_BYTES:
         remedy = "Hand over the folder results/ by other means"
@@ -102,15 +106,15 @@ def _check_file(root: Path, file: Path) -> None:
 
 
 def _files_of_study(study: str, root: Path) -> Iterator[Path]:
-    """Yield the page of a study and the files that the page is made from, relative to the checkout.
+    """Yield the page of a study and the files that the page is made from, as paths below `root`.
 
     Raise a UserError if the study has no report, or if the params of its page are damaged.
     """
     page = Path("reports") / f"{study}.html"
     # The arguments of read_results() for the page, such as {"baselines": ["january"], ...}.
     params_file = Path("results/page") / f"{study}.json"
-    # The user may give any text, such as "../x". Each name of a study fits the pattern of baselines. So
-    # another text is no study, and has no report.
+    # `study` may be any text of the user, such as "../x". Each name of a study also fits the pattern of names
+    # of baselines. So another text is no study, and its files are not looked for.
     can_be_study = BASELINE_NAME.fullmatch(study) is not None
     has_report = can_be_study and (root / page).is_file() and (root / params_file).is_file()
     if not has_report:
@@ -136,12 +140,13 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
 
 
 def _results_of_study(study: str, results: Path) -> list[Path]:
-    """Return all results of a study, except logs, the records in SHARED folders, and ASSIGNMENTS.
+    """Return the results of a study without logs, and the results that all studies share.
 
-    For the study `x`, they are for example tables/x/*.csv, measurements/x.csv and loaded/ruby/f7.json.
+    Those of the study `x` are, for example, measurements/x.csv and tables/x/*.csv. All studies share the
+    records of repositories, such as loaded/ruby/f7.json, and those of the nodes of a cluster (ASSIGNMENTS).
     """
     paths = list(results.glob(ASSIGNMENTS))
-    # Unlike glob(), iterdir() raises an error for a folder that cannot be read.
+    # Unlike glob(), iterdir() raises an error for a folder that cannot be read, so that nothing is left out.
     for folder in sorted(results.iterdir()):
         if folder.name in SHARED:
             paths += folder.rglob("*.json")
@@ -153,9 +158,9 @@ def _results_of_study(study: str, results: Path) -> list[Path]:
 
 
 def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
-    """Unpack a bundle to opened/NAME below `root`, make its pages again, and return two lines about it.
+    """Unpack a bundle to opened/NAME in the checkout `root`, make its pages again, and return two lines.
 
-    The lines have the folder of the data and the path of the report. If `name` is "", it is the name of the
+    The lines have the folder of the data and the path of the report. If `name` is "", NAME is the name of the
     archive without .tar.gz. Raise a UserError if the folder exists or cannot have this name, or if the
     archive is damaged or cannot be shown. After an error, nothing that was unpacked is left.
     """
@@ -172,6 +177,7 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     # The end of the block removes the temporary folder, also after an error.
     with tempfile.TemporaryDirectory(dir=root, prefix=".opening-") as temporary:
         _extract(archive, Path(temporary))
+        # All files of a bundle are below one folder.
         unpacked = Path(temporary) / INSIDE
         # Pages of a stranger may have scripts. So the pages are removed, and made again from the data.
         shutil.rmtree(unpacked / "reports", ignore_errors=True)
@@ -200,6 +206,7 @@ def _extract(archive: Path, target: Path) -> None:
         with tarfile.open(archive, "r:gz") as opened:
             unpacked_bytes = 0
             for member in opened:
+                # This is checked before a file is written, because its content could fill the disk.
                 unpacked_bytes += member.size
                 if unpacked_bytes > UNPACKED_BYTES:
                     limit = f"it unpacks to more than {UNPACKED_BYTES:,} bytes"

@@ -66,11 +66,13 @@ def main(
     export: str,
     context: str,
 ) -> int:
-    """Measure a round, write its export and context, and return the exit code: 0, or 1 without a result.
+    """Measure a round of a cell, write its two files, and return the exit code: 0, or 1 without a result.
 
-    The arguments come from a command line. `number` is that of the round, such as "3", and `order` its
-    position among all cell-rounds, which `seed` has shuffled. `thresholds` is JSON with the limits of flags.
-    `export` (the times) and `context` (facts about the round) are the files to write.
+    The arguments come from a command line. `recipe_json` has everything that the measurement depends on.
+    `number` is that of the round, such as "3". `order` is its position among the rounds of all cells, which
+    `seed` has shuffled. `thresholds` is JSON with the limits beyond which a run gets a flag, such as
+    {"min_run_s": 0.2}. `export` (the times, by hyperfine) and `context` (facts about the round) are the files
+    to write.
     """
     # An export without its context counts as out of date. So the old context is removed first: a process that
     # is killed before the end leaves no result that looks valid.
@@ -90,13 +92,15 @@ def main(
 def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) -> int:
     """Count the system calls of a cell, write the counts to the file `output`, and return the exit code.
 
-    `digest` is of all that can change the calls, and is stored with the counts. The code is 0, or 1 after an
-    error. A command that cannot be traced is no error: the file then has the reason (`why_not`).
+    `recipe_json` describes the cell. `digest` is of all that can change the calls, and is stored with the
+    counts. The code is 0, or 1 after an error. A command that cannot be traced is no error: the file then has
+    the reason (`why_not`).
     """
     # The import is here because no measurement needs strace.
     from vcsbench.measure import syscalls
 
     def job(recipe: Recipe) -> None:
+        # The lock keeps measurements from running at the same time.
         with machine_lock(), run_folder(root) as folder:
             trace = syscalls.trace_cell(recipe, folder, root)
         if trace["why_not"]:
@@ -109,7 +113,7 @@ def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) ->
 
 
 def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
-    """Run a function with a recipe in this process, which Snakemake started, and return the exit code.
+    """Run `job` with the recipe of a cell in this process, which Snakemake started, and return the exit code.
 
     The code is 0, or 1 after any error, whose reason is printed in one sentence (fail). A full disk also ends
     the whole workflow run, unless only this cell writes to the disk (`is_alone`).
@@ -121,6 +125,7 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
     exit_on_signals()
     recipe: Recipe = json.loads(recipe_json)
     try:
+        # If the recipe demands it, this process and its programs get a network of their own.
         isolate_network(recipe)
         job(recipe)
     except errors.UserError as error:
@@ -135,6 +140,8 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
         number = error.errno or errors.full_errno(str(error))
         if number not in errors.FULL:
             return fail(root, errors.sentence_of(error, "the measurement"))
+        # `targets` is the folder that the command writes to. It is "" for a command that writes nothing. Then
+        # any path begins with it, and _has_disk_alone() decides.
         is_of_output = str(error.filename).startswith(recipe["targets"])
         is_alone = is_of_output and _has_disk_alone(root, recipe)
         place = error.filename or tempfile.gettempdir()
@@ -163,9 +170,11 @@ def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
     if not recipe["targets"]:
         return False
     try:
+        # The cell has removed its output by now. If the device is still full, something else fills it.
         if filesystems.is_full(recipe["targets"]):
             return False
         device = os.stat(recipe["targets"]).st_dev
+        # All cells write results below the checkout, and temporary files.
         return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
     except OSError:
         # The folder has gone. An error here would hide the reason why the cell failed.
@@ -243,7 +252,7 @@ def _measure_here(
         raise
     except (errors.UserError, OSError):
         # A changed copy or an unmounted file system may have caused the failure. check_unchanged() then
-        # raises an error with that cause.
+        # raises an error with that cause. With `closely`, it checks every file, which takes time.
         for subject in subjects:
             subject.check_unchanged(closely=True)
         # No subject has changed, so the failure itself is the best reason.
@@ -288,7 +297,8 @@ def _measure_in_guest(
     """Measure round `number` in a User Mode Linux guest, on a file system in an image, and return it.
 
     The guest runs this module again (guest_main). It reads its job from a subfolder of `folder` that host and
-    guest see, and writes the result there. Raise UserError if the guest fails.
+    guest see, and writes the result there. `folder` is private to the round. Raise UserError if the guest
+    fails.
     """
     # Few cells need the guest, and each import takes time.
     from vcsbench.storages import guest
@@ -331,7 +341,7 @@ def _measure_in_guest(
 
 
 def _work_folder(configured: str, root: Path) -> Path:
-    """Return the work folder in a configured folder. Links on the way stay: the guest needs both paths."""
+    """Return the work folder in a configured folder. Links in its path stay: the guest finds it by them."""
     return root / configured / WorkDir(configured, root).path.name
 
 

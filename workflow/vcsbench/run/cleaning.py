@@ -22,14 +22,15 @@ README = "README.md"
 
 
 def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
-    """Return vcsbench's folders on all configured storages and file systems, each once."""
+    """Return vcsbench's work folder on each configured storage and file system, each once."""
     folders = [*settings.storages.values(), settings.scratch]
     for folder in settings.filesystems.values():
         # The words TO_MAKE and IN_GUEST stand for a file system that is made for each cell-round.
         if folder not in (TO_MAKE, IN_GUEST):
             folders.append(folder)
-    places = [WorkDir(folder, root) for folder in folders]
-    return list({place.path: place for place in places}.values())
+    work_folders = [WorkDir(folder, root) for folder in folders]
+    # Two storages may be one folder, whose work folder has one path.
+    return list({work_folder.path: work_folder for work_folder in work_folders}.values())
 
 
 def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
@@ -46,17 +47,19 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
     with workflow.checkout_lock(root):
         workflow.end_processes(root)
         lines = clean_nodes(root)
-        # Only run folders, because no work folder is given ([]): these are removed as a whole below.
+        # This removes run folders, the temporary folders of jobs. It gets no work folder ([]), because work
+        # folders are removed as a whole below.
         lines += [f"removed {path}" for path in workdir.remove_abandoned(root, [])]
         configured = work_dirs(settings, root)
-        # All folders are locked before the first one is removed, so a lock that is taken leaves all of them.
-        for place in _lock_work_dirs(configured):
-            if os.path.lexists(place.path):
-                lines.append(_remove_work_dir(place))
+        # All folders are locked before the first one is removed. If a process works in one of `configured`,
+        # this raises an error, and all of them stay.
+        for work_folder in _lock_work_dirs(configured):
+            if os.path.lexists(work_folder.path):
+                lines.append(_remove_work_dir(work_folder))
         lines += _list_hidden(configured)
         results = root / "results"
         if results.is_symlink():
-            # The folder behind it is the user's.
+            # The folder behind the link is the user's.
             lines.append(f"removed the link {results}; {results.resolve()} remains")
             results.unlink()
         else:
@@ -68,16 +71,17 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
     return lines or ["there is nothing to remove"]
 
 
-def _lock_work_dirs(places: Sequence[WorkDir]) -> list[WorkDir]:
-    """Lock the work folders `places`, and abandoned ones on the same storages, and return all of them.
+def _lock_work_dirs(own: Sequence[WorkDir]) -> list[WorkDir]:
+    """Lock the checkout's own work folders, and abandoned ones on the same storages, and return all of them.
 
     A work folder is abandoned if its checkout does not exist. Raise a UserError if another process works in
-    one of `places`.
+    one of the checkout's own work folders.
     """
-    locked = list(places)
-    for place in places:
-        place.lock()
-        for abandoned in workdir.abandoned_workdirs(place.storage):
+    locked = list(own)
+    for work_folder in own:
+        work_folder.lock()
+        for abandoned in workdir.abandoned_workdirs(work_folder.storage):
+            # The checkout may be on a disk that is not mounted. Then the folder stays (_list_hidden).
             if abandoned.may_have_hidden_checkout():
                 continue
             # The checkout may exist in another container, which may be measuring in this folder now. Then the
@@ -88,25 +92,25 @@ def _lock_work_dirs(places: Sequence[WorkDir]) -> list[WorkDir]:
     return locked
 
 
-def _remove_work_dir(place: WorkDir) -> str:
-    """Remove a work folder, and return the line to print: an error of one folder does not keep the others."""
+def _remove_work_dir(work_folder: WorkDir) -> str:
+    """Remove a work folder, and return the line to print. An error becomes a line, too, and is not raised."""
     try:
-        place.remove()
+        work_folder.remove()
     except UserError as error:
         return str(error)
     except OSError as error:
         # The storage is read-only.
-        return sentence_of(error, place.path)
-    if os.path.lexists(place.path):
-        return f"{place.path} remains: it has files that vcsbench did not make"
-    return f"removed {place.path}"
+        return sentence_of(error, work_folder.path)
+    if os.path.lexists(work_folder.path):
+        return f"{work_folder.path} remains: it has files that vcsbench did not make"
+    return f"removed {work_folder.path}"
 
 
-def _list_hidden(places: Sequence[WorkDir]) -> list[str]:
-    """Return a line for each work folder next to `places` that stays because its checkout may exist."""
+def _list_hidden(own: Sequence[WorkDir]) -> list[str]:
+    """Return a line for each work folder next to the checkout's own that stays: its checkout may exist."""
     lines = []
-    for place in places:
-        for abandoned in workdir.abandoned_workdirs(place.storage):
+    for work_folder in own:
+        for abandoned in workdir.abandoned_workdirs(work_folder.storage):
             if abandoned.may_have_hidden_checkout():
                 command = f"rm -r {shlex.quote(str(abandoned.path))}"
                 lines.append(

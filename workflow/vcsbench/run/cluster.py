@@ -71,11 +71,14 @@ class NodeWork:
         return cls(**_read_fields(cls, job_file(root, job, "work")))
 
     def is_measured(self, folder: Path, export: str) -> bool:
-        """Return True if an export in a folder is readable and was measured with the recipe of this work."""
+        """Return True if a node's folder has a readable result that was measured with the recipe of the work.
+
+        `export` is the path of the result in it: "results/cells/fsfs-san-2014/log/svn/round1.json".
+        """
         result = CellRound.parse(export)
         digest = self.digests.get(f"{result.study}/{result.cell}", "")
-        copy = result.below(folder)
-        return is_readable(copy) and is_up_to_date(copy, digest)
+        result_of_node = result.below(folder)
+        return is_readable(result_of_node) and is_up_to_date(result_of_node, digest)
 
 
 def job_file(root: Path, job: int, kind: str) -> Path:
@@ -135,7 +138,7 @@ class NodeAssignment:
         write_json(job_file(self.root, self.job, "assignment"), content)
 
     def move(self, node: str, unfinished: list[str]) -> None:
-        """Assign the job to a node, which may be the same one again."""
+        """Assign the job to a node. Another node before counts as lost, with its `unfinished` blocks."""
         if self.node and self.node != node:
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             self.lost.append({"node": self.node, "at": now, "to": node, "blocks": unfinished})
@@ -156,10 +159,11 @@ class NodeAssignment:
 def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     """Copy the results of a job from the folders of its nodes, and return the node of each complete block.
 
-    Example: {"fsfs-san-2014/log": "n1"}. A block is complete if one node has all of its exports, which are
-    result files of cell-rounds. Ratios compare cells of one block, which must not come from two nodes. So the
-    results of an incomplete block are taken from the present node only, which will complete it. At the end,
-    the assignment is written again, because reports depend on the time of its file (Cluster.records).
+    A block is a group of cells that are compared, so all of its results must come from one node. It is
+    complete if one node has all of its exports (result files of cell-rounds): {"fsfs-san-2014/log": "n1"}.
+    The results of an incomplete block are taken from the present node only, which will complete it. At the
+    end, the assignment of the job to its node is written again, because reports depend on the time of this
+    file (Cluster.records).
     """
     assignment = NodeAssignment.read(root, job)
     present_node = assignment.node
@@ -180,6 +184,7 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
         # Before its first start, a job has no node and no folder.
         if source_node in folders:
             for export in exports:
+                # If the node lacks the result, this removes another node's result from the checkout.
                 _take(folders[source_node], root, export, work)
     if present_node in folders:
         # `others` are the counts of system calls, which belong to no block. The present node makes all of
@@ -193,9 +198,9 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
     """Copy the log, context and export of a cell-round from the folder of a node to the checkout `root`.
 
-    `export` is the path of the export in both: "results/cells/fsfs-san-2014/log/svn/round1.json". If the
-    folder has no readable result that was measured with the recipe in `work`, copy the log only, and remove
-    another node's result from the checkout.
+    `export` is the path below both folders: "results/cells/fsfs-san-2014/log/svn/round1.json". If the node
+    has no readable result that was measured with the recipe in `work`, copy the log only, and remove another
+    node's result from the checkout.
     """
     result = CellRound.parse(export)
     # The log is copied in any case. Without a result, it has the reason.
@@ -258,6 +263,7 @@ class Cluster:
         self.plan = plan
         self.root = plan.root
         self.settings = plan.config.settings.cluster
+        # The keys of a folder are, for example, ("storages", "disk").
         for keys, folder in plan.config.folders.items():
             if not os.path.isabs(folder):
                 raise plan.config.error(
@@ -286,16 +292,17 @@ class Cluster:
         return assign_blocks(Counter(self._block_by_cell.values()), self.count, stored)
 
     def store_jobs(self) -> None:
-        """Store the job of each block for later runs. Blocks that this run lacks keep theirs."""
+        """Store the job of each block for later runs. Blocks that this run lacks keep their stored jobs."""
         path = self.root / BLOCKS
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, read_json(path) | self.jobs)
 
     def records(self) -> list[str]:
-        """Return the files on which the measurements depend: the records of the nodes' jobs.
+        """Return the files on which the rule of the measurements depends: the records of the nodes' jobs.
 
-        A run that measures nothing must not start a job, and a failed job has no record. collect_job() writes
-        the assignment of a job, so this file is newer than measurements without the collected results.
+        Snakemake starts a job without a record, also one that failed. A run that measures nothing must start
+        none. So it returns the assignments of jobs to nodes, as far as they exist. collect_job() copies
+        results and then writes the assignment, so this file is newer than measurements without the results.
         """
         jobs = sorted(set(self.jobs.values()))
         if self.plan.config.settings.measure == NOTHING:
@@ -305,7 +312,10 @@ class Cluster:
 
     @cache  # noqa: B019 - one instance
     def work(self, job: int) -> NodeWork:
-        """Return the work of a job: the cell-rounds of its blocks, and the configuration for its node."""
+        """Return the work of a job: the cell-rounds of its blocks, and the configuration for its node.
+
+        A block is a group of cells that one node measures, because their results are compared.
+        """
         exports_by_block: dict[str, list[str]] = {}
         digests: dict[str, str] = {}
         trace_files = []
@@ -354,15 +364,16 @@ class Cluster:
             if attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo"):
                 return ""
         elif self.nodes:
+            # Job 1 has the first node of the configuration.
             node = self.nodes[job - 1]
         is_usable = node not in self.avoided(job) and not is_lost(node)
         return node if is_usable else ""
 
     def avoided(self, job: int) -> list[str]:
-        """Return the nodes that are lost for a job, or that rejected it."""
+        """Return the nodes on which a job must not run: lost ones, and those that cannot measure it."""
         assignment = NodeAssignment.read(self.root, job)
         used = [assignment.node, *(each["node"] for each in assignment.lost)]
-        # A lost node that has come back can be used again.
+        # A node that was lost once, and has come back, can be used again.
         lost = [node for node in used if is_lost(node)]
         rejected = [each["node"] for each in assignment.rejected]
         return sorted({*lost, *rejected})
@@ -381,8 +392,8 @@ class Cluster:
 
 def is_lost(node: str) -> bool:
     """Return True if Slurm reports that a node takes no jobs; False without Slurm."""
-    # Snakemake asks for the resources of all jobs at once, so one answer of Slurm serves all of them. It asks
-    # again for each attempt, minutes later.
+    # Snakemake computes the resources of all jobs at once, so one output of sinfo serves all of them: it is
+    # cached for a minute. For each attempt, they are computed again, minutes later.
     period = int(time.monotonic() / SINFO_VALID_S)
     states = _states_of_nodes(period).get(node, [])
     if not states:
@@ -395,7 +406,8 @@ def is_lost(node: str) -> bool:
 def _states_of_nodes(period: int) -> dict[str, list[str]]:
     """Return the states of each node, one for each of its partitions, such as {"n1": ["idle"]}.
 
-    `period` is a number that changes after SINFO_VALID_S seconds, so that the cache asks Slurm again.
+    `period` is a number that changes after SINFO_VALID_S seconds. The cache has no entry for a new number, so
+    sinfo is run again.
     """
     # A line is, for example, "n1 idle".
     command = ["sinfo", "-h", "-N", "-o", "%N %T"]

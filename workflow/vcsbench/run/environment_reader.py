@@ -25,12 +25,13 @@ def open_environment(
 ) -> Environment:
     """Read and check the configuration, and return it with the machine, repositories, builds and servers.
 
-    `raw` is the merged configuration, and was read from `files`, which errors name. `deployed` means that
-    Snakemake deploys the programs. `is_cluster` means that the nodes of a cluster measure, and not this
-    machine. Raise a UserError that names the file and the key.
+    `raw` is the merged configuration, and was read from `files`, which errors name. `root` is the checkout.
+    `deployed` means that Snakemake deploys the programs. `is_cluster` means that the nodes of a cluster
+    measure, and not this machine. Raise a UserError that names the file and the key.
     """
     config = load_config(raw, root, files, is_cluster)
-    # Some commands need an output from which their work is found.
+    # The work of a command shows whether two cells did the same. Some kinds of work are computed from the
+    # files that the command wrote (`inspect`), so the command needs an output.
     for study in config.studies.values():
         for name, command in study.commands.items():
             if WORK_KINDS[command.work].inspect and not command.output:
@@ -39,21 +40,23 @@ def open_environment(
                     f"the output, but this command writes nothing. Add `output: target`, or choose "
                     f"another kind."
                 )
-    # `server` is a server on another machine. URL_FORM is the sentence on what its URL must be.
+    # `server` is the user's server on another machine. A password in its URL would reach logs and results.
     if config.settings.server and not is_plain_url(config.settings.server.url):
         raise config.error(["server", "url"], f"{URL_FORM}.")
     definitions = _define_repositories(config)
+    # A source reads the history of a repository. It is only opened here: Project calls Source.check() later.
+    opened_sources = {}
+    for name, definition in definitions.items():
+        file_or_option = _place_of(name, config)
+        opened_sources[name] = sources.open_source(
+            name, definition, where=file_or_option, root=config.root
+        )
     builds = BuildReader(_build_places(config), config.root, config.error)
     return Environment(
         config=config,
         machine=Machine(deployed=deployed),
         repositories=definitions,
-        sources={
-            name: sources.open_source(
-                name, definition, where=_place_of(name, config), root=config.root
-            )
-            for name, definition in definitions.items()
-        },
+        sources=opened_sources,
         builds=builds.read(),
         servers=server_names(config.root),
         # True on the login node of a cluster, whose nodes measure, and on these nodes. Only the configuration
@@ -72,9 +75,9 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
     """Return the definitions of the repositories by name: {"ruby": {"source": "svn", "url": ...}, ...}.
 
     They come from the key `repositories`. If the key `repository` has the path of the user's own repository,
-    it is the only one. The empty repository, which measures fixed cost, is added in each case. Raise
-    UserError if the user's repository cannot be used, if the key `tree` is set without the key `repository`,
-    and if a configured repository has the name of the empty one.
+    it is the only one. The empty repository, on which fixed cost (start-up) is measured, is added in each
+    case. Raise UserError if the user's repository cannot be used, if the key `tree` (the folder of this
+    repository to export) is set without it, and if a configured repository has the name of the empty one.
     """
     definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
     own_repository = config.settings.repository
@@ -102,13 +105,13 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
 
 
 def _build_places(config: Config) -> Mapping[str, BuildPlace | None]:
-    """Return the configured builds. Without any, the first name in a study is the build on the PATH."""
+    """Return the places of builds by name. By default, the first of each study is on the PATH (None)."""
     if config.settings.builds:
         return config.settings.builds
     names = []
     for study in config.studies.values():
         values = study.axes.get("build")
-        # A word stands for the configured builds.
+        # A word in place of a list stands for the configured builds, and there are none.
         if isinstance(values, list):
             names.append(values[0])
     return dict.fromkeys(names)

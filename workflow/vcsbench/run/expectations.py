@@ -17,13 +17,15 @@ class Expectations:
     def __init__(self, environment: Environment, params_of: Callable[[str], StudyParams]) -> None:
         """Read and check all files that only tables and pages need. Raise a UserError with file and key.
 
-        Without these checks, a run would fail after it has measured. `params_of` is by the study's name.
+        Without these checks, a run would fail after it has measured. `params_of` returns the params of a
+        study by its name.
         """
         self.environment = environment
         self.config = environment.config
         self.root = environment.root
         # The studies of each saved baseline, by its name.
         self.saved_studies = baselines.saved_baselines(self.root)
+        # The file is read only for its errors. Its findings are read again for each study.
         definitions.read_definitions(str(self.root / FINDINGS_FILE))
         for study in self.config.studies:
             params_of(study).check_names()
@@ -51,7 +53,7 @@ class Expectations:
                 if study not in existing:
                     names = ", ".join(existing)
                     raise UserError(f"{file}: no study `{study}`. Use one of {names}.")
-                # The expectations of a study are read from all files at once.
+                # An earlier file also has this study, whose expectations were read from all files at once.
                 if study in by_study:
                     continue
                 definition = params_of(study).definition
@@ -60,7 +62,7 @@ class Expectations:
                     **axis_table.values_of(definition, self.environment)
                 }
                 if is_own_repository or study not in self.config.studies:
-                    # Such expectations may concern repositories of other sessions.
+                    # The expectations may be on repositories of other sessions, so any name is allowed.
                     choices.update(dict.fromkeys(definition.axes_of("repositories")))
                 baseline_names = self.saved(study)
                 by_study[study] = definitions.read_expectations(
@@ -84,6 +86,7 @@ class Expectations:
                 )
         for study in self.config.studies:
             for name in self.baselines(study):
+                # This raises UserError for a missing or damaged description, which is not needed here.
                 baselines.read_description(self.root / baselines.description_path(name, study))
                 # The study may have got another axis since the baseline was saved.
                 path = self.root / baselines.csv_path(name, study)

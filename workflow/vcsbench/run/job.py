@@ -22,7 +22,7 @@ SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "t
 
 @contextlib.contextmanager
 def job_log(path: str | Path) -> Iterator[None]:
-    """Redirect standard error to the log at `path` while the block runs.
+    """Redirect standard error to the log at `path` while the block of a Snakemake job runs in this process.
 
     An error in the block ends the process with exit code 1, after one sentence in the log and on the
     terminal. The log also gets the traceback of an error that is neither a UserError nor an OSError.
@@ -33,6 +33,7 @@ def job_log(path: str | Path) -> Iterator[None]:
     try:
         with open(path, "w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
             yield
+    # In each case, _fail() prints the sentence and ends the process.
     except UserError as error:
         _fail(str(error), path)
     except OSError as error:
@@ -70,8 +71,9 @@ def exit_on_signals(
 ) -> None:
     """Raise SystemExit for the first SIGTERM, Ctrl-C or closed terminal, so that `finally` blocks run.
 
-    Further signals are ignored. `status` is a function of the number of the signal, and returns the exit code
-    or a message to print. `grace_s` seconds after the first signal, the kernel ends this process.
+    Further signals are ignored. `status` is a function of the number of the signal. It returns the exit code,
+    or a message that Python prints before the exit code 1. `grace_s` seconds after the first signal, the
+    kernel ends this process.
     """
 
     def end(number: int, _: object) -> None:
@@ -90,9 +92,11 @@ def exit_on_signals(
 
 
 def stop_workflow(root: Path) -> None:
-    """Stop the session of this job: its Snakemake starts no other job."""
+    """End the Snakemake that started this job in the checkout `root`, so that no other job starts."""
+    # After failed jobs, Snakemake is called again for a report. With this mark, it is not.
     with contextlib.suppress(OSError):
         (root / STOPPED).touch()
+    # The nearest ancestor with the name of Snakemake has started this job.
     for pid in process_facts.ancestors():
         # As in "python -m snakemake ..." and "/usr/bin/python /x/bin/snakemake ...".
         if any(word.endswith("snakemake") for word in process_facts.command_line(pid)[:4]):

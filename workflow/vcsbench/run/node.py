@@ -31,19 +31,22 @@ MAX_NAMED_BLOCKS = 5
 
 
 def main(root: Path, number: str, attempt: str, record: str) -> int:
-    """Measure the blocks of a job on this node, write its record, and return the exit code 0 or 1.
+    """Measure the blocks of a job on this node of a cluster, write its record, and return the code 0 or 1.
 
-    A block is a group of cells that one node measures. `number` is the job from 1, `attempt` counts its
-    starts in this workflow run, and `record` is the file to write. It has the node of each block, and the
-    lost and rejected nodes. If cells cannot be measured, the reason is stored. Snakemake's further attempts
-    would fail again, so they end at once with this reason.
+    A block is a group of cells that one node measures. `root` is the checkout of the login node, `number` is
+    the job from 1, and `attempt` counts its starts in this workflow run. The file `record` gets the node of
+    each block, and the lost and rejected nodes. If cells cannot be measured, the reason is stored.
+    Snakemake's further attempts would fail again, so they end at once with this reason.
     """
     # This process ends with the shell that started it. After a signal, it ends its own processes first.
     end_with_shell()
     exit_on_signals(grace_s=LONG_GRACE_S)
     os.umask(0o022)  # the servers, which run as another user, read the files
     job = int(number)
+    # Such as "n1".
     node = node_name()
+    # `work` lists the blocks of the job with their result files. `assignment` stores the job's present node,
+    # its lost and rejected nodes, and why the job failed.
     work = NodeWork.read(root, job)
     assignment = NodeAssignment.read(root, job)
     try:
@@ -51,6 +54,7 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
             raise UserError(f"{assignment.reason} It is not tried again in this workflow run.")
         # With "", fail() removes the reason of an earlier workflow run, which no longer counts.
         assignment.fail("")
+        # This raises UserError if this node must not measure the job.
         folder = _prepare_node(root, node, work, assignment)
         # collect_job() copies results from the folders of all nodes of the job to the checkout `root`. It
         # returns the node of each complete block. Blocks of other nodes are not measured here.
@@ -89,7 +93,8 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
 def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     """Make the checkout in which this node measures, assign the job to the node, and return the checkout.
 
-    Raise UserError if the node may not measure (_check_node), or if it differs from the other nodes.
+    `root` is the checkout of the login node, and `node` the name of this node. Raise UserError if the node
+    may not measure (_check_node), or if it differs from the other nodes.
     """
     _check_node(node, work)
     # On this node, the job is a workflow of its own. Its configuration is that of the login node, limited to
@@ -98,7 +103,7 @@ def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignm
     config_file = folder / CONFIG
     config_file.parent.mkdir(exist_ok=True)
     write_json(config_file, work.config)
-    # An error in the configuration names the file that has the key: the user's, or that of the node.
+    # An error in the configuration names the file that has the key: the user's, or the file of the node.
     project = Project(work.config, folder, [folder / "config" / "config.yaml", config_file])
     reason = _why_rejected(root, node, work, project.plan)
     if reason:
@@ -135,9 +140,10 @@ def _check_node(node: str, work: NodeWork) -> None:
 def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
     """Return how this node differs from the login node, or from other nodes of the run; "" if it does not.
 
-    `plan` is made on this node. With other programs or rights, a recipe has another digest here than on the
-    login node (`work.digests`). The hardware and the system are compared with those of the first node of the
-    run. Example: "its kernel is 6.1.0, but 5.15.0 on n1".
+    A recipe has everything that the measurement of a cell depends on. `plan` was made on this node. With
+    other programs or rights, a recipe has another digest here than on the login node (`work.digests`). The
+    hardware and the system are compared with those of the first node of the run, which are stored below the
+    login node's checkout `root`. Example: "its kernel is 6.1.0, but 5.15.0 on n1".
     """
     # A name is the study and the path of a cell: "fsfs-san-2014/log/svn".
     for name, digest in work.digests.items():
@@ -151,6 +157,7 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
                 reason = cell.skip
         return f"it would measure {name} differently than the login node: {reason}"
     machine = host()
+    # The names are parts of the returned clause.
     facts = {
         "processor": machine["cpu"],
         "number of processors": os.cpu_count(),
@@ -179,9 +186,10 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
 def _missing_files(
     folder: Path, work: NodeWork, node_by_block: Mapping[str, str], node: str
 ) -> list[str]:
-    """Return the files of the job that this node has to make, such as exports of cell-rounds.
+    """Return the files of the job that this node has to make, such as exports (results) of cell-rounds.
 
-    `folder` is the checkout of this node. `node_by_block` has the node of each complete block.
+    `folder` is the checkout of this node, and `node` its name. `work` has the exports of each block (cells
+    that one node measures), and `node_by_block` the node of each complete block.
     """
     missing = []
     for block, exports in work.blocks.items():
@@ -204,7 +212,8 @@ def _run(folder: Path, targets: list[str]) -> None:
         return
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")]
     command += ["--directory", str(folder), "--configfile", str(folder / CONFIG), "--cores", "all"]
-    # A lost node may have left a lock. The scheduler runs one job of a number at a time.
+    # If this node was lost before, it may have left Snakemake's lock. The scheduler runs each job only once
+    # at a time, so no other Snakemake works here.
     command += ["--nolock", "--keep-going", "--rerun-incomplete", "--", *targets]
     environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
     with processes.background(

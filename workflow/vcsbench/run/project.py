@@ -104,6 +104,7 @@ class Project:
         for name, folder in self.config.settings.storages.items():
             self.mounted[name] = filesystems.mounted_at(workdir.resolve(folder, root))
         for source in self.used_sources():
+            # This raises UserError for a source without a usable history.
             source.check()
 
     def check_machine(self, tried: Sequence[trials.Trial] = trials.REQUIRED) -> None:
@@ -153,7 +154,7 @@ class Project:
         return files
 
     def cell_arguments(self, study: str, cell: str, number: int) -> str:
-        """Return the arguments of run/cell.py for a round, for a shell; all but the export."""
+        """Return the shell-quoted arguments of run/cell.py for a round, without the files that it writes."""
         arguments = [
             str(self.root),
             self.plan.recipe_json(study, cell),
@@ -165,8 +166,12 @@ class Project:
         return shlex.join(arguments)
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports and contexts of a study, its last decision and its system-call counts."""
-        # Snakemake makes a removed file again only if a target names it.
+        """Return the exports and contexts of a study, its last decision and its system-call counts.
+
+        An export has the times of a round of a cell, and a context the facts about it. `decide` requires a
+        decision on more rounds. It raises an exception of Snakemake until the decision exists.
+        """
+        # Contexts are listed, too, because Snakemake makes a removed file again only if a target names it.
         exports = self.sampling.exports(study, decide)
         contexts = [CellRound.parse(export).context for export in exports]
         decisions = self.sampling.next_decision(study)
@@ -174,13 +179,14 @@ class Project:
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
-        """Return the records of all that is prepared for a cell: copies, dump files, trees."""
+        """Return the records of all that is prepared for a cell, such as results/repositories/disk.json."""
         recipe = self.plan.draft(self.plan.cell(study, path))
         records: list[str] = []
+        # The kinds of data that the command reads and writes, such as "dump"; "" for none.
         for kind in (recipe["input"], recipe["output"]):
             if kind:
                 records += SUBJECTS[kind].records(recipe)
-        # A command may read and write subjects of one kind.
+        # Input and output may have the same record, such as that of the copies of a repository.
         return list(dict.fromkeys(records))
 
     @cache  # noqa: B019 - one instance
@@ -208,7 +214,10 @@ class Project:
         return list(dict.fromkeys(records))
 
     def other_loads(self, repo: str, fmt: str) -> list[OtherLoad]:
-        """Return the loads of this session other than that of a repository in a format, with their space."""
+        """Return the loads of this session other than that of a repository in a format, with their space.
+
+        A load makes a repository in one format from a source. Loads run at the same time and share the disks.
+        """
         others: list[OtherLoad] = []
         for name, other_format in missing_loads(self.repositories):
             if (name, other_format) == (repo, fmt):
@@ -216,22 +225,26 @@ class Project:
             # A source that cannot be read is an error of its own load.
             with suppress(UserError):
                 estimate = self.environment.sources[name].estimate()
+                # The size of the loaded repository, and of each copy that is made of it later.
                 size = repository_bytes(estimate)
                 request = self.repositories.load_request(name, other_format)
-                storages = count_spacer_bytes(request, other_format, estimate.revisions)
+                # By folder of a storage, such as {"/var/tmp": 4096}: first the bytes of the spacers, which
+                # scatter the copies on the device. The loop adds those of the copies and other repositories.
+                bytes_by_folder = count_spacer_bytes(request, other_format, estimate.revisions)
+                # Older repositories, which are removed before the new ones are made.
                 replaced = count_replaced_bytes(request, size)
                 for folder, number in request["repositories"].items():
                     new_bytes = max(0, number * size - replaced.get(folder, 0))
-                    storages[folder] = storages.get(folder, 0) + new_bytes
+                    bytes_by_folder[folder] = bytes_by_folder.get(folder, 0) + new_bytes
                 others.append(
                     {
                         "repo": name,
                         "format": other_format,
                         "made": self.repositories.load_token(name, other_format),
-                        # Any fixed order of the loads will do.
+                        # One of any two loads has to be the earlier one, so any fixed order will do.
                         "is_earlier": (name, other_format) < (repo, fmt),
                         "bytes": size,
-                        "storages": storages,
+                        "storages": bytes_by_folder,
                     }
                 )
         return others
@@ -262,16 +275,17 @@ class Project:
 
     def _lock_work_dirs(self) -> list[WorkDir]:
         """Lock vcsbench's folders on all storages, and return them. Raise UserError if one is in use."""
-        places = work_dirs(self.config.settings, self.root)
-        # A folder that a job made later would have no lock. The nodes of a cluster have their own storages.
+        work_folders = work_dirs(self.config.settings, self.root)
+        # Missing folders are made here, because a folder that a job made later would have no lock. A run that
+        # measures nothing needs none, and the nodes of a cluster have storages of their own.
         makes_folders = self.config.settings.measure == ALL and self.cluster is None
-        for place in places:
-            if makes_folders and place.storage.is_dir():
+        for work_folder in work_folders:
+            if makes_folders and work_folder.storage.is_dir():
                 # If a job needs the folder, the job prints what is wrong with it.
                 with suppress(UserError):
-                    place.make()
-            place.lock(workflow.LOCK_WAIT_S)
-        return places
+                    work_folder.make()
+            work_folder.lock(workflow.LOCK_WAIT_S)
+        return work_folders
 
     def end(self, failed: bool = False) -> None:
         workflow.end_session(self.root, failed)
@@ -338,6 +352,7 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
                 "a command that reads a dump file", {REPOSITORY_AXIS: "name" in repository}
             )
             name = repository["name"]
+            # A repository has one dump file, which needs the most revisions that any cell loads.
             last = last_dumped_revision(recipe)
             dumped_revisions[name] = max(dumped_revisions.get(name, 0), last)
     return PreparedRepositories(

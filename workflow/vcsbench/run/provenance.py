@@ -33,21 +33,22 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
 def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
     """Return where a report comes from: version, commit, changed files, command and configuration `config`.
 
-    `commit` and `command` are "" if they are unknown. `changed` lists the files in PARTS that differ from the
-    commit, such as ["config/config.yaml"]. `command` is the command line of the last run that measured.
+    `root` is the checkout. `commit` and `command` are "" if they are unknown. `changed` lists the files of
+    the program and its configuration (PARTS) that differ from the commit, such as ["config/config.yaml"].
+    `command` is the command line of the last run that measured.
     """
     commit = ""
     changed: list[str] = []
-    # Two lines: the top folder of the repository, and the commit. A copy of the checkout without .git may lie
-    # in another repository, whose commit does not count.
+    # git prints the top folder of the repository and the commit; nothing outside of a repository. A copy of
+    # the checkout without .git may lie in another repository, whose commit does not count.
     lines = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
     if len(lines) == 2 and Path(lines[0]).resolve() == root.resolve():
         commit = lines[1]
         status = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
-        # An entry is, for example, " M config/config.yaml".
+        # An entry is, for example, " M config/config.yaml": the kind of the change, and the path.
         changed = sorted(entry[3:] for entry in status.split("\0") if entry)
     command = ""
-    # store_command() has written the file, unless no run has measured here.
+    # store_command() has written the file, unless no run has measured here. Then the command is unknown.
     with suppress(OSError, UserError):
         command = read_bytes(root / COMMAND, COMMAND_BYTES).decode(errors="replace")
     return {
@@ -73,7 +74,8 @@ def plain_config(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    # Root may measure in the checkout of another user.
+    """Return the output of git in the checkout; "" if git fails."""
+    # Root may measure in the checkout of another user, which git would refuse without safe.directory.
     command = ["git", "--no-optional-locks", "-c", "safe.directory=*", "-C", str(root), *arguments]
     done = processes.run_program(command, limit_s=60, may_fail=True)
     return done.output if done.code == 0 else ""

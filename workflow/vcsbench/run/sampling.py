@@ -21,8 +21,9 @@ class SamplingState:
     def exports(self, study: str, decide: Decide) -> list[str]:
         """Return the exports (result files) of a study, after the last decision on more rounds.
 
-        `decide` requires the decision on a batch of rounds: it raises an exception of Snakemake until the
-        file of the decision exists. Snakemake then makes the file, and calls this method again.
+        A study is measured in batches of rounds, and a decision file defines each batch after the first one.
+        `decide` requires the file of a batch: it raises an exception of Snakemake until the file exists.
+        Snakemake then makes the file, and calls this method again.
         """
         if self.is_cluster:
             # The jobs of the nodes make the exports, so rules here depend on the records of these jobs.
@@ -33,15 +34,18 @@ class SamplingState:
         # A study without a time limit has no batches, because the configuration fixes its rounds.
         if study in self.plan.batches:
             batches = self.plan.batches[study]
-            # `next` is a property: it reads the files of decisions, and returns the first undecided batch.
-            undecided = batches.next
+            # The property `next` reads the decision files each time. It is the batch after the last one with
+            # rounds: 2 before any decision.
+            batch = batches.next
             while True:
-                decide(study=study, number=str(undecided))
-                # A decision without rounds is the last one, and `next` stays the same.
+                # This ends the method by Snakemake's exception, unless the decision on the batch exists.
+                decide(study=study, number=str(batch))
+                # With rounds in the decision, `next` is now a later batch. A decision without rounds is the
+                # last one, and `next` stays the same.
                 following = batches.next
-                if following == undecided:
+                if following == batch:
                     break
-                undecided = following
+                batch = following
         return self.plan.exports_of_study(study)
 
     def exports_of_nodes(self, study: str) -> list[str]:

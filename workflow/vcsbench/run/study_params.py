@@ -66,12 +66,17 @@ class StudyParams:
         return self._metadata_of(self.published_files)
 
     def _metadata_of(self, files: Sequence[str]) -> definitions.PublishedMetadata:
-        """Return the metadata of published numbers. `files` are the paths that are read."""
+        """Return the facts of the study's file that the rows of its published numbers lack.
+
+        `files` are the paths of the published numbers, in the form in which their reader gets them.
+        """
+        # By command, such as {"dump": ["access"]}.
         inapplicable_axes = {}
         for name, command in self.definition.commands.items():
             if command.inapplicable_axes is not None:
                 inapplicable_axes[name] = command.inapplicable_axes
         return definitions.PublishedMetadata(
+            # A file about one value of an axis has no column for the axis: {"f7.csv": {"format": "f7"}}.
             fixed=dict(zip(files, self.definition.numbers.values(), strict=True)),
             inapplicable=inapplicable_axes,
             command_axis=self.definition.command_axis,
@@ -92,8 +97,9 @@ class StudyParams:
 
     @cached_property
     def published_rows(self) -> dict[str, list[dict[str, str]]]:
-        """Return the rows of the published numbers by file."""
+        """Return the rows of the published numbers by file: {"f7.csv": [{"command": "log", ...}]}."""
         files = [str(self.root / file) for file in self.published_files]
+        # The columns that are neither axes nor numbers.
         by = list(dict.fromkeys([*self.table_columns, STATISTIC]))
         return definitions.read_published_rows(files, self.axes, by, self._metadata_of(files))
 
@@ -173,19 +179,24 @@ class StudyParams:
         has measured.
         """
         study = self.definition
+        # Tables may have rows by these columns of the measurements, and by all columns of published numbers.
         columns = [*RUN_COLUMNS, *self.published_values]
         # An error is, for example: "config/studies/x.yaml: `tables.log.by`: no column 'colour' ...".
         for name, table in study.tables.items():
             key = f"tables.{name}.by"
             self._check_name(key, fault="no column", names=table.get("by", []), known=columns)
+        # Reading the property raises UserError for an axis or a value that the study lacks.
         for finding in self.findings:
             for allowance in ("allow_inconclusive", "allow_not_measured"):
                 if allowance in finding:
-                    place = f"{FINDINGS_FILE}: `{finding['id']}.{allowance}`"
-                    raise UserError(f"{place}: only an expectation can have this. Remove it.")
+                    file_and_key = f"{FINDINGS_FILE}: `{finding['id']}.{allowance}`"
+                    raise UserError(
+                        f"{file_and_key}: only an expectation can have this. Remove it."
+                    )
         if study.published is None:
             return
         self.check_published()
+        # Each call raises UserError for the first of `names` that is not `known`.
         self._check_name(
             "published.findings",
             fault=f"{FINDINGS_FILE} has no",
@@ -299,6 +310,7 @@ class StudyParams:
     @property
     def findings(self) -> list[definitions.FindingDefinition]:
         """Return the published findings of the study. Raise UserError for an axis or value that it lacks."""
+        # None allows any value. The column STATISTIC, which is no axis, has fixed values.
         choices: dict[str, Sequence[str] | None] = dict.fromkeys([*self.axes, *self.by])
         if STATISTIC in choices:
             choices[STATISTIC] = get_args(Statistic)
@@ -315,7 +327,7 @@ def study_names(root: Path) -> list[str]:
 def find_studies_with_findings(
     root: Path, params_of: Callable[[str], StudyParams]
 ) -> list[StudyWithFindings]:
-    """Return the studies that have published findings, sorted by their number, the largest first."""
+    """Return the studies that have published findings, those with the most findings first."""
     findings_by_group = definitions.read_definitions(str(root / FINDINGS_FILE))
     studies = []
     for name in study_names(root):

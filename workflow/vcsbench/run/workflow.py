@@ -66,7 +66,8 @@ def run_workflow(
 ) -> int:
     """Call Snakemake in a checkout, and return its exit code. If jobs fail, a second call makes the report.
 
-    `arguments` and `forcing` (such as `--forceall`) are Snakemake's arguments; only the first call forces.
+    `arguments` are Snakemake's arguments for both calls. `forcing` has options for the first call only. Such
+    an option, for example `--forceall`, makes existing files again, and the second call must not measure.
     `options` override the keys of `configfiles`. Raise UserError before the first call for a configuration
     file that cannot be read, and for a file in the place of a folder that a session writes to. Unless it is a
     dry run, also raise it for a folder that cannot be written, and for a full disk.
@@ -74,35 +75,39 @@ def run_workflow(
     # This raises an OSError on a machine without room for temporary files, and the caller prints a sentence
     # about it. Snakemake would print a traceback.
     tempfile.gettempdir()
-    # setpriv starts Snakemake, so that Snakemake ends with this process.
+    # setpriv starts Snakemake, so that Snakemake ends with this process. This raises UserError without it.
     processes.check_setpriv()
     check_session_folders(root)
+    # This raises UserError for a file that Snakemake must not read.
     _check_file(root / CONFIGURATION)
     # _check_file() returns the content. Empty files are left out, because Snakemake refuses them.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
+    # A dry run only looks, so it neither checks rights nor removes files.
     if not is_dry_run(arguments):
         full_folder = find_full_folder(root)
         if full_folder is not None:
             raise UserError(f"{full_folder}: {IS_FULL}")
         check_session_rights(root)
-        # During a session in this checkout, its files are left alone.
+        # If another session works in this checkout, checkout_lock() raises UserError, and its files stay.
         with suppress(UserError), checkout_lock(root):
             removed = remove_unreadable(root)
             if removed:
                 names = words.enumeration([str(path.relative_to(root)) for path in removed])
                 print_message(f"removed unreadable files, to make them again: {names}.")
+
     call = _call_snakemake(root, options, configfiles, [*arguments, *forcing])
     # The run may have filled the disk.
     full_folder = find_full_folder(root)
     if full_folder is not None and call.status:
         print_message(f"{full_folder}: {IS_FULL}")
-    # On a full disk, the second call could not write its report. It measures nothing, so it forces nothing.
+
+    # The second call makes the report of the results that exist. On a full disk, the report has no room.
     if call.has_failed_jobs and full_folder is None and has_results(root):
         # Snakemake would measure a target such as results/cells/s/log/round1.json in the second call, too.
         report_arguments = [word for word in arguments if not word.startswith(MEASURED_FILES)]
-        has_removed = len(report_arguments) < len(arguments)
+        has_left_out = len(report_arguments) < len(arguments)
         # Without a target, Snakemake would make all reports. A user who names only cells expects no report.
-        if not has_removed or _parse_arguments(report_arguments).targets:
+        if not has_left_out or _parse_arguments(report_arguments).targets:
             report_options = {**options, "measure": NOTHING}
             report_call = _call_snakemake(root, report_options, configfiles, report_arguments)
             if report_call.status == 0:
@@ -112,7 +117,7 @@ def run_workflow(
 
 def is_dry_run(arguments: Sequence[str]) -> bool:
     """Return True if Snakemake's parser finds a dry run in the arguments, such as -n, -np or --dry-run."""
-    # The parser takes half a second to import, and only these words can ask for a dry run.
+    # The parser takes half a second to import. Without a word of this form, the run is no dry run.
     if not any(re.match("--dry|-[a-zA-Z]*n", word) for word in arguments):
         return False
     return bool(_parse_arguments(arguments).dryrun)
@@ -180,7 +185,7 @@ def _call_snakemake(
         )
         raise
     _end_leftovers(root)
-    # A signal killed Snakemake: `status` is the negative number of the signal.
+    # A signal killed Snakemake: `status` is its negative number. The exit code is 128 plus the number.
     if status < 0:
         sys.exit(128 - status)
     # If jobs failed, end_session() has written the process id of this Snakemake into the file FAILED. A file
@@ -208,7 +213,7 @@ def is_options_file(path: Path, root: Path) -> bool:
 
 def _end_snakemake(process: processes.Process) -> None:
     """End Snakemake and its process group, by SIGKILL after SNAKEMAKE_GRACE_S seconds."""
-    # SIGINT would print a traceback of each Python program that is still starting.
+    # After a SIGINT, each Python program that is still starting would print a traceback.
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     processes.wait_for_end(process, SNAKEMAKE_GRACE_S)
@@ -347,9 +352,10 @@ def end_processes(root: Path) -> int:
 
 
 def run_processes(root: Path) -> list[int]:
-    """Return the processes of a session in a checkout, without this one and those that started it."""
+    """Return the ids of a session's processes in a checkout, without this process and its ancestors."""
     ours = {os.getpid(), *process_facts.ancestors()}
     path = os.path.realpath(root)
+    # All jobs of a session inherit this variable (begin_session).
     variable = f"{RUN_ROOT}={path}"
     return [
         pid
@@ -359,7 +365,11 @@ def run_processes(root: Path) -> list[int]:
 
 
 def _sees_checkout(pid: int, path: str) -> bool:
-    """Return True if a process has the same checkout at a path as this one. A container may have another."""
+    """Return True if a process has the same checkout at a path as this process.
+
+    A process in a container may have another checkout at this path. Return False if it cannot be seen.
+    """
+    # The root folder of the process, as a descriptor.
     try:
         try:
             root_folder = _open_root(pid)
@@ -369,7 +379,7 @@ def _sees_checkout(pid: int, path: str) -> bool:
                 root_folder = _open_root(pid)
     except OSError:
         return False
-    # The folder that has the lock of the checkout, as both processes see it.
+    # The folder that has the lock of the checkout. Its path must lead both processes to the same folder.
     folder = f"{path}/{STATE_FOLDER}"
     try:
         theirs = os.stat(folder.lstrip("/"), dir_fd=root_folder)

@@ -57,21 +57,25 @@ def open_source(
 ) -> Source:
     """Return the source of a repository's definition, such as {"source": "git", "path": "/srv/x"}.
 
-    `where` is the definition's file, for errors. `root` is the checkout, in which a git source makes a
-    private folder to run git in. Raise UserError for a wrong definition, such as one with an unknown key.
-    The source itself, such as /srv/x, is checked later (Source.check).
+    `name` is the name of the repository in the file `where`; errors have both. `root` is the checkout of
+    vcsbench, in which a git source makes a private folder to run git in. Raise UserError for a wrong
+    definition, such as one with an unknown key. The repository, such as /srv/x, is checked later
+    (Source.check).
     """
+    # A source refuses keys that it does not define.
     definition = {key: value for key, value in definition.items() if key not in COPY_KEYS}
     kind = definition["source"]
-    # Two kinds have a class for each way in which a history is kept or read.
+    # A repository of Subversion on a server (`url`) has a class of its own, next to that of a local one.
     if kind == SvnSource.kind and "url" in definition:
         return SvnUrlSource(name, definition, where)
+    # A git repository is converted to a dump stream, or copied as it is (`history: as-is`).
     if kind == GitSource.kind:
         is_copy = definition.get("history") == AS_IS_HISTORY
         git_class = GitCopySource if is_copy else GitSource
         return git_class(name, definition, where, root=root)
     source = SOURCE_KINDS[kind](name, definition, where)
     if kind == GeneratedSource.kind:
+        # The source has checked by now that its profile exists. This check needs the profile.
         _check_scale(name, definition, where)
     return source
 
@@ -79,16 +83,18 @@ def open_source(
 def _check_scale(name: str, definition: Definition, where: str) -> None:
     """Raise UserError for a scale of a generated history at which its tree would have no file.
 
-    GeneratedSource has accepted the definition. Its own code cannot check this: an edit of it changes the
-    identity of all generated histories.
+    The definition is such as {"profile": "linux-tree", "scale": 0.1}. GeneratedSource has accepted it, but
+    cannot make this check: an edit of its code changes the identity of all generated histories.
     """
     profile = PROFILES[definition["profile"]]
-    # Of the other profiles, only the number of revisions is scaled.
+    # `imported` is the part of the tree that the first import adds. Without one (0), the scale only shortens
+    # the history, and its first import always has files.
     if not profile.imported:
         return
     scale = definition.get("scale", 1.0)
     imported_files = round(profile.tree_files * scale) * profile.imported
     if imported_files < 1:
+        # The proposed scale gives a tree of 2 files: 1 file times a part below 1 would be refused again.
         raise Options(name, definition, where, *definition).error(
             "scale",
             f"{scale:g} leaves none of the {profile.tree_files:,} files of {profile.name}. "
@@ -110,39 +116,40 @@ def detect(path: str) -> dict[str, str]:
         )
     if not path:
         raise UserError("REPO=: the path is empty. Give the path of a repository.")
-    shown = printable(path)
+    printable_path = printable(path)
     # Each access to the disk can raise one of PATH_ERRORS, for example without permission to read a folder.
     # A UserError is not one of these, so it passes.
     try:
-        place = local_path(path)
-        if not place.exists():
-            raise UserError(f"{shown}: no such file or folder. Check the path.")
+        candidate = local_path(path)
+        if not candidate.exists():
+            raise UserError(f"{printable_path}: no such file or folder. Check the path.")
         # Links are resolved: a link, and the folder that it leads to, give the same definition.
-        absolute = str(place.resolve())
-        if svn_files.is_svn_repository(place):
+        absolute = str(candidate.resolve())
+        if svn_files.is_svn_repository(candidate):
             return {"source": SvnSource.kind, "path": absolute}
-        if git_layout.find_layout(place) is not None:
+        if git_layout.find_layout(candidate) is not None:
             return {"source": GitSource.kind, "path": absolute, "history": FIRST_PARENT}
-        if place.is_file() and dump_source.is_dump(place):
+        if candidate.is_file() and dump_source.is_dump(candidate):
             return {"source": DumpSource.kind, "path": absolute}
-        reason = _why_unknown(place)
+        reason = _why_unknown(candidate)
     except PATH_ERRORS as error:
         raise UserError(describe_unreachable(path, error)) from error
-    raise UserError(f"{shown}: {reason}")
+    raise UserError(f"{printable_path}: {reason}")
 
 
-def _why_unknown(place: Path) -> str:
-    """Return why a path is no repository, as the end of an error's sentence, with a remedy.
+def _why_unknown(path: Path) -> str:
+    """Return why an existing path is no repository, as the end of an error's sentence, with a remedy.
 
     Such as `lies in the Subversion repository /srv/x. Give that.`
     """
     unknown = "is neither a Subversion repository, nor a git repository, nor a dump file. Give one."
-    if place.is_file():
-        return dump_source.why_no_dump(place) or unknown
-    if not place.is_dir():
+    if path.is_file():
+        return dump_source.why_no_dump(path) or unknown
+    if not path.is_dir():
         return "is neither a file nor a folder. Give the path of a repository."
-    folders_above = place.resolve().parents
-    if any((folder / ".svn").is_dir() for folder in (place, *folders_above)):
+    # The innermost folder comes first. A user may have given a folder in a working copy or repository.
+    folders_above = path.resolve().parents
+    if any((folder / ".svn").is_dir() for folder in (path, *folders_above)):
         return (
             "is a working copy of Subversion, not a repository. Give its repository: "
             "`svn info --show-item repos-root-url` in it prints the URL."
@@ -150,6 +157,7 @@ def _why_unknown(place: Path) -> str:
     for folder in folders_above:
         if svn_files.is_svn_repository(folder):
             return f"lies in the Subversion repository {folder}. Give that."
+        # `.git` is a folder, or a file in a linked work tree.
         if os.path.lexists(folder / ".git"):
             return f"lies in the git work tree {printable(str(folder))}. Give that."
     return unknown
@@ -161,10 +169,11 @@ def own_repository(
     """Return the repository at a path as the only entry of `repositories`, named after its folder.
 
     /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. `configured` has the entries of
-    the configuration, whose names are taken. `tree` is the folder of the repository to export. With
-    `keeps_git`, a git repository is copied as it is. Raise UserError if there is no repository at the path,
-    if it is not git's but `keeps_git` is set, or if `tree` is given and repositories of its kind have none.
+    the configuration, whose names are taken. `tree` is the folder in the repository that commands export.
+    With `keeps_git`, a git repository is copied as it is, and another kind raises UserError. Also raise
+    UserError if there is no repository at the path, or if `tree` is given and its kind has no such option.
     """
+    # This raises UserError for a path without a repository.
     definition = detect(path)
     kind = definition["source"]
     if keeps_git:
@@ -183,9 +192,10 @@ def own_repository(
     # /srv/x.git is named x.
     stem = Path(definition["path"]).name.removesuffix(".git")
     if not stem:
-        # Nothing is left of /srv/project/.git, so the folder above it gives the name.
-        stem = Path(path).resolve().parent.name
-    # The name becomes a part of names of files and cells.
+        # Nothing is left of /srv/project/.git, so the folder above it gives the name. detect() has replaced
+        # `~` and file:// at the beginning of the user's path.
+        stem = Path(definition["path"]).resolve().parent.name
+    # The name becomes a part of names of files and cells. A dot in front would hide the files.
     name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
     # With the same name, results would replace those of the repository in the configuration. The name EMPTY
     # is reserved for the repository that measures fixed cost.
@@ -195,13 +205,13 @@ def own_repository(
 
 
 def _count_odd_paths(repository: str, tree: str, revision: str) -> list[str]:
-    """Return the numbers of odd paths in a tree of a Subversion repository: impossible, then reserved."""
+    """Return the numbers of paths in a tree that no disk can hold, and that no working copy can hold."""
     odd_paths = summarize_tree(Path(repository), tree, int(revision)).odd_paths
     return [str(odd_paths.impossible), str(odd_paths.reserved)]
 
 
 def _write_git_tree(path: str, folder: str, commit: str) -> list[str]:
-    # The process begins in the checkout.
+    # The process begins in the checkout, which is the `root` for git's private folder.
     with open_repository(Path(path), root=".") as git:
         return write_tree(git, commit, Path(folder))
 
@@ -216,8 +226,8 @@ def _copy_unchanged(path: str, folder: str, identity: str) -> list[str]:
     return notes
 
 
-# The tasks of main(). Most write the youngest tree of a source, at a path or URL, to a new folder, and
-# return notes on changes and omissions.
+# The tasks of main(). "odd paths" returns two numbers. The other tasks write the youngest tree of a source
+# (at a path or URL) to a new folder, and return notes on what was changed or left out.
 TASKS: dict[str, Callable[..., list[str]]] = {
     "odd paths": _count_odd_paths,
     SvnSource.kind: export_head,

@@ -73,7 +73,7 @@ class HistoryForm(StrEnum):
 class Source(Protocol):
     """A history that can be written as a dump stream or a stream for git, the same bytes each time.
 
-    The methods with a body fit a user's source.
+    The methods that have a body here are right for most repositories of users. Other sources replace them.
     """
 
     kind: str
@@ -90,9 +90,10 @@ class Source(Protocol):
         return frozenset({HistoryForm.DUMP})
 
     def identity(self) -> str:
-        """Return a hex digest that changes when the history changes. Takes milliseconds.
+        """Return a hex digest that changes when the history changes. This takes milliseconds.
 
-        Later, write() writes just that state of a repository, and ignores later commits.
+        The digest is of a repository's present state. A later write() writes that state, without the commits
+        since then, or raises UserError because of them.
         """
 
     def check(self) -> None:
@@ -104,7 +105,7 @@ class Source(Protocol):
         return
 
     def scale(self) -> float:
-        """Return the part of the published size; 1.0 for a user's history."""
+        """Return the size as a part of that of the published repository; 1.0 for a user's history."""
         return 1.0
 
     def describe(self) -> str:
@@ -118,9 +119,9 @@ class Source(Protocol):
     def _estimate(self) -> SizeEstimate: ...
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
-        """Return the numbers of odd paths in the exported tree, `behind` revisions before the youngest.
+        """Return the numbers of paths in the exported tree that no disk, or no working copy, can hold.
 
-        Unknown numbers are 0.
+        The tree is that of `behind` revisions before the youngest. Unknown numbers are 0.
         """
         return OddPaths()
 
@@ -132,23 +133,24 @@ class Source(Protocol):
         """Write the dump stream. Raise UserError if the source turns out to be broken."""
 
     def write_fast_import(self, out: BinaryIO) -> Facts:
-        """Write a stream for `git fast-import`. Raise UserError if the source has none, as most have not."""
+        """Write a stream for `git fast-import`. Raise UserError if the source has no such stream."""
         raise UserError(
             f"{self.describe()}: only a generated history and a git repository as it is (`history: as-is`) "
             "can be loaded into git. Use one of them."
         )
 
     def tree(self, loaded: Path) -> str:
-        """Return the path in the repository that export exports; "" is the root.
+        """Return the path in the repository that commands export or check out, such as trunk; "" is the root.
 
         `loaded` is a Subversion repository with this history. Raise UserError if the path is not in it.
         """
         return TRUNK
 
     def head(self) -> Head:
-        """Return the place of the youngest tree without the history, as plain data with a `kind`.
+        """Return where a command can read the youngest tree of the source, without loading its history.
 
-        Return {} if only a loaded repository has it.
+        Such as {"kind": "git", "path": "/srv/x", "commit": "0a4d..."}. Return {} for a source whose tree
+        exists only in a loaded repository: a dump file, or a generated history.
         """
         return {}
 
@@ -157,7 +159,7 @@ class Source(Protocol):
         return f"a source of kind {self.kind} has no format of Subversion's"
 
     def describe_place(self, revision: int) -> str:
-        """Return the place in the source of a loaded revision; "" if its number is the same there.
+        """Return where the source has a loaded revision; "" if the revision has the same number there.
 
         Such as `revision 7 of /srv/x.dump, at byte 1,234 of the stream`.
         """
@@ -176,30 +178,34 @@ def is_server_url(text: str) -> bool:
 
 
 def describe_unreachable(text: str, error: Exception) -> str:
-    """Return the sentence of an error for one of PATH_ERRORS."""
-    shown = text if len(text) <= 80 else text[:77] + "..."
+    """Return the sentence of an error for the path `text` and one of PATH_ERRORS.
+
+    Such as `'/srv/x' cannot be read: Permission denied. Check the path and its permissions.`
+    """
+    short_path = text if len(text) <= 80 else text[:77] + "..."
+    # Only an OSError has `strerror`, which can be None.
     reason = getattr(error, "strerror", None) or error
-    return f"{shown!r} cannot be read: {reason}. Check the path and its permissions."
+    return f"{short_path!r} cannot be read: {reason}. Check the path and its permissions."
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn an OSError of the `with` block about a file that cannot be read into a UserError.
+    """Replace an OSError of the `with` block about a file that cannot be read by a UserError.
 
-    The UserError names the file of the OSError, or `path` if the OSError has no file. Errors in writing the
-    output pass unchanged.
+    The UserError names the file of the OSError, or `path` if the OSError has no file. An OSError from writing
+    output in the block passes unchanged, because the file that is read is not at fault.
     """
     try:
         yield
     except OSError as error:
         # REFUSALS: the disk of the output is full or read-only. BrokenPipeError: the program that reads the
-        # output has ended. The file that is read is not at fault, so the error passes unchanged.
+        # output has ended.
         if isinstance(error, BrokenPipeError) or error.errno in REFUSALS:
             raise
         # After an error of a descriptor, `filename` is the descriptor's number, which helps no user.
         name = error.filename if isinstance(error.filename, str | bytes) else path
-        why = f"cannot be read: {error.strerror}. Check its path and its permissions."
-        raise UserError(f"{one_line(name, 200)}: {why}") from error
+        fault = f"cannot be read: {error.strerror}. Check its path and its permissions."
+        raise UserError(f"{one_line(name, 200)}: {fault}") from error
 
 
 class Options:
@@ -213,7 +219,8 @@ class Options:
 
         `where` is the file of the configuration, and `name` the name in its `repositories`.
         """
-        self._keys = f"{where}: `repositories.{name}"
+        # The beginning of the texts of describe_key().
+        self._prefix = f"{where}: `repositories.{name}"
         self._definition = definition
         for key in definition:
             if key != "source" and key not in keys:
@@ -223,13 +230,13 @@ class Options:
 
     def describe_key(self, key: str) -> str:
         """Return the place of a key for errors: config/config.yaml: `repositories.mine.path`"""
-        return f"{self._keys}.{key}`"
+        return f"{self._prefix}.{key}`"
 
     def error(self, key: str, message: str) -> UserError:
         return UserError(f"{self.describe_key(key)}: {message}")
 
     def get_text(self, key: str) -> str:
-        """Return the value of a key. Raise UserError without it."""
+        """Return the value of a key. Raise UserError if the key is missing."""
         if self._definition.get(key) is None:
             raise self.error(key, "the key is missing. Add it.")
         return str(self._definition[key])
@@ -255,7 +262,7 @@ class Options:
         return path
 
     def get_tree(self) -> str | None:
-        """Return the value of `tree` without slashes around it; None without it. "" is the root."""
+        """Return the value of `tree` without slashes around it; "" is the root, and None a missing key."""
         if self._definition.get("tree") is None:
             return None
         return self.get_text("tree").strip("/")
@@ -291,7 +298,7 @@ class LocalSource(Source):
 
 
 def check_space(need: int, folder: Path, where: str) -> None:
-    """Raise UserError if a tree of `need` bytes does not fit into a folder. `where` names its source."""
+    """Raise UserError if a tree of `need` bytes does not fit into a folder. `where` is the tree's source."""
     free = free_bytes(folder)
     if need > free:
         raise UserError(

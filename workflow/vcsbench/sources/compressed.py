@@ -31,6 +31,7 @@ DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 def detect_compression(path: Path) -> Compression | None:
     """Return the compression of a regular file; None if it is not compressed."""
     with open(open_regular(path), "rb") as file:
+        # No compression begins with more than 6 bytes.
         start = b"" if _has_no_size(file) else file.read(8)
     for compression in Compression:
         if start.startswith(compression.value):
@@ -45,12 +46,11 @@ def _has_no_size(file: BinaryIO) -> bool:
 
 @contextmanager
 def open_decompressed(path: Path) -> Iterator[BinaryIO]:
-    """Yield the content of a file, decompressed if its first bytes are of gzip, xz or zstd.
+    """Yield the content of a file, decompressed if the file begins with the bytes of gzip, xz or zstd.
 
-    An empty file has no content, and a file of the kernel that states no size is taken for an empty one.
-    Raise UserError for anything but a regular file. Reading a damaged file raises one of DAMAGED. But zstd is
-    a program, which reports damage by its exit code. So the end of the `with` block raises UserError, if the
-    content was read to its end.
+    Raise UserError for anything but a regular file. Damage of a plain, gzip or xz file raises one of DAMAGED
+    when the damaged part is read. Damage of a zstd file raises UserError at the end of the `with` block, if
+    the content was read to its end: zstd is a program, which reports damage by its exit code.
     """
     compression = detect_compression(path)
     if compression == Compression.ZSTD:
@@ -60,6 +60,7 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     # open_regular() returns a descriptor, which open() closes at the end.
     with open(open_regular(path), "rb") as file:
         if _has_no_size(file):
+            # A file of the kernel, such as /proc/kmsg, is taken for an empty one: to read it may never end.
             yield io.BytesIO()
         elif compression == Compression.GZIP:
             with gzip.open(file, "rb") as stream:
@@ -73,12 +74,12 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
-    """Yield the output of zstd. Raise UserError without zstd.
+    """Yield the content of a zstd file: the output of the program zstd. Raise UserError without this program.
 
     For a damaged file, the end of the `with` block raises UserError, unless the caller has read only a part.
     """
-    # Without links, because zstd ignores a link. Absolute, because zstd would read a relative path that
-    # begins with a minus as an option.
+    # zstd ignores a link, so the path is that of the file itself. It is absolute, because zstd would take a
+    # relative path that begins with a minus for an option.
     argv = ["zstd", "-dcq", os.path.realpath(path)]
     try:
         zstd = Program(argv, f"{path}: zstd failed")
@@ -89,10 +90,10 @@ def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
         ) from error
     with zstd as program:
         yield program.stdout
-        # The caller may have read a part only. Then zstd still waits to write the rest.
+        # The caller may have read only a part of the output. Then zstd still waits to write the rest.
         has_more = program.stdout.read(1) != b""
         if has_more:
             program.process.kill()
         else:
-            # At the end of its output, zstd has found all damage, and this raises its error.
+            # At the end of its output, zstd has found all damage. This call raises the error about damage.
             program.finish()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 Properties = Mapping[bytes, bytes]
 SPECIAL, EXECUTABLE = {b"svn:special": b"*"}, {b"svn:executable": b"*"}
-# A longer text is passed on in chunks, without its checksum, which would have to come first.
+# A longer text is passed on in chunks, without a checksum. The checksum would have to come before the text.
 WHOLE_BYTES = 16 << 20
 END = b"PROPS-END\n"
 
@@ -44,6 +44,7 @@ def folders_above(path: bytes) -> Iterable[bytes]:
 
 
 def property_block(properties: Properties) -> bytes:
+    """Return properties as lengths, names (K) and values (V), up to the line PROPS-END."""
     parts = (b"K %d\n%s\nV %d\n%s\n" % (len(k), k, len(v), v) for k, v in properties.items())
     return b"".join(parts) + END
 
@@ -77,9 +78,9 @@ def file(
 ) -> bytes:
     """Return the record that adds or changes a file at a path of the repository, such as b"trunk/a".
 
-    The action is b"add" or b"change". An added file is a copy of `origin`, unless `origin` is None. If the
-    text (or the properties) is None, the file keeps that of its origin, or its own from before the change.
-    b"" is an empty text, and {} are no properties.
+    The action is b"add" or b"change". An added file is a copy of `origin`, unless `origin` is None. If `text`
+    is None, a copy keeps the text of its origin, and a changed file keeps its own text. The same applies to
+    `properties`. b"" is an empty text, and with {} the file has no properties.
     """
     # Each record ends with two line ends, as svnadmin dump writes it.
     if text is None:
@@ -109,9 +110,9 @@ def file_records(
     """Yield the parts of the record of a file, so that a large text need not be in memory as a whole.
 
     The action is b"add" or b"change". An added file is a copy of `origin`, unless `origin` is None. If
-    `properties` is None, the file keeps its properties. The `chunks` of the text must have `size` bytes
-    together, because the record states this length in front of the text. The checksum stands there, too, so
-    a text of more than WHOLE_BYTES has none.
+    `properties` is None, the file keeps its properties. The `chunks` are the text. They must have `size`
+    bytes in total, because the record states this length in front of the text. The record of a text of more
+    than WHOLE_BYTES has no checksum, which would also stand in front of the text.
     """
     if size <= WHOLE_BYTES:
         text = b"".join(chunks)
@@ -134,7 +135,7 @@ def _file_head(
     """Return the beginning of a file's record, up to its text: the headers and the properties.
 
     `properties` is None if the file keeps its properties. `text_bytes` is the length of the text, None if the
-    file keeps its text. `checksum` is the header of the text's MD5 with its line end, b"" without one.
+    file keeps its text. `checksum` is the header Text-content-md5 with its line end, or b"".
     """
     head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n" % (path, action)
     head += _copy_headers(origin)
@@ -144,7 +145,7 @@ def _file_head(
         head += b"Prop-content-length: %d\n" % len(block)
     if text_bytes is not None:
         head += b"Text-content-length: %d\n%s" % (text_bytes, checksum)
-    # The length of properties and text together, unless both are kept.
+    # Content-length is the sum of both lengths. A record that keeps properties and text has no such header.
     if properties is not None or text_bytes is not None:
         head += b"Content-length: %d\n" % (len(block) + (text_bytes or 0))
     return head + b"\n" + block

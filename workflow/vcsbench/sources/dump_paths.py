@@ -16,28 +16,28 @@ MOST_ODD_PATHS = 1000
 
 
 class OddPath(NamedTuple):
-    """One of IMPOSSIBLE_PATHS or RESERVED_PATHS."""
+    """A path that no disk can hold (IMPOSSIBLE_PATHS), or no working copy (RESERVED_PATHS)."""
 
     path: bytes
     is_impossible: bool
 
 
 class PathTracker:
-    """Follows one folder, and the paths that no disk or working copy can hold.
+    """Follow the folder to export, and the paths that no disk or working copy can hold, through records.
 
-    `has_tree`: True if there is a folder at `tree` now, None if that depends on the content of a copied
-    folder, which is not known.
+    `has_tree` is True if there is a folder at `tree` now. It is None if that depends on the content of a
+    copied folder, which is not known.
     """
 
     def __init__(self, tree: str) -> None:
         self._tree = tree.encode(errors="surrogateescape")
         # The root always exists.
         self.has_tree: bool | None = not self._tree
-        # The first odd paths that exist now, without those in copied folders.
+        # The odd paths that exist now: at most MOST_ODD_PATHS, and none that came with a copied folder.
         self._odd_paths: set[bytes] = set()
 
     def follow(self, headers: Mapping[bytes, bytes]) -> OddPath | None:
-        """Update `has_tree` and the odd paths by a record. Return the record's path if it adds an odd one.
+        """Update `has_tree` and the odd paths by a record. Return the record's path if it adds an odd path.
 
         `headers` are the record's, such as {b"Node-path": b"trunk/.svn", b"Node-action": b"add"}. A path is
         odd if no disk can hold it (a name of 300 bytes), or no working copy (`.svn`). `has_tree` is True
@@ -51,24 +51,27 @@ class PathTracker:
         # Only the root has an empty path. A change makes no new path.
         if not path or action == b"change":
             return None
+        prefix = path + b"/"
         if action != b"add":
-            # The path is deleted or replaced, with all odd paths below it.
-            below = path + b"/"
-            self._odd_paths = {odd for odd in self._odd_paths if not (odd + b"/").startswith(below)}
-        is_deleted = action == b"delete"
-        if path == self._tree:
-            # A copy may leave its kind out.
-            is_folder = headers[NODE_KIND] == b"dir" if NODE_KIND in headers else None
-            self.has_tree = False if is_deleted else is_folder
-        elif self._tree.startswith(path + b"/"):
-            # A folder above `_tree` is new and empty, or a copy with unknown content.
-            is_copy = COPY_PATH in headers
-            self.has_tree = None if is_copy and not is_deleted else False
-        if is_deleted:
+            # The path is deleted or replaced, with all odd paths below it. With the slash behind it, `odd`
+            # also matches if it is the path itself.
+            self._odd_paths = {
+                odd for odd in self._odd_paths if not (odd + b"/").startswith(prefix)
+            }
+        # For the path trunk, the exported folder trunk/lib is below it.
+        is_above_tree = self._tree.startswith(prefix)
+        if action == b"delete":
+            if path == self._tree or is_above_tree:
+                self.has_tree = False
             return None
+        if path == self._tree:
+            # The record of a copy may lack the kind, so that the copy may be a file.
+            self.has_tree = headers[NODE_KIND] == b"dir" if NODE_KIND in headers else None
+        elif is_above_tree:
+            # A new folder is empty. The content of a copied folder is not known.
+            self.has_tree = None if COPY_PATH in headers else False
         # An export of trunk writes trunk/a as `a`, so `trunk/` does not count against the limits of a path.
         odd_path = OddPath(path, is_impossible(path.removeprefix(self._tree + b"/")))
-        # Impossible on a disk, or reserved by working copies: otherwise the path is not odd.
         if not odd_path.is_impossible and not is_reserved(path):
             return None
         if len(self._odd_paths) < MOST_ODD_PATHS:
@@ -77,7 +80,7 @@ class PathTracker:
         return odd_path
 
     def count_odd_paths(self, tree: str) -> OddPaths:
-        """Return the numbers of odd paths below a folder."""
+        """Return the numbers of odd paths below a folder, such as trunk: impossible and reserved ones."""
         prefix = tree_prefix(tree)
         paths = [path for path in self._odd_paths if path.startswith(prefix)]
         impossible = sum(is_impossible(path.removeprefix(prefix)) for path in paths)

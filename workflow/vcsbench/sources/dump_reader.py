@@ -58,7 +58,7 @@ _WRONG_LENGTH = "a record's properties are not as long as they say"
 
 
 class Oddity(Enum):
-    """Something that is loaded, but not as it is in the stream, or not usable: the note of a report."""
+    """A peculiarity that svnadmin load accepts or changes. Its value is the pattern of a report's note."""
 
     DATE = "Subversion cannot read the svn:date of {revisions}, first {first}. The copies have no date there."
     NUMBER = (
@@ -76,16 +76,16 @@ class Oddity(Enum):
 
 
 class _PartReadError(Exception):
-    """The part of a stream to read ends."""
+    """End run(): the next property or text ends behind the part of the stream that it was called to read."""
 
 
 class DumpReader:
-    """Reads a stream once.
+    """Read a stream once.
 
-    - `numbers`, `offsets`: the number of each revision from 1, and the byte at which its record begins.
-    - `offset`: the bytes that are read.
+    - `numbers`, `offsets`: the number of each revision from 1 on, and the byte at which its record begins.
+    - `offset`: the number of bytes that were read or skipped.
     - `is_whole`: True after the last record.
-    - `paths`: the exported folder and the odd paths at the end of the bytes that are read.
+    - `paths`: the exported folder, and the paths that no disk or working copy can hold, at this offset.
     - `texts`: a sample of the texts. Only a reader that skips texts has one.
     """
 
@@ -100,12 +100,12 @@ class DumpReader:
         size: int | None = None,
         remedy: str = "Make the dump again.",
     ) -> None:
-        """Prepare to read `stream`; run() reads it. All that is read goes to `out`, unless that is None.
+        """Prepare to read `stream`; run() reads it. All that is read goes to `out`, unless `out` is None.
 
-        `name` is the source in errors, and `remedy` their last sentence. `tree` is the folder that will be
-        exported. With `skips_texts`, texts are not read if the stream can seek, except for the beginnings of
-        some (`texts`). `size` is the stream's size; None if it is unknown. A file can be sought beyond its
-        end, so only its size shows a cut text.
+        `name` is the source in errors, such as /srv/x.dump, and `remedy` their last sentence. `tree` is the
+        folder that will be exported. With `skips_texts`, the reader seeks behind texts if the stream can do
+        that, and reads only the beginnings of some texts (`texts`). `size` is the stream's size in bytes;
+        None if it is unknown. A file can be sought beyond its end, so only its size shows a cut text.
         """
         self._name = name
         self._stream = stream
@@ -113,7 +113,7 @@ class DumpReader:
         self._skips_texts = skips_texts
         self._size = sys.maxsize if size is None else size
         self._remedy = remedy
-        # run() may limit the part of the stream that is read.
+        # The part of the stream to read has this number of bytes (run).
         self._most_bytes = sys.maxsize
         self.offset = 0
         # The byte at which the current record begins.
@@ -148,10 +148,10 @@ class DumpReader:
     def run(self, most_records: int = sys.maxsize, most_bytes: int | None = None) -> None:
         """Read the stream, or at most `most_records` of it, and set the public attributes of the reader.
 
-        `numbers` gets the numbers of the revisions above 0. Stop before a property, or a skipped text, that
-        ends behind `most_bytes`. Raise UserError with the revision and the byte of the first fault: damage, a
-        size over a limit, or a whole stream without such a revision. A BrokenPipeError passes: then the
-        program that reads `out` has ended.
+        With `most_bytes`, read only a part of the stream: stop before a property, or a skipped text, that
+        ends behind this number of bytes. Raise UserError with the revision and the byte of the first fault:
+        damage, a size over a limit, or a whole stream without a revision above 0. A BrokenPipeError passes:
+        the program that reads `out` has ended.
         """
         self._most_bytes = sys.maxsize if most_bytes is None else most_bytes
         try:
@@ -168,11 +168,11 @@ class DumpReader:
                     break
                 self._read_record(headers)
         except _PartReadError:
-            # A property or text ends behind `most_bytes`.
+            # The part to read ends. More than `most_bytes` would be needed.
             return
         except BrokenPipeError:
-            # The caller finds the reason. Without this branch, the next one would blame the source: a
-            # BrokenPipeError is an OSError, too.
+            # The caller finds out why the program that reads `out` has ended. This branch is needed because a
+            # BrokenPipeError is an OSError: the next branch would blame the source.
             raise
         except DAMAGED as error:
             raise self.error(f"it cannot be read on: {error}") from error
@@ -180,10 +180,12 @@ class DumpReader:
             raise self.error("it has no revision 1")
 
     def run_on(self, program: Program) -> None:
-        """Read the output of a program. If it failed, raise its error, which explains a cut stream."""
+        """Read the output of a program. Raise UserError if the program failed or its output has a fault."""
         try:
             self.run()
         except UserError:
+            # The error of a program that failed explains why its output is cut. If the output has not ended,
+            # the program may wait to write more of it, and wait() may never return.
             if self._is_at_end and program.process.wait() != 0:
                 raise program.failed() from None
             raise
@@ -194,7 +196,7 @@ class DumpReader:
         return Facts(self.revisions, self.notes(Oddity), [BYPASS], self._bogus_dates)
 
     def notes(self, oddities: Iterable[Oddity]) -> list[str]:
-        """Return a note on each of these oddities that the stream has."""
+        """Return a sentence for reports on each of the `oddities` that the stream has."""
         notes = []
         for oddity in oddities:
             number = self._oddities[oddity]
@@ -209,10 +211,10 @@ class DumpReader:
 
         Such as `/srv/x.dump: <fault> (at revision 7, byte 1,234 of the stream). Make the dump again.`
         """
-        place = f"byte {self.offset:,} of the stream"
+        position = f"byte {self.offset:,} of the stream"
         if self._revision is not None:
-            place = f"revision {self._revision}, {place}"
-        return UserError(f"{self._name}: {fault} (at {place}). {remedy or self._remedy}")
+            position = f"revision {self._revision}, {position}"
+        return UserError(f"{self._name}: {fault} (at {position}). {remedy or self._remedy}")
 
     def _read_line(self, limit: int = LONGEST_LINE) -> bytes:
         """Return the next line, or as much of it as the limit allows; b"" at the end of the stream."""
@@ -221,7 +223,7 @@ class DumpReader:
         return self._pass_on(line)
 
     def _read_content(self, length: int) -> Iterator[bytes]:
-        """Yield the next `length` bytes in chunks, which hold little memory."""
+        """Yield the next `length` bytes in chunks, so that a large text takes little memory."""
         while length > 0:
             chunk = self._stream.read(min(length, CHUNK))
             if not chunk:
@@ -237,10 +239,11 @@ class DumpReader:
         return data
 
     def _set_format(self, value: bytes) -> None:
+        """Set the version of the format, such as b" 2". Raise UserError for an unknown version."""
         version = _header_number(FORMAT, value)
         if version not in KNOWN_FORMATS:
-            shown = value.strip()[:60].decode("latin-1")
-            raise self.error(f"it has the unknown format version {shown}")
+            version_text = value.strip()[:60].decode("latin-1")
+            raise self.error(f"it has the unknown format version {version_text}")
         self._format = version
 
     def _read_headers(self) -> dict[bytes, bytes]:
@@ -263,6 +266,7 @@ class DumpReader:
         # The record begins with the line that was just read.
         self._record_at = self.offset - len(line)
         headers = {}
+        # A blank line ends the headers. b"" is the end of the stream.
         while line not in (b"", b"\n"):
             if not line.endswith(b"\n"):
                 if len(line) == LONGEST_LINE:
@@ -290,20 +294,22 @@ class DumpReader:
         return line
 
     def _parse_number(self, headers: Mapping[bytes, bytes], key: bytes) -> int:
-        """Return the number of a header, 0 without it."""
+        """Return the number in a header, 0 if the header is missing. Raise UserError for another text."""
         number = _header_number(key, headers.get(key, b"0"))
         if number is None:
             raise self.error(f"{key.decode()} is {_quote(headers[key])}")
         return number
 
     def _read_record(self, headers: dict[bytes, bytes]) -> None:
-        """Note the content of a record's headers, and then read its properties and its text.
+        """Update the reader's attributes by a record's headers, and then read its properties and its text.
 
-        The record is a revision, a path, or the head of another dump in the stream.
+        The record is a revision, a path, or the head of another dump in the stream. The headers of any other
+        record, such as `UUID`, change nothing.
         """
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
         elif NODE_PATH in headers:
+            # An odd path is one that no disk (impossible) or no working copy (reserved) can hold.
             odd_path = self.paths.follow(headers)
             if odd_path is not None:
                 oddity = Oddity.IMPOSSIBLE if odd_path.is_impossible else Oddity.RESERVED
@@ -327,40 +333,44 @@ class DumpReader:
             # If the properties end earlier than stated, svnadmin goes on by the stated length. So the length
             # that was read is not used.
             self._read_properties(headers, property_bytes)
-        # In a damaged record, the sum may be less than the length of the properties.
+        # The rest of the content is the text. In a damaged record, the length of the properties may be larger
+        # than the sum, and nothing is left.
         is_delta = headers.get(DELTA) == b"true"
-        self._skip_text(max(0, content_bytes - property_bytes), is_delta)
+        self._read_or_skip_text(max(0, content_bytes - property_bytes), is_delta)
 
-    def _skip_text(self, length: int, is_delta: bool) -> None:
-        """Go to the end of a text of `length` bytes, which goes to `out` if there is one.
+    def _read_or_skip_text(self, length: int, is_delta: bool) -> None:
+        """Go to the end of a text of `length` bytes. What is read of the text goes to `out`, if there is one.
 
-        With `skips_texts`, seek to its end instead of reading it, but read the beginning if the sample of
-        texts needs it. Raise UserError if the stream ends before.
+        With `skips_texts`, seek to the end of the text instead of reading it. Read only its beginning, if the
+        sample of texts needs that. Raise UserError if the stream ends before the text.
         """
         if self._skips_texts:
-            self._check_size(length)
+            # This raises an error if the text ends behind the stream, or behind the part to read.
+            self._check_bounds(length)
+            # 0 for a text that is not in the sample. compress() then does nothing.
             head_bytes = self.texts.count(length, is_delta=is_delta)
             head = b"".join(self._read_content(head_bytes))
             self.texts.compress(head, length, is_delta=is_delta)
             length -= head_bytes
             if self._stream.seekable():
                 self.offset += length
-                # A compressed stream cannot be sought beyond its end: seek() returns a smaller place then.
+                # A compressed stream cannot be sought beyond its end: seek() then returns a smaller position.
                 if self._stream.seek(length, os.SEEK_CUR) < self.offset:
                     raise self.error(_TRUNCATED)
                 return
+        # All of the text, or what follows its beginning in a stream that cannot seek, such as a pipe.
         for _ in self._read_content(length):
             pass
 
     def _begin_revision(self, number: int) -> None:
-        """Make a revision the current one, and append its number and place to `numbers` and `offsets`.
+        """Make a revision the current one, and append its number and byte to `numbers` and `offsets`.
 
         Raise UserError if the stream has skipped more than LARGEST_GAP numbers so far.
         """
         if self._revision is not None:
             # svnadmin load gives revisions new numbers, in the order of the stream. So a number that is not
-            # larger than the one before is no error, but counted as an oddity. At the begin of another dump
-            # in the stream (`_has_restarted`), it is usual.
+            # larger than the one before is no error, but counted as an oddity. At the beginning of another
+            # dump in the stream (`_has_restarted`), it is usual.
             if number <= self._revision and not self._has_restarted:
                 self._count(Oddity.NUMBER, f"revision {number} after revision {self._revision}")
             self._gaps += max(0, number - self._revision - 1)
@@ -378,6 +388,7 @@ class DumpReader:
             self.offsets.append(self._record_at)
 
     def _count(self, oddity: Oddity, place: str) -> None:
+        """Count an oddity. The note of a report shows the first `place`, such as "revision 3: 'monday'"."""
         self._oddities[oddity] += 1
         self._first_places.setdefault(oddity, place)
 
@@ -385,10 +396,11 @@ class DumpReader:
         """Read a record's properties, count an unreadable svn:date, and return their length in bytes.
 
         A property is `K 3`, its name, `V 2` and its value, or `D 3` and its name if it is deleted. The
-        numbers are lengths. The properties end behind the line PROPS-END, or after exactly `length` bytes.
+        numbers are lengths. The properties end behind the line PROPS-END, or after exactly `length` bytes. If
+        `length` is None, only PROPS-END ends them.
         """
         begin = self.offset
-        # svnadmin compares by `!=`, too: if a property goes beyond `length`, only PROPS-END ends them.
+        # svnadmin compares by `!=`, too: if a property goes beyond `length`, only PROPS-END ends the block.
         while self.offset - begin != length:
             line = self._read_length_line()
             if line == dump_format.END:
@@ -403,7 +415,8 @@ class DumpReader:
             value_line = _VALUE.fullmatch(self._read_length_line())
             if not value_line:
                 raise self.error(_WRONG_LENGTH)
-            # Only the date of a revision is checked. All other values are just passed on to `out`.
+            # Only the date of a revision is checked. Any other value is just passed on to `out`, and
+            # _read_value() returns b"" for it.
             is_date = name == DATE and REVISION in headers
             value = self._read_value(
                 value_line[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
@@ -430,35 +443,40 @@ class DumpReader:
     ) -> bytes:
         """Read the name or the value of a property, and return it without the line end behind it.
 
-        `digits` is the stated length, such as b"12", and `subject` what is read, for errors. Unless
-        `is_needed`, only the last bytes are returned, because a value may have 256 MiB. Raise UserError if
-        the length is above `limit`, or if no line end follows after it.
+        `digits` is the stated length, such as b"12", and `subject` the name of what is read, for errors. If
+        the value is not needed, return b"": it may have 256 MiB, so it is not held in memory. Raise UserError
+        if the length is above `limit`, or if no line end follows after it.
         """
         length = int(digits)
         if length > limit:
             raise self.error(f"{subject} has {length:,} bytes, and {limit:,} are the limit")
-        # This raises an error if the value goes beyond the end of the stream, or of the part to read.
-        self._check_size(length)
+        # This raises an error if the value ends behind the stream, or behind the part to read.
+        self._check_bounds(length)
         # One more byte, because a line end follows each name and value.
         chunks: Iterable[bytes] = self._read_content(length + 1)
         if not is_needed:
-            # A deque of length 1 drops all chunks but the last one, whose line end is checked below.
+            # A deque of length 1 drops all chunks but the last one, which has the line end.
             chunks = deque(chunks, 1)
-        value = b"".join(chunks)
-        if not value.endswith(b"\n"):
+        content = b"".join(chunks)
+        if not content.endswith(b"\n"):
             raise self.error(_WRONG_LENGTH)
-        return value[:-1]
+        return content[:-1] if is_needed else b""
 
-    def _check_size(self, length: int) -> None:
-        """Raise an error if the next `length` bytes are not in the stream, or not in the part to read."""
-        if self.offset + length > self._most_bytes:
+    def _check_bounds(self, length: int) -> None:
+        """Raise an error if the next `length` bytes end behind the part to read, or behind the stream.
+
+        The part to read is the first `_most_bytes` of the stream. Its end is no fault of the stream, so the
+        error is then a _PartReadError, after which run() returns.
+        """
+        end = self.offset + length
+        if end > self._most_bytes:
             raise _PartReadError
-        if self.offset + length > self._size:
+        if end > self._size:
             raise self.error(_TRUNCATED)
 
 
 def _header_number(key: bytes, value: bytes) -> int | None:
-    """Return the number of a header, or None for anything else."""
+    """Return the number in the value of a header; None for another text, or a number that is too large."""
     digits = value.strip()
     # svnadmin accepts `+1`, and refuses `++1`.
     if digits[:1] == b"+" and digits[1:2].isdigit():
@@ -479,4 +497,5 @@ def _is_date(text: bytes) -> bool:
 
 
 def _quote(text: bytes) -> str:
+    # A text may have megabytes.
     return repr(text[:60].decode("utf-8", "replace").rstrip("\n"))

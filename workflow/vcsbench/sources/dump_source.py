@@ -31,8 +31,8 @@ from vcsbench.storages.file_trees import OddPaths
 COMPRESSED_FACTOR = 6
 # Fewer bytes of first records do not show it, because Python reads up to 128 KiB of the file ahead.
 LEAST_SAMPLE_BYTES = 1 << 20
-# Bytes of a repository per byte of a dump of source code, and the least for any dump. A dump of archives or
-# images becomes no smaller in a repository, and one with deltas a little: a sample of its texts shows that.
+# Bytes of a repository per byte of a dump of source code. This is the least for any dump. A dump of archives
+# or images becomes no smaller in a repository, and a dump with deltas a little. A sample of texts shows that.
 REPOSITORY_FACTOR = 1 / 4
 # Enough records for an exact count of most dumps, within two seconds. To skip a text in a compressed file,
 # its bytes must be decompressed, which takes time, so their number is limited, too.
@@ -66,15 +66,16 @@ def is_dump(path: Path) -> bool:
 def why_no_dump(path: Path) -> str | None:
     """Return what a file is instead of a dump, with a remedy: `is a .zip archive. Unpack it, ...`.
 
-    The result is the end of a sentence that begins with the path; None for a file of any other form.
+    The result is the end of a sentence that begins with the path. It is None for a file of an unknown form.
     """
     try:
+        # The content is decompressed. In a .tar archive, the word `ustar` is in the first 1,024 bytes.
         beginning = _read_beginning(path, 1024)
     except UserError as error:
         # The caller's sentence begins with the path already.
         return str(error).removeprefix(f"{path}: ")
     except DAMAGED as error:
-        # An error of the system has a number. For damage in gzip, Python raises an OSError without one.
+        # An error of the system has a number. For damage in gzip, Python raises an OSError without a number.
         if isinstance(error, OSError) and error.errno is not None:
             return f"cannot be read: {error.strerror}. Check its permissions and its disk."
         return f"cannot be decompressed: {error}. Get the file again."
@@ -137,7 +138,7 @@ class DumpSource(SourceWithTree):
 
     @cached_property
     def _sample(self) -> DumpReader:
-        """The reader after the first records of the file. Raise UserError for damage in them."""
+        """A reader that has read the first records of the file. Raise UserError for damage in them."""
         with readable(self._path), open_decompressed(self._path) as file:
             # The size of a compressed stream is unknown.
             size = None if self._is_compressed else self._path.stat().st_size
@@ -145,39 +146,43 @@ class DumpSource(SourceWithTree):
             reader = DumpReader(str(self._path), file, tree=tree, skips_texts=True, size=size)
             reader.run(SAMPLE_RECORDS, SAMPLE_BYTES if self._is_compressed else None)
             if self._is_compressed:
-                # Python reads up to 128 KiB ahead, so this is a little too much. The pipe of the program zstd
-                # has no position.
+                # The position in the compressed file. It is a little too large, because Python reads up to
+                # 128 KiB ahead. The pipe of the program zstd has no position: lseek() raises an OSError.
                 with contextlib.suppress(OSError):
                     self._compressed_bytes = os.lseek(file.fileno(), 0, os.SEEK_CUR)
         return reader
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """The estimated size, from the first records of the file.
+        """The estimated size, from a sample: the first records of the file.
 
-        If these are all records, the number of revisions is exact. Otherwise it grows with the bytes, as if
-        the other revisions were as long. Of a compressed file, the bytes are a guess: as if the other records
-        were compressed as well.
+        If the sample has all records, the number of revisions is exact. Otherwise the other revisions are
+        taken to be as long as those in the sample, and as well compressed.
         """
         sample = self._sample
-        size = self._path.stat().st_size
-        if self._is_compressed:
+        # The bytes of the dump stream: those of the file, unless the file is compressed.
+        stream_bytes = self._path.stat().st_size
+        if self._is_compressed and sample.is_whole:
+            stream_bytes = sample.offset
+        elif self._is_compressed:
             factor: float = COMPRESSED_FACTOR
             if self._compressed_bytes and sample.offset >= LEAST_SAMPLE_BYTES:
-                # The bytes that Python has read ahead would make it less than 1 for archives.
+                # For archives, the quotient is less than 1 by the bytes that Python has read ahead.
                 factor = max(1.0, sample.offset / self._compressed_bytes)
-            size = sample.offset if sample.is_whole else int(factor * size)
+            stream_bytes = int(factor * stream_bytes)
         revisions = sample.revisions
         if not sample.is_whole and sample.offset:
-            revisions = revisions * max(size, sample.offset) // sample.offset
+            # The guess for a compressed file may be less than the bytes that were read.
+            revisions = revisions * max(stream_bytes, sample.offset) // sample.offset
+        # Bytes of the repository per byte of the stream.
         share = sample.texts.estimate_share(REPOSITORY_FACTOR)
-        return SizeEstimate(max(1, revisions), int(size * share))
+        return SizeEstimate(max(1, revisions), int(stream_bytes * share))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
-        """Return the numbers of odd paths in the exported tree; 0 and 0 if they are unknown.
+        """Return the numbers of paths in the exported tree that no disk, or no working copy, can hold.
 
-        Odd paths are those that no disk or no working copy can hold. They are known for the youngest revision
-        (`behind` 0), if the sample, the first records of the file, has all records.
+        The numbers are known for the youngest revision (`behind` 0), if the sample (the first records of the
+        file) has all records. Otherwise return 0 and 0.
         """
         sample = self._sample
         if behind or not sample.is_whole:
@@ -205,7 +210,10 @@ class DumpSource(SourceWithTree):
         return reader.facts()
 
     def describe_place(self, revision: int) -> str:
-        """Return the number and the byte of a revision in the file: svnadmin load renumbers."""
+        """Return the number and the byte that a loaded revision has in the file, which write() has read.
+
+        Such as `revision 7 of /srv/x.dump, at byte 1,234 of the stream`. svnadmin load gives new numbers.
+        """
         reader = self._reader
         if reader is None or not 0 < revision <= reader.revisions:
             return ""

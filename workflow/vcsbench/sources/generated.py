@@ -49,7 +49,10 @@ EMPTY_REVISION = RevisionBegun(
 
 
 class History:
-    """The revisions 0 to `youngest` of a profile as events."""
+    """The revisions 0 to `youngest` of a profile as events.
+
+    A profile has the figures of a published repository. An event is the begin of a revision, or a change.
+    """
 
     def __init__(self, profile: Profile, seed: int, youngest: int) -> None:
         """Prepare the history; events() makes its events. Each `seed` gives another history.
@@ -61,8 +64,8 @@ class History:
         # Such as "ruby 1". random.Random with a text as its seed gives the same numbers on every Python 3.
         name = f"{profile.name} {seed}"
         self._rng = Random(name)
-        # Authors, messages and dates have random numbers of their own. So they stay the same if a change of
-        # the profile's files needs more or fewer random numbers.
+        # Authors, messages and dates have their own random numbers. So they stay the same if a change of the
+        # profile's files needs more or fewer random numbers.
         self._people = Random(f"{name} people")
         # The lines of which the texts of files are made, by kind of text, such as "prose".
         self._pools = make_pools(name)
@@ -76,18 +79,19 @@ class History:
         self._gap_s = duration.total_seconds() / profile.revisions / GAPS.mean()
         # The date of the latest revision.
         self._date = profile.first_date
-        # events() appends the first project in revision 1, and the others when the repository is older.
+        # _add_project() appends the first project in revision 1, and other projects in later revisions.
         self.projects: list[GeneratedProject] = []
 
     def events(self) -> Iterator[Event]:
-        """Yield revision 0, which has a date only, and all others with their changes. Call it once."""
+        """Yield revision 0, with only a date, and the later revisions with their changes. Call it once."""
         yield RevisionBegun(0, dump_format.date(self._date))
         for number in range(1, self._youngest + 1):
             yield self._begin_revision(number)
             if number == 1:
-                # The folders of the first project.
+                # This appends the first project to `projects`. Its event makes the folders of the project.
                 yield self._add_project(self._profile.layout, number)
             elif number == 2:
+                # The first files of the first project.
                 yield from self.projects[0].start(number)
             else:
                 yield from self._changes(number)
@@ -95,7 +99,7 @@ class History:
     def _begin_revision(self, number: int) -> RevisionBegun:
         """Return the begin of the next revision, with its message, author and date."""
         rng = self._people
-        # Never the same date: Subversion looks revisions up by date.
+        # Subversion looks revisions up by date, so each date is at least one microsecond later.
         self._date += timedelta(microseconds=1 + int(1e6 * self._gap_s * GAPS.value(rng)))
         # The message comes before the author: another order of random numbers gives another history.
         message = make_log_message(rng, self._profile.message_bytes.draw(rng))
@@ -103,19 +107,21 @@ class History:
         return RevisionBegun(number, dump_format.date(self._date), author, message)
 
     def _changes(self, number: int) -> Iterator[Change]:
-        """Yield the changes of a revision from 3 on: of one project, or the first files of a new project.
+        """Yield the changes of the revision `number`: of one project, or the first files of a new project.
 
-        A project is added if the repository has too few for its age.
+        Revision 1 makes the folders of the first project, and revision 2 its first files. So `number` is 3 or
+        more. A project is added if the repository has fewer projects than it should have at this revision.
         """
         profile, rng = self._profile, self._rng
-        # The number of other projects, without the first one, that are due at this revision. It grows with
+        # The number of projects that the repository should have now, without the first project. It grows with
         # the square root of the number of revisions.
         others = int((profile.projects - 1) * sqrt(number / profile.revisions))
-        # `projects` has the first one, too. So `others` + 1 entries are due.
+        # `projects` also has the first project. If it has fewer than `others` + 1 entries, one is added.
         if others >= len(self.projects):
             # Such as buffer7. The number makes the name unique: a noun may come twice.
             name = b"%s%d" % (pick_noun(rng), len(self.projects))
             layout = ProjectLayout(name + b"/trunk", (name + b"/branches",), (name + b"/tags",))
+            # This also appends the new project to `projects`.
             yield self._add_project(layout, number)
             yield from self.projects[-1].start(number)
         # `own_share` is the first project's share of the revisions. The other projects share the rest.
@@ -125,7 +131,7 @@ class History:
             yield from pick(rng, self.projects[1:]).change(number)
 
     def _add_project(self, layout: ProjectLayout, number: int) -> ProjectAdded:
-        """Append a project to `projects`, and return the event of its folders."""
+        """Append a project without files to `projects`, and return the event that makes its folders."""
         kinds = self._profile.other_kinds if self.projects else self._profile.kinds
         project = GeneratedProject(
             self._profile, layout, self._pools, self._rng, first=number, kinds=kinds
@@ -135,14 +141,17 @@ class History:
 
 
 class FileChanges:
-    """Count how often each file of a trunk is changed. The same file is busiest in each system."""
+    """Count how often each file of a trunk is changed. The same file is busiest in Subversion and in git."""
 
     def __init__(self, trunk: bytes) -> None:
         self._folder = trunk + b"/"
         self._changes: Counter[bytes] = Counter()
 
     def count(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield the events unchanged, and count their changes of files for `busiest`."""
+        """Yield the events unchanged, and count their changes of files for `busiest`.
+
+        A deleted file is forgotten. A moved file begins at 0, because a move is a copy and a deletion.
+        """
         for event in events:
             if isinstance(event, FileChanged) and event.path.startswith(self._folder):
                 self._changes[event.path] += 1
@@ -194,11 +203,12 @@ class GeneratedSource(Source):
         self._scale: float = definition.get("scale", 1.0)
         self._seed: int = definition.get("seed", 1)
         self._tree = options.get_tree()
-        # A scaled history is the beginning of the whole one. At every scale, revision 1 makes the folders and
-        # revision 2 is the first import. Profiles with most of their files in the import have another number.
+        # A scaled history is the beginning of the whole history. At every scale, revision 1 makes the folders
+        # and revision 2 is the first import, so there are at least 2 revisions.
         self._youngest = max(2, round(self._profile.revisions * self._scale))
+        # If most files are in the import, a shorter history would have the same tree. So the tree is scaled,
+        # too, and revisions 1 and 2 are not.
         if self._profile.imported:
-            # Only the revisions after the import are scaled, and the tree itself is scaled, too.
             self._youngest = 2 + round((self._profile.revisions - 2) * self._scale)
             self._profile = replace(
                 self._profile,
@@ -225,6 +235,7 @@ class GeneratedSource(Source):
     @cached_property
     def _estimate(self) -> SizeEstimate:
         tree_bytes, history_bytes, power = self._profile.repository
+        # This formula was fitted to the sizes of loaded repositories.
         size = tree_bytes * sqrt(self._scale) + history_bytes * self._scale**power
         return SizeEstimate(self._youngest, repository_bytes=int(size))
 

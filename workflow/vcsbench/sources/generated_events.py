@@ -29,7 +29,7 @@ class RevisionBegun(NamedTuple):
 
 
 class ProjectAdded(NamedTuple):
-    """The folders of a new project: trunk, those of branches and tags, and all above them."""
+    """The folders of a new project: trunk, the folders for branches and tags, and all folders above them."""
 
     layout: ProjectLayout
 
@@ -107,9 +107,9 @@ Event = RevisionBegun | Change
 
 
 def dump_records(events: Iterable[Event]) -> Iterator[bytes]:
-    """Yield the records of events for a dump stream. An event has one record, a new project one per folder.
+    """Yield the records of events for a dump stream of Subversion.
 
-    A new branch or tag, and a copied folder, are copies of a folder in Subversion.
+    An event has one record. Only a new project has several records: one for each of its folders.
     """
     for event in events:
         # The cases are all types of `Event`, so no event is left out.
@@ -146,8 +146,8 @@ def _revision_properties(revision: RevisionBegun) -> dict[bytes, bytes]:
 
 
 def _list_folders(layout: ProjectLayout) -> list[bytes]:
-    """Return trunk, the folders for branches and tags, and all above them, each folder once."""
-    # The keys are a set in this order: layouts share folders.
+    """Return trunk, the folders for branches and tags, and all folders above them, each folder once."""
+    # The keys are a set that keeps its order. The three kinds of folders may lie in the same folder.
     folders: dict[bytes, None] = {}
     for path in (layout.trunk, *layout.branches, *layout.tags):
         for folder in (*dump_format.folders_above(path), path):
@@ -156,7 +156,10 @@ def _list_folders(layout: ProjectLayout) -> list[bytes]:
 
 
 class FastImportWriter:
-    """Write events to `out`. A stream that is not finished lacks `done`, and fast-import refuses it."""
+    """Write events to `out` as commands of `git fast-import`.
+
+    finish() writes the last command, `done`. fast-import refuses a stream without it.
+    """
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -190,8 +193,8 @@ class FastImportWriter:
                 self._commit = None
             case ProjectAdded():
                 self._add_project(event.layout)
-            # A branch or tag begins at the last commit of the branch that it is copied from, and has no
-            # commit of its own.
+            # A branch or tag leads to the last commit of the branch that it is copied from. It has no commit
+            # of its own.
             case BranchAdded():
                 ref = b"refs/heads/" + self._ref_name(event.path)
                 self._refs[event.path] = ref
@@ -206,6 +209,7 @@ class FastImportWriter:
                 # git has no empty folders.
                 pass
             case FolderCopied():
+                # Without files, git has no such folder, and would refuse to copy it.
                 if event.has_files:
                     self._write_copy(event.origin.path, event.path)
             case FileCopied():
@@ -221,6 +225,7 @@ class FastImportWriter:
 
     def _add_project(self, layout: ProjectLayout) -> None:
         prefix = b""
+        # The first project has no prefix, so its trunk is refs/heads/trunk, whatever its path is.
         if self._refs:
             # Such as buffer7/ for buffer7/trunk.
             prefix = layout.trunk.rpartition(b"/")[0] + b"/"
@@ -235,10 +240,11 @@ class FastImportWriter:
 
     def _write_copy(self, origin: bytes, path: bytes) -> None:
         name = self._begin_change(path)
+        # The commit has begun. For the origin, this call only returns the path below the branch.
         self._out.write(b"C %s %s\n" % (self._begin_change(origin), name))
 
     def _begin_change(self, path: bytes) -> bytes:
-        """Begin the commit of this revision, unless it has begun. Return the path below its branch."""
+        """Begin the commit of this revision, unless it has begun. Return lib/a.c for trunk/lib/a.c."""
         for folder in dump_format.folders_above(path):
             if folder in self._refs:
                 self.begin_commit(self._refs[folder])
@@ -246,7 +252,10 @@ class FastImportWriter:
         raise ValueError(f"{path!r} is on no branch")
 
     def begin_commit(self, ref: bytes) -> None:
-        """Begin the commit of this revision on a ref, unless it has begun. A revision has one commit."""
+        """Begin the commit of this revision on a ref, unless it has begun.
+
+        Raise ValueError if it has begun on another ref: a revision has only one commit.
+        """
         if self._commit == ref:
             return
         if self._commit is not None:

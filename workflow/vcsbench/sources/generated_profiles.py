@@ -8,16 +8,17 @@ from random import Random
 
 
 class Quantiles:
-    """A distribution of numbers as points (share at or below, value) from share 0 to 1.
+    """A distribution of numbers as points (share, value): this share of all numbers is at or below the value.
 
-    It uses plain arithmetic only: exp() and log() need not give the same bits on every platform.
+    The first share is 0, and the last is 1. (0.5, 100) makes 100 the median. Only plain arithmetic is used,
+    because exp() and log() need not give the same bits on every platform.
     """
 
     def __init__(self, *points: tuple[float, float]) -> None:
         self._shares, self._values = zip(*points, strict=True)
 
     def at(self, share: float) -> float:
-        """Return the value that this share does not exceed, between two points on the line between them."""
+        """Return the value of a share from 0 to below 1, interpolated between the two points around it."""
         i = bisect_right(self._shares, share)
         low, high = self._shares[i - 1], self._shares[i]
         first, last = self._values[i - 1], self._values[i]
@@ -44,9 +45,11 @@ class Quantiles:
 class FileKind:
     """Files that share an extension.
 
-    `share` of all files; `pool` of their text; `size` relative to the mean file; `executable` share;
-    `churn`: part of the text that a change replaces, 0 for a few hunks; `heat`: share of all files that
-    change less often, None for a random one.
+    - `share`: their share of all files. `executable`: the share of them that is executable.
+    - `pool`: the name of the pool whose lines make up their texts, such as "prose".
+    - `size`: their size as a multiple of the mean file's, before all sizes are scaled (size_factor).
+    - `churn`: the part of the text that a change replaces. With 0, a change has a few hunks.
+    - `heat`: the share of all files that change less often than a file of this kind; None for a random share.
     """
 
     share: float
@@ -60,7 +63,7 @@ class FileKind:
 
 @dataclass(frozen=True)
 class ProjectLayout:
-    """Paths of trunk, and of the folders that get branches and tags in turn."""
+    """The paths of trunk, and of the folders that get new branches and new tags in turn."""
 
     trunk: bytes
     branches: tuple[bytes, ...]
@@ -69,11 +72,13 @@ class ProjectLayout:
 
 @dataclass(frozen=True)
 class Shares:
-    """Frequencies of events.
+    """Frequencies of events, each from 0 to 1.
 
-    Shares of revisions: `branch` changes a branch, `new_branch` and `new_tag` copy one. Shares of file
-    changes, the others are edits: `add`, `delete`, `move`, `copy`. Shares of commits: `journal` adds an
-    entry to the journal, `directory` moves or deletes one, `rewrite` changes all program-written files.
+    - Shares of revisions: `branch` changes a branch, `new_branch` copies trunk, `new_tag` copies a branch.
+      All other revisions change trunk.
+    - Shares of the files that a revision changes: `add`, `delete`, `move` and `copy`. The rest are edits.
+    - Shares of the revisions that change trunk: `journal` adds an entry to the journal (a change log; also on
+      branches), `directory` moves or deletes a directory, `rewrite` changes all files that programs write.
     """
 
     branch: float = 0.0
@@ -93,12 +98,12 @@ class Profile:
     """The figures of one repository at scale 1.
 
     - `tree_files`, `tree_bytes`: of trunk's export. `journal_bytes`: the median size of its `journal`.
-    - `repository`: t, h and p of the bytes of the loaded repository (format 7, not packed) at a scale: t *
-      scale^0.5 + h * scale^p, fitted to loaded repositories.
-    - The first of `projects` has the exported trunk and gets `own_share` of the revisions; the trunks of
-      the others have `other_kinds`.
-    - `imported`: part of trunk in the first import; with 0 trunk grows by the law of growth.
-    - `new_directories`: share of new files in a new directory, at most `deepest` levels below trunk.
+    - `repository`: t, h and p in the formula t * scale^0.5 + h * scale^p. It gives the bytes of the loaded
+      repository (format 7, not packed) at a scale, and was fitted to loaded repositories.
+    - `projects`: their number. The first project has the exported trunk, and gets `own_share` of the
+      revisions. The files in the trunks of the other projects have `other_kinds`.
+    - `imported`: the part of trunk in the first import. With 0, trunk grows by a square root (grown_share).
+    - `new_directories`: the share of new files in a new directory, at most `deepest` levels below trunk.
     """
 
     name: str
@@ -131,9 +136,10 @@ class Profile:
         return self.tree_bytes / self.tree_files
 
     def size_factor(self, kinds: tuple[FileKind, ...]) -> float:
-        """Return the factor from a size of `file_bytes` to one of this repository, times the kind's `size`.
+        """Return the factor that gives a file of this repository its size: factor * kind.size * drawn value.
 
-        `file_bytes` may be of another repository. With the factor, the mean of all `kinds` is this tree's.
+        The value is drawn from `file_bytes`, which may be of another repository. With the factor, the mean
+        size of files of all `kinds` is that of this repository's tree.
         """
         mean_kind = 0.0
         for kind in kinds:
@@ -151,7 +157,10 @@ def _values(*values: float) -> Quantiles:
 
 
 def _heat(*shares: float) -> Quantiles:
-    """Return positions of changed files, from the shares of changes that the most changed files get."""
+    """Return the distribution of positions of changed files, from 0 (the most changed file) to 1.
+
+    `shares` are the shares of all changes that the most changed 0.1 %, 0.5 %, ... of files get (_FILES).
+    """
     return Quantiles(*zip(shares, _FILES, strict=True))
 
 

@@ -28,7 +28,7 @@ STRETCH_NAMES = 20
 # The bytes of a line of a binary file, which is not compressible.
 NOISE_LINE = 64
 SMALLEST_TEXT = 30
-# The places at which a change replaces the part `churn` of a text.
+# The number of places at which one change replaces parts of a text that a program writes.
 CHURN_HUNKS = 8
 
 
@@ -73,7 +73,7 @@ GLUE = _words("""
 
 
 class Unit(NamedTuple):
-    """The first lines of a function or paragraph, 1 to `most` others, and the last ones.
+    """The pattern of a function or paragraph: `first`, 1 to `most` random ones of `others`, and `last`.
 
     `$` stands for a name, `~` for a sentence.
     """
@@ -148,7 +148,7 @@ def sentence(rng: Random, words: int) -> str:
     """Return a sentence of `words` words. It begins with a verb, as log messages do."""
     picked = [pick(rng, VERBS).capitalize()]
     while len(picked) < words:
-        # Half of the words are of grammar, a quarter nouns, a quarter names.
+        # Half of the words are of grammar, a quarter nouns, and a quarter (the empty vocabulary) names.
         vocabulary = pick(rng, (GLUE, GLUE, NOUNS, ()))
         picked.append(pick(rng, vocabulary) if vocabulary else _make_identifier(rng))
     return " ".join(picked)
@@ -166,7 +166,7 @@ def make_log_message(rng: Random, size: int) -> bytes:
 
 
 class Pool:
-    """Lines to make texts of."""
+    """Lines to make texts of. A text stores only the numbers of its lines in the pool."""
 
     def __init__(self, lines: list[bytes]) -> None:
         self.lines = lines
@@ -174,11 +174,15 @@ class Pool:
         self._starts = array("I", accumulate(map(len, lines), initial=0))
 
     def draw(self, rng: Random, size: int) -> array[int]:
-        """Return the numbers of lines that follow each other in the pool, with about `size` bytes in all."""
+        """Return the numbers of lines that follow each other in the pool, with about `size` bytes in all.
+
+        A text of more than half of the pool is several of these pieces, one after the other.
+        """
         numbers = array("I")
         while size > 0:
             # At most half of the pool at a time, so that also long texts begin at many places.
             length = min(size, POOL_BYTES // 2)
+            # The first line that begins at or behind a random byte, and the line behind the last one.
             first = bisect_left(self._starts, rng.random() * (POOL_BYTES - length))
             end = bisect_left(self._starts, self._starts[first] + length, hi=len(self.lines))
             numbers.extend(range(first, end))
@@ -193,7 +197,7 @@ def make_pools(seed: str) -> dict[str, Pool]:
     """Return the pools of a history: one for each of UNITS, and `bytes` for binary files."""
     pools = {}
     for name, unit in UNITS.items():
-        # Each pool has random numbers of its own: a change of one leaves the others as they are.
+        # Each pool has its own random numbers: a change of one pool leaves all other pools as they are.
         pools[name] = Pool(_pool_lines(Random(f"{seed} {name}"), unit))
     noise = Random(f"{seed} bytes").getrandbits(8 * POOL_BYTES).to_bytes(POOL_BYTES, "little")
     pieces = [noise[at : at + NOISE_LINE] for at in range(0, POOL_BYTES, NOISE_LINE)]
@@ -202,11 +206,11 @@ def make_pools(seed: str) -> dict[str, Pool]:
 
 
 def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
-    """Return POOL_BYTES, or a little more, of lines: functions or paragraphs after the pattern `unit`.
+    """Return the lines of a pool: functions or paragraphs after a pattern, with POOL_BYTES or a little more.
 
     Each is `unit.first` (such as `static int $_$(...)`), 1 to `unit.most` of `unit.others`, and `unit.last`
-    (`}`). Each stretch of about STRETCH_LINES lines shares STRETCH_NAMES names, so lines compress as well as
-    those of real code.
+    (`}`). Each stretch of about STRETCH_LINES lines shares STRETCH_NAMES names, so that the lines compress as
+    well as those of real code.
     """
     lines: list[bytes] = []
     size = 0
@@ -236,9 +240,9 @@ def _pool_lines(rng: Random, unit: Unit) -> list[bytes]:
 
 @dataclass(slots=True, eq=False)
 class Text:
-    """A text of a pool: the numbers of its lines, which take 4 bytes each, and its size in bytes.
+    """A text made of a pool: the numbers of its lines, which take 4 bytes each, and its size in bytes.
 
-    Sizes to add or remove are approximate, because whole lines are.
+    Only whole lines are added and removed. So all sizes to add or remove are approximate.
     """
 
     pool: Pool
@@ -258,7 +262,12 @@ class Text:
         return b"".join(map(self.pool.lines.__getitem__, self.lines))
 
     def replace(self, rng: Random, at: int, removed: int, added: int) -> None:
-        """Remove `removed` bytes behind the first `at` lines, and put `added` bytes there."""
+        """Replace a part of the text. `at` counts lines; `removed` and `added` count bytes.
+
+        Behind the first `at` lines, remove lines with about `removed` bytes, and put lines of the pool with
+        about `added` bytes there.
+        """
+        # The line behind the last one to remove.
         end = at
         old_size = self.size
         while old_size - self.size < removed and end < len(self.lines):
@@ -275,25 +284,28 @@ class Text:
         - between 0 and 1: this part of the text is replaced, at CHURN_HUNKS places, as by a program.
         - from 1: all of the text is replaced, as for an image, whatever `excess` is.
 
-        `excess` is from -1 to 1. Above 0, the files of trunk are larger now than in the profile, on average.
-        Then the text becomes shorter, on average; below 0, it becomes longer.
+        `excess` is from -1 (the files of trunk are too small now, on average, compared with the profile) to 1
+        (they are too large). Above 0, the text becomes shorter, on average; below 0, it becomes longer.
         """
         if churn >= 1:
             # A new version of an image has about the size of the old one.
             self.replace(rng, 0, self.size, int(self.size * (0.95 + 0.1 * rng.random())))
             return
         if churn:
-            # The text has CHURN_HUNKS equal sections. In each, `part` bytes are replaced. They begin at a
-            # random place, and end within the section, so that replaced parts hardly overlap.
+            # The text has CHURN_HUNKS (8) sections of equal length. In each section, `part` bytes are
+            # replaced: the share `churn` of the section.
             part = int(churn * self.size / CHURN_HUNKS)
             for number in range(CHURN_HUNKS):
-                # From 0, the beginning of the text, to 1, its end.
+                # `place` is where the part begins: 0 is the beginning of the text, 1 its end, and number / 8
+                # the beginning of the section. The part begins at random in the first 1 - churn of the
+                # section, so that it ends within the section. Parts hardly overlap then.
                 place = (number + (1 - churn) * rng.random()) / CHURN_HUNKS
-                # replace() begins behind this number of lines. The two parts have their lengths in bytes.
+                # replace() expects the begin of a part as a number of lines, and its length in bytes.
                 at = int(place * len(self.lines))
-                # The new part is up to half shorter if files are too large, and up to half longer otherwise.
+                # The new part has 0.5 (excess 1: files are too large) to 1.5 times as many bytes (excess -1).
                 self.replace(rng, at, part, int(part * (1 - 0.5 * excess)))
         else:
+            # The edit of a person: a few hunks, each behind a random number of lines.
             for hunk in _draw_hunks(rng, self.size, excess):
                 at = int(rng.random() * len(self.lines))
                 self.replace(rng, at, hunk.removed, hunk.added)
@@ -301,7 +313,7 @@ class Text:
             self.replace(rng, 0, 0, SMALLEST_TEXT)
 
     def add_entry(self, rng: Random, limit: int) -> None:
-        """Put an entry of a journal in front. Beyond `limit` bytes, remove the older half."""
+        """Put an entry of a journal (a change log) in front. Beyond `limit` bytes, remove the older half."""
         self.replace(rng, 0, 0, profiles.JOURNAL_ENTRIES.draw(rng))
         if self.size > limit:
             del self.lines[len(self.lines) // 2 :]
@@ -318,7 +330,8 @@ class Hunk(NamedTuple):
 def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
     """Return the hunks of one change of a text with `size` bytes: random in number, kind and length.
 
-    `excess` is from -1 to 1: above 0 the files are too large now, so more is removed. Below 0, more is added.
+    A hunk removes and adds bytes at one place. `excess` is from -1 to 1. Above 0, the files of trunk are too
+    large now, so more bytes are removed. Below 0, more bytes are added.
     """
     # The shares of hunks that only add bytes, and that only remove bytes. All other hunks replace bytes.
     # PURE_ADDITIONS is the larger share, so texts grow. If files are too large, the shares are exchanged.
@@ -336,7 +349,7 @@ def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
             # At most a quarter, so that a large hunk does not empty a small file.
             hunks.append(Hunk(removed=min(changed, size // 4), added=0))
         else:
-            # The new bytes are half to one and a half times as many, and fewer if files are too large.
+            # The new bytes are 0.5 to 1.5 times as many, and then up to half fewer (excess 1) or more (-1).
             added = int(changed * (0.5 + rng.random()) * (1 - 0.5 * excess))
             hunks.append(Hunk(removed=min(changed, size // 2), added=added))
     return hunks

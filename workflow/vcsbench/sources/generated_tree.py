@@ -28,7 +28,7 @@ LIVE_BRANCHES = 5
 BRANCH_FILES = 48
 # The first import is as large as trunk after this number of revisions.
 IMPORTED_REVISIONS = 100
-# Share of new files that change the more often the larger they are.
+# The share of new files for which this holds: the larger the file, the more often it changes.
 HEAT_BY_SIZE = 0.3
 # The largest file: a share of the tree, and bytes, because texts take memory.
 LARGEST_SHARE = 0.04
@@ -81,10 +81,11 @@ class Branch:
 
 
 def grown_share(profile: Profile, age: int) -> float:
-    """Return the part of trunk's final size after `age` revisions.
+    """Return the part of its final size that trunk should have after `age` revisions: the law of growth.
 
-    It is the square root of the part of the history: a scaled repository is the beginning of the whole one.
-    Trunk grows linearly if its import has nearly all of it.
+    It is the square root of the age as a part of all revisions: 0.5 after a quarter of the history. It does
+    not depend on the scale, because a scaled repository is the beginning of the whole one. Trunk grows
+    linearly if its first import has nearly all of it (`imported`).
     """
     if profile.imported:
         return min(1.0, profile.imported + (1 - profile.imported) * age / profile.revisions)
@@ -92,10 +93,10 @@ def grown_share(profile: Profile, age: int) -> float:
 
 
 class GeneratedProject:
-    """A trunk with its branches and tags; changes of trunk steer towards the size of the law of growth.
+    """A trunk with its branches and tags. Changes of trunk steer towards the size that grown_share() gives.
 
-    `files`, `directories` and `size` (bytes) are trunk's. The first files change most often. The journal
-    (a change log, to which commits add entries) is not one of them.
+    `files`, `directories` and `size` (bytes) are trunk's. The first ones of `files` change most often. The
+    journal (a change log, to which commits add entries) is not in `files`, but its bytes are in `size`.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class GeneratedProject:
         self._size_factor = profile.size_factor(kinds)
         self.directories = [layout.trunk]
         self.files: list[GeneratedFile] = []
-        # The bytes of all files of trunk.
+        # The bytes of all files of trunk and of its journal.
         self.size = 0
         # All paths that ever existed.
         self._paths: set[bytes] = set()
@@ -135,14 +136,15 @@ class GeneratedProject:
         # The latest revision that changes trunk, and the files that it has added or changed so far.
         self._revision = 0
         self._changed_files: set[GeneratedFile] = set()
-        # The part of trunk's final size that is due at the latest revision of trunk (grown_share).
+        # The part of its final size that trunk should have at its latest revision (grown_share).
         self._grown = 0.0
 
     def start(self, number: int) -> Iterator[Change]:
         """Yield the changes of the first import, the revision `number`: the journal, if any, and files.
 
-        Files are added until trunk has as many as the law of growth gives for its age.
+        Files are added until trunk has as many as it should have at its age (grown_share).
         """
+        # _journal_limit() and _count_missing() need this part of trunk's final size.
         self._grown = grown_share(self._profile, number - self._first)
         if self._profile.journal:
             path = self._layout.trunk + b"/" + self._profile.journal
@@ -178,7 +180,9 @@ class GeneratedProject:
         elif event < shares.new_branch + shares.new_tag + shares.branch:
             yield from self._change_branch()
         else:
-            # Trunk may now grow to this part of its final size. Copies in trunk need the revision's number.
+            # The other cases set neither attribute: both are of the latest revision that changes trunk.
+            # `_grown` is the part of its final size that trunk should have now. _change_trunk() steers
+            # towards it, and makes copies from the revision before `_revision`.
             self._grown = grown_share(self._profile, number - self._first)
             self._revision = number
             yield from self._change_trunk()
@@ -190,8 +194,8 @@ class GeneratedProject:
         return b"%s/%s_%d" % (folder, pick_noun(self._rng), self._copy_count)
 
     def _make_branch(self, path: bytes) -> Branch:
-        """Return a branch of the files of trunk that change most often."""
-        # The keys are a set in this order.
+        """Return a branch. Its `files` are some of trunk's files, mostly those that change most often."""
+        # The keys are a set that keeps its order.
         trunk_files: dict[GeneratedFile, None] = {}
         for _ in range(BRANCH_FILES):
             trunk_files[self._pick_hot_file()] = None
@@ -214,8 +218,8 @@ class GeneratedProject:
             branch.journal.text.add_entry(rng, self._journal_limit())
             yield branch.journal.changed()
         count = min(self._profile.paths.draw(rng), len(branch.files))
-        # The first files of a branch are drawn more often (the power 2 does that). The set has a file that is
-        # drawn twice only once.
+        # The first files of a branch are drawn more often (by the power 2). A file that is drawn twice is in
+        # the set only once.
         indices = {pick_rank(rng, len(branch.files), 2) for _ in range(count)}
         # Sorted, because Python does not define the order of a set, and a history must always be the same.
         for i in sorted(indices):
@@ -246,14 +250,14 @@ class GeneratedProject:
                 # Only files that a program writes, such as translations, have a churn between 0 and 1.
                 if 0 < file.kind.churn < 1:
                     yield self._edit(file)
-        # Missing files are those that trunk lacks by the law of growth. If there are many, a second random
-        # number makes the part IMPORT_SHARE of these commits an import.
+        # Missing files are those that trunk lacks at its age. If there are many, a second random number makes
+        # the part IMPORT_SHARE of these commits an import.
         elif self._count_missing() > IMPORT_BEHIND and rng.random() < IMPORT_SHARE:
             count = min(int(self._count_missing()), IMPORT_AT_MOST)
             for _ in range(count):
                 yield from self._new_file()
         else:
-            # A small trunk has fewer files than some commits change.
+            # The number of files to change. A small trunk has fewer files than some commits change.
             count = min(self._profile.paths.draw(rng), 1 + len(self.files) // 2)
             for _ in range(count):
                 yield from self._change_path()
@@ -270,8 +274,8 @@ class GeneratedProject:
             return
         # An edit changes a hot file: one of those that are edited often.
         file = self._pick_hot_file()
-        # All other actions then take any file, but only if the hot file was not changed yet. This order stays
-        # because other random numbers would give another history.
+        # A deletion, move or copy takes any file instead, but only if this revision has not changed the hot
+        # file yet. A hot file is drawn in any case, because other random numbers would give another history.
         if action != Action.EDIT and file not in self._changed_files:
             file = pick(rng, self.files)
         if file in self._changed_files:
@@ -282,6 +286,7 @@ class GeneratedProject:
             return
         # In a dump stream, a move is a copy and a deletion.
         if action in (Action.MOVE, Action.COPY):
+            # A record can copy only from an earlier revision than its own.
             origin = CopyOrigin(file.path, self._revision - 1)
             path = self._new_path(file.directory(), file.kind.extension)
             # The new file gets a random heat, which decides how often it will be edited.
@@ -296,6 +301,7 @@ class GeneratedProject:
         """Return what happens to a file of trunk, at random by the shares of the profile."""
         shares = self._profile.shares
         # One random number from 0 to 1: each action has a part of this range that is as long as its share.
+        # Additions have the first part. `share` is the distance from the end of that part.
         share = self._rng.random() - shares.add
         if share < 0:
             # If trunk has enough files for its age, the addition becomes an edit.
@@ -331,7 +337,7 @@ class GeneratedProject:
             self.directories += [new + path.removeprefix(old) for path in folders]
             for file in files:
                 file.path = new + file.path.removeprefix(old)
-            # The new paths are reserved, and the old ones stay so: no path is ever used for another file.
+            # The new paths are now taken, and the old paths stay taken: no path ever gets another file.
             self._paths.update(self.directories, (file.path for file in files))
         # In a dump stream, a move is a copy and a deletion.
         yield PathDeleted(old)
@@ -352,7 +358,8 @@ class GeneratedProject:
         # Without a limit, one file could be most of a small tree. `_grown` is the part of the profile's
         # `tree_bytes` that trunk should have at its age.
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
-        # If the files are too large now, the new one becomes up to 60 % smaller, and the other way round.
+        # _size_excess() is from -1 (files are too small now) to 1 (too large). The new file becomes up to
+        # 60 % smaller if files are too large, and up to 60 % larger if they are too small.
         size = min(size * (1 - 0.6 * self._size_excess()), largest)
         text = Text.create(rng, self._pools[kind.pool], int(size))
         file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
@@ -412,20 +419,28 @@ class GeneratedProject:
         return file.changed()
 
     def _insert(self, file: GeneratedFile, heat: float) -> None:
-        """Insert a file behind the share 1 - `heat` of all files, which change more often."""
+        """Insert a new file of trunk behind the part 1 - `heat` of all files, which change more often.
+
+        The file counts as changed in this revision, so that its path gets no second record.
+        """
         self.files.insert(int((1 - heat) * len(self.files)), file)
         self._changed_files.add(file)
         self.size += file.text.size
 
     def _journal_limit(self) -> int:
-        """Return the bytes at which a journal loses its older half: its median is 3/4 of that."""
+        """Return the bytes above which a journal loses its older half: 2,000 or more."""
+        # A journal has from half of the limit to the limit, so its median is 3/4 of the limit.
         return 2000 + int(self._profile.journal_bytes * self._grown * 4 / 3)
 
     def _size_excess(self) -> float:
-        """Return from -1 to 1 if the mean file is up to a twentieth too small or too large."""
+        """Return from -1 to 1 how much the mean file of trunk is too small or too large.
+
+        -1 stands for 5 % or more below the mean of the profile, 0 for the mean, and 1 for 5 % or more above.
+        """
+        # The added 1 keeps the divisor above 0 before the first file is added.
         share = self.size / (self._profile.mean_file_bytes * (len(self.files) + 1))
         return max(-1.0, min(1.0, 20 * (share - 1)))
 
     def _count_missing(self) -> float:
-        """Return the number of files that trunk lacks by the law of growth; negative if it has too many."""
+        """Return the number of files that trunk lacks at its age; negative if it has too many."""
         return self._grown * self._profile.tree_files - len(self.files)

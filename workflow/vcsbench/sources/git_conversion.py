@@ -32,7 +32,8 @@ LATE = (
 class NodeWriter:
     """Writes the records of the files, links and folders that commits change.
 
-    `noted` has the paths in git that were left out or changed, such as {SUBMODULES: {b"lib"}, RENAMED: ...}.
+    `noted` has the paths in git that were left out or changed, by the text of the report's note on them, such
+    as {"Submodules left out": {b"lib"}}.
     """
 
     def __init__(self, blobs: BlobReader, out: BinaryIO) -> None:
@@ -47,16 +48,17 @@ class NodeWriter:
         `branch` is the folder of the commit's branch, such as b"trunk" or b"branches/x". `origin` is the tree
         of the commit's first parent, from which renamed files and folders are copied.
         """
-        # Submodules are only counted: they have no content in this repository.
+        # A submodule names a commit of another repository. It has no content here, so it is only counted.
         for change in changes:
             if SUBMODULE in (change.old_mode, change.new_mode):
                 self.noted[SUBMODULES].add(change.path)
-        node_changes = [change for change in changes if _has_node(change)]
+        node_changes = [change for change in changes if _changes_node(change)]
         self._delete(node_changes, branch)
         copied_folders = self._add_folders(node_changes, branch, origin)
         files = []
         for change in node_changes:
-            # A file or a link: neither a folder, nor deleted or a submodule (NO_NODE).
+            # The modes of NO_NODE are those of an absent path and of a submodule. After the commit, a path
+            # with a mode other than these and FOLDER_MODE is a file or a link.
             is_file = change.new_mode not in (*NO_NODE, FOLDER_MODE)
             # A moved folder was added as a copy, which has its files already. None of them can have changed,
             # because git reports a folder as moved only if all of its content is the same.
@@ -67,25 +69,27 @@ class NodeWriter:
     def _delete(self, changes: list[TreeChange], branch: bytes) -> None:
         """Write a deletion for each path that a commit deletes, moves away, or replaces by a submodule."""
         # The keys are a set in the order of the changes. Another order would give other bytes.
-        gone: dict[bytes, None] = {}
+        deleted_paths: dict[bytes, None] = {}
         for change in changes:
-            # The copy of a moved path is written later, and made from an earlier revision.
-            is_gone = change.is_moved or change.new_mode in NO_NODE
-            # A path that did not exist or was a submodule before has no file here that could be deleted.
-            if is_gone and change.old_mode not in NO_NODE:
-                gone[change.source] = None
-        for path in gone:
+            # A moved path is copied later, from an earlier revision. NO_NODE: an absent path or a submodule.
+            is_deleted = change.is_moved or change.new_mode in NO_NODE
+            # A path that was absent or a submodule before the commit has no file that could be deleted.
+            if is_deleted and change.old_mode not in NO_NODE:
+                # `source` is the old path of a moved file or folder. In any other change, it is the path.
+                deleted_paths[change.source] = None
+        for path in deleted_paths:
             # A deleted folder takes its content with it.
-            if not _is_below(path, gone.keys()):
+            if not _is_below(path, deleted_paths.keys()):
                 self._out.write(dump_format.deletion(self._convert_path(branch, path)))
 
     def _convert_path(self, branch: bytes, path: bytes) -> bytes:
+        """Return the path in Subversion of a path in git, and note the path if its name has to change."""
         name = svn_names.subversion_path(path)
         if name != path:
             self.noted[svn_names.RENAMED_NOTE].add(path)
         return branch + b"/" + name
 
-    def _source_of(self, change: TreeChange, origin: CopyOrigin) -> CopyOrigin:
+    def _find_original(self, change: TreeChange, origin: CopyOrigin) -> CopyOrigin:
         return CopyOrigin(self._convert_path(origin.path, change.source), origin.revision)
 
     def _add_folders(
@@ -93,24 +97,25 @@ class NodeWriter:
     ) -> set[bytes]:
         """Write the new folders, parents first, and return the paths in git of the copied folders.
 
-        A folder that is moved becomes a copy with all its content, so nothing below the copy is written. All
-        other new folders are empty at first. `branch` is the folder of the commit's branch, such as b"trunk",
+        A folder that is moved becomes a copy with all its content, so nothing below the copy is written. Any
+        other new folder is empty at first. `branch` is the folder of the commit's branch, such as b"trunk",
         and `origin` the tree of its first parent.
         """
-        copied = set[bytes]()
-        # Sorted by path, a folder comes before the folders in it, as svnadmin load requires.
+        copied_folders = set[bytes]()
+        # The path is the first field of a change. Sorted by path, a folder comes before the folders in it, as
+        # svnadmin load requires.
         new_folders = sorted(change for change in changes if change.new_mode == FOLDER_MODE)
         for change in new_folders:
-            if _is_below(change.path, copied):
+            if _is_below(change.path, copied_folders):
                 continue
             # `changes` has no folders that stay at their path, so a folder that existed before is moved.
             is_moved = change.old_mode == FOLDER_MODE
             if is_moved:
-                copied.add(change.path)
-            source = self._source_of(change, origin) if is_moved else None
+                copied_folders.add(change.path)
+            original = self._find_original(change, origin) if is_moved else None
             path = self._convert_path(branch, change.path)
-            self._out.write(dump_format.directory(path, source))
-        return copied
+            self._out.write(dump_format.directory(path, original))
+        return copied_folders
 
     def _write_files(self, changes: list[TreeChange], branch: bytes, origin: CopyOrigin) -> None:
         """Write the record of each added, changed or renamed file or link.
@@ -125,14 +130,15 @@ class NodeWriter:
         blobs = self._blobs.read(new_objects)
         for change in changes:
             path = self._convert_path(branch, change.path)
+            # `source` is the path before a rename or copy. In any other change, it is equal to `path`.
             is_renamed = change.source != change.path
             # NO_NODE: before the commit, the path was absent or a submodule, so Subversion has no file there.
             is_added = is_renamed or change.old_mode in NO_NODE
             action = b"add" if is_added else b"change"
-            source = self._source_of(change, origin) if is_renamed else None
+            original = self._find_original(change, origin) if is_renamed else None
             properties = _changed_properties(change)
             if not _has_new_text(change):
-                record = dump_format.file(path, action, origin=source, properties=properties)
+                record = dump_format.file(path, action, origin=original, properties=properties)
                 self._out.write(record)
                 continue
             blob = next(blobs)
@@ -140,14 +146,14 @@ class NodeWriter:
                 # git's text of a link is its target, `a`. Subversion's text, `link a`, replaces it here, and
                 # the properties are those that mark a link.
                 blob, properties = read_link(blob)
-                # If Subversion can make no link with this target, the text becomes a plain file. The report
-                # has a note with the number of these.
+                # Without properties, the text becomes a plain file, because Subversion can make no link with
+                # this target. The report has a note with the number of these files.
                 if not properties:
                     self.noted[svn_names.LINKS_NOTE].add(change.path)
             records = dump_format.file_records(
                 path,
                 action,
-                origin=source,
+                origin=original,
                 properties=properties,
                 size=blob.size,
                 chunks=blob.chunks,
@@ -155,19 +161,20 @@ class NodeWriter:
             self._out.writelines(records)
 
 
-def _has_node(change: TreeChange) -> bool:
-    """Return True if a change concerns a file, a link, or a folder that is added, deleted or moved."""
+def _changes_node(change: TreeChange) -> bool:
+    """Return True if a change adds, deletes, moves or edits a node: a file, link or folder in Subversion."""
     if change.old_mode == change.new_mode == FOLDER_MODE:
-        # git lists all folders above a changed file. Only moved ones have another source.
+        # git lists all folders above a changed file. Only a moved folder has another path before the commit.
         return change.source != change.path
+    # NO_NODE has the modes of an absent path and of a submodule, which Subversion does not have.
     return change.old_mode not in NO_NODE or change.new_mode not in NO_NODE
 
 
 def _changed_properties(change: TreeChange) -> dump_format.Properties | None:
-    """Return all properties of a file after a change; None if they stay as they are, {} if it has none now.
+    """Return all properties of a file after a change; None if they stay as they are.
 
-    They are returned for every new file, and for every file that was a link in git and is none now: that link
-    may have become a plain file in Subversion, so its present properties are not known here.
+    A plain file has none, {}. For a new file, and for a link that becomes a file, None is never returned:
+    the link may be a plain file in Subversion, so its properties before the change are not known here.
     """
     # A link that stays a link keeps its properties, also if it became a plain file in Subversion. With a new
     # text, read_link() returns its properties.
@@ -181,13 +188,16 @@ def _changed_properties(change: TreeChange) -> dump_format.Properties | None:
 
 
 def _has_new_text(change: TreeChange) -> bool:
-    """Return True if the text changes. In Subversion, the text of a link begins with `link `."""
+    """Return True if the text of a file or link in Subversion changes."""
     if change.old_mode in NO_NODE or change.old_object != change.new_object:
         return True
+    # A link has the text `link TARGET` in Subversion, and `TARGET` in git. So the text also changes if a file
+    # becomes a link to its text, or a link becomes a file.
     return (change.old_mode == SYMLINK_MODE) != (change.new_mode == SYMLINK_MODE)
 
 
 def _is_below(path: bytes, folders: Set[bytes]) -> bool:
+    """Return True if `folders` has one of the folders above a path."""
     return bool(folders) and not folders.isdisjoint(folders_above(path))
 
 
@@ -205,36 +215,37 @@ class RevisionWriter:
         # The date of the last revision, in seconds since 1970.
         self._seconds = 0
         self._late_commits = 0
+        # The folders that hold branches and tags, as far as they exist: trunk, branches, tags, branches/a.
         self._folders = set(LAYOUT)
 
     def write(self, index: int, details: CommitDetails) -> None:
         """Write the revision of the commit with this index, and the revisions that follow from the commit.
 
         Each tag at this commit, and each branch there without commits of its own, is a copy in a revision.
-        Then each unnamed branch that ends at this commit (ConversionPlan.ends) is deleted in a revision.
-        Commits must be written in the order of their indices.
+        Then each unnamed branch that ends at this commit is deleted in a revision. It was merged, and git has
+        no name for it any more. Commits must be written in the order of their indices.
         """
         commit = self._plan.commits[index]
         self._write_commit(index, details)
         # The paths of tags and branches, such as b"tags/1.0".
         for path in self._plan.copies.get(index, ()):
-            self._begin(details, commit, {b"git:commit": commit.name})
+            self._begin_revision(details, commit, {b"git:commit": commit.name})
             self._add_branch_or_tag(path, self._find_origin(index))
         # An unnamed branch has a path such as branches/merged-0a4d55a8d778.
         for branch in self._plan.ends.get(index, ()):
             name = branch.path.rpartition(b"/")[2].decode("ascii")
             text = f"Delete {name}, which is merged."
-            self._begin(details._replace(text=text), commit, {})
+            self._begin_revision(details._replace(text=text), commit, {})
             self._out.write(dump_format.deletion(branch.path))
 
-    def _begin(
+    def _begin_revision(
         self, details: CommitDetails, commit: Commit, properties: dict[bytes, bytes]
     ) -> None:
         """Write the head of the next revision: number, date, author, message and `properties`.
 
-        Both `commit` and `details` are of one commit, because git lists the commits twice: `commit` has the
-        date, `details` the author and the message. The first call also writes revision 0, and revision 1 with
-        the folders trunk, branches and tags.
+        `commit` has the date, and `details` the author and the message of the same commit. They are two
+        objects, because git lists the commits twice. The first call also writes revision 0, and revision 1
+        with the folders trunk, branches and tags.
         """
         # Subversion finds the revision of a date by binary search, so no revision may be older than the
         # revision before it. A commit with an earlier date gets the date of the revision before.
@@ -271,18 +282,18 @@ class RevisionWriter:
         if len(commit.parents) > 1:
             parents = [self._plan.commits[parent].name for parent in commit.parents]
             properties[b"git:parents"] = b" ".join(parents)
-        # A commit that is older than the revision before gets the date of that revision in _begin(). The
-        # report has a note with the number of these commits.
+        # _begin_revision() changes `_seconds`, so the dates are compared before that call. A commit that is
+        # older than the revision before gets the date of that revision. A note has the number of these.
         if commit.seconds < self._seconds:
             self._late_commits += 1
-        self._begin(details, commit, properties)
+        self._begin_revision(details, commit, properties)
         is_new_branch = index == branch.first and branch.path != TRUNK
         if is_new_branch and commit.parents:
             parent_tree = self._find_origin(commit.parents[0])
             self._add_branch_or_tag(branch.path, parent_tree)
         else:
-            # The first parent, if any, is on the same branch: its tree is the folder in the revision before.
-            # A commit without a parent only adds files, so none is copied from `parent_tree`.
+            # The first parent, if any, is on the same branch. Its tree is the branch's folder in the revision
+            # before. A commit without a parent only adds files, so none is copied from `parent_tree`.
             parent_tree = CopyOrigin(branch.path, self._number - 1)
             if is_new_branch:
                 self._add_branch_or_tag(branch.path, None)
@@ -294,7 +305,8 @@ class RevisionWriter:
         return CopyOrigin(self._plan.lines[commit].path, self._revisions[commit])
 
     def _add_branch_or_tag(self, path: bytes, origin: CopyOrigin | None) -> None:
-        """Add a branch or tag as a copy of its origin, or as an empty folder, below the folders above it."""
+        """Add a branch or tag as a copy of its origin, or as an empty folder without an origin."""
+        # svnadmin load requires the folders above it: branches/a for branches/a/b.
         for folder in folders_above(path):
             if folder not in self._folders:
                 self._folders.add(folder)

@@ -50,10 +50,11 @@ class ObjectFile(NamedTuple):
 
 
 class StoredRefs(NamedTuple):
-    """The content of packed-refs, and that of each ref in a file of its own, by name.
+    """The refs of a repository as files: the file packed-refs, and the refs in files of their own (loose).
 
-    Such as {"refs/heads/main": b"0a4d55a8..."}. `replaced` and `dangling` are the numbers of replaced objects
-    and of symbolic refs that are left out.
+    `packed` is the content of packed-refs. `loose` has the content of each loose ref by its name, such as
+    {"refs/heads/main": b"0a4d55a8..."}. `replaced` is the number of replaced objects that are left out, and
+    `dangling` the number of symbolic refs that are left out because they lead to no ref.
     """
 
     packed: bytes
@@ -75,21 +76,24 @@ class GitCopySource(GitSource):
 
     def _read_identity(self, git: Git) -> str:
         """Return a digest of HEAD, the refs, and names and sizes of the files of objects."""
-        self._check_complete(git)
+        # Both calls raise UserError: for a repository that cannot be copied, and for one without a commit.
+        self._check_can_be_copied(git)
         self._find_commit(git)
         state = hashlib.sha256(b"git as-is " + git.head + b"\n")
         state.update(git.output("for-each-ref", "--format=%(objectname) %(refname) %(symref)"))
-        # Another upkeep is another state of the repository.
+        # `git repack` changes these files and no object. Other files are read faster or slower, so they are
+        # another state of the repository.
         for file in sorted(_list_objects(find_object_folders(git.layout.common))):
             state.update(f"{file.name} {file.size}\n".encode())
         return state.hexdigest()
 
     def check(self) -> None:
+        # This raises the errors of _read_identity().
         self.identity()
 
     def check_unchanged(self, identity: str) -> None:
-        # identity() returns that of its first call. A copy of files is no snapshot, so the repository must
-        # not change until its last file is copied.
+        # identity() always returns the digest of its first call, so the digest is computed again here. A copy
+        # of files is no snapshot, so the repository must not change until its last file is copied.
         with self._open() as git:
             if self._read_identity(git) != identity:
                 raise self.changed_error()
@@ -105,6 +109,7 @@ class GitCopySource(GitSource):
         """The size of the files of objects. Raise UserError if the youngest tree is damaged."""
         with self._open() as git:
             commits = int(git.output("rev-list", "--count", "--all"))
+            # read_tree() is called only for its error.
             git_objects.read_tree(git, self._find_commit(git))
             files = _list_objects(find_object_folders(git.layout.common))
             size = sum(file.size for file in files)
@@ -125,8 +130,9 @@ class GitCopySource(GitSource):
     def copy_to(self, path: Path) -> Facts:
         """Copy HEAD, refs and objects into an empty bare repository, which has the same object_format().
 
-        Return facts: notes on what was left out, on borrowed objects, and on loose refs. Raise UserError if
-        the repository was changed since identity() read it, or is changed now.
+        Return facts with notes: on what was left out, on borrowed objects, and on loose refs, which are refs
+        in files of their own. Raise UserError if the repository has changed since the first call of
+        identity(), or if it changes during the copy.
         """
         with self._open() as git:
             if self._read_identity(git) != self.identity():
@@ -155,10 +161,10 @@ class GitCopySource(GitSource):
             # git has packed the objects since they were listed, and removed their files.
             raise self.changed_error() from None
         # A `git gc` while the files were listed may have moved objects to a pack that is not in the list. The
-        # copy would then look damaged.
+        # copy would then look damaged, so a change is reported here.
         self.check_unchanged(self.identity())
         has_grafts = read_optional(common / "info" / "grafts", LIST_BYTES) != b""
-        # A symbolic ref is always a file, so it does not count.
+        # A symbolic ref, whose content is the name of another ref, is always a file. So it does not count.
         loose_refs = sum(_find_target(content) is None for content in refs.loose.values())
         # format_notes() makes a note of each text with a number above 0.
         borrowed_note = "Other repositories whose objects are borrowed (alternates) and were copied"
@@ -171,7 +177,7 @@ class GitCopySource(GitSource):
         }
         return Facts(notes=format_notes(counts))
 
-    def _check_complete(self, git: Git) -> None:
+    def _check_can_be_copied(self, git: Git) -> None:
         """Raise UserError for a shallow or partial clone, and for symbolic refs that git cannot follow."""
         if git.shallow:
             raise self._path_error(
@@ -184,23 +190,25 @@ class GitCopySource(GitSource):
                 raise self._path_error(
                     "is a partial clone, which lacks objects. Clone it again without --filter."
                 )
-        # Only symbolic refs, such as HEAD, can lead to each other. Packed refs are never symbolic, so they
-        # need not be read.
+        # A symbolic ref, such as HEAD, contains the name of another ref: `ref: refs/heads/main`. Packed refs
+        # are never symbolic, so they need not be read.
         contents = {"HEAD": git.head, **dict(_read_loose_refs(git.layout.common))}
-        endless = _find_endless_ref(contents)
-        if endless is not None:
+        ref = _find_endless_ref(contents)
+        if ref is not None:
             raise self._path_error(
                 "has refs that lead to each other in a circle, or in a row of more than "
-                f"{MOST_REFS_IN_A_ROW}, such as {printable(endless)}. `git symbolic-ref --delete` removes "
+                f"{MOST_REFS_IN_A_ROW}, such as {printable(ref)}. `git symbolic-ref --delete` removes "
                 "one."
             )
 
 
 def _list_objects(folders: list[Path]) -> Iterator[ObjectFile]:
     """Yield the files of all folders of objects, each name once, without those that are being written."""
+    # git names these files by digests, so files of the same name have the same objects.
     seen = set()
     for folder in folders:
         for file in _list_folder(folder):
+            # An index of the objects of one folder would be wrong in a copy with those of several folders.
             is_wrong = len(folders) > 1 and file.name.startswith(_OF_ONE_FOLDER)
             if file.name not in seen and not is_wrong:
                 seen.add(file.name)
@@ -210,9 +218,10 @@ def _list_objects(folders: list[Path]) -> Iterator[ObjectFile]:
 def _list_folder(folder: Path) -> Iterator[ObjectFile]:
     """Yield the files of one folder of objects that git reads."""
     with readable(folder):
-        for above, _, files in os.walk(folder):
-            below = os.path.relpath(above, folder)
-            names = {os.path.join(below, file) for file in files}
+        for subfolder, _, files in os.walk(folder):
+            prefix = os.path.relpath(subfolder, folder)
+            # Such as pack/pack-0a4d.idx.
+            names = {os.path.join(prefix, file) for file in files}
             for name in sorted(names):
                 pack = _PACK.fullmatch(name)
                 # While git writes or removes a pack, its .pack or its .idx is missing.
@@ -259,17 +268,17 @@ def _read_refs(common: Path) -> StoredRefs:
             is_left_out = name.startswith(LEFT_OUT_REFS)
         if not is_left_out:
             packed_lines.append(line)
-    # Each ref in refs/replace replaces an object.
+    # Each ref in refs/replace makes git read another object in place of one.
     replaced = sum(name.startswith(REPLACED) for name in (*packed_names, *contents))
     loose_names = [name for name in contents if not name.startswith(LEFT_OUT_REFS)]
     valid_targets = {*packed_names, *loose_names}
     loose = {}
     dangling = 0
     for name in loose_names:
-        # None for a ref that is not symbolic.
+        # The target is None for a ref that is not symbolic.
         target = _find_target(contents[name])
         # After its branch was deleted, refs/remotes/origin/HEAD leads to no ref. git ignores it, but `git
-        # fsck` fails.
+        # fsck` fails, so it is not copied.
         if target is None or target in valid_targets:
             loose[name] = contents[name]
         else:
@@ -303,12 +312,14 @@ def _read_loose_refs(common: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _find_endless_ref(contents: dict[str, bytes]) -> str | None:
-    """Return a symbolic ref that git cannot follow to a commit; None if there is none.
+    """Return a symbolic ref from which git gives up: its refs form a circle or a row that is too long.
 
-    `contents` has each ref, such as {"HEAD": b"ref: refs/heads/main"}.
+    Return None if there is no such ref. `contents` has the content of each ref by its name, such as {"HEAD":
+    b"ref: refs/heads/main", "refs/heads/main": b"0a4d55a8..."}.
     """
     for name in contents:
-        # Follow the ref as far as git does. A ref that is missing or not symbolic has the target None.
+        # Follow the ref as far as git does. At the end of a row, `target` becomes None: the last ref contains
+        # the name of a commit, or does not exist.
         target: str | None = name
         for _ in range(MOST_REFS_IN_A_ROW):
             if target is not None:

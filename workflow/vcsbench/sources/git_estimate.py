@@ -29,6 +29,7 @@ class StoredText(NamedTuple):
 class _PathTexts:
     """The texts of one path: the bytes of the largest, and the bytes that git stores for it and for all."""
 
+    # Less than the size of any text, so the first text of a path becomes the largest, also an empty one.
     largest_bytes: int = -1
     largest_stored_bytes: int = 0
     all_stored_bytes: int = 0
@@ -45,14 +46,14 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
 
     `lines` are the output of `git cat-file` with the option SIZES: b"blob 1234 567 <base> src/a.c" is a text
     of 1,234 bytes, which git stores in 567. Its input was the output of `rev-list --objects`: each object
-    once, with a path. Raise UserError for an object that git cannot read.
+    once, with a path. `git` makes the errors. Raise UserError for an object that git cannot read.
     """
     # Subversion stores the first text of each path in full, and later texts as deltas, like git. But git also
     # stores texts of different paths as deltas of each other, such as the files of several releases. So the
     # largest text of each path counts in full, and the other texts of the path with the size that git needs.
     paths: defaultdict[bytes, _PathTexts] = defaultdict(_PathTexts)
-    # The texts that git stores in full show how well full texts compress: their bytes before and after the
-    # compression by zlib, for each suffix of names, such as b".c".
+    # The texts that git stores in full show how well full texts compress. These are their bytes before and
+    # after the compression by zlib, by the suffix of their names, such as b".c".
     plain_bytes = Counter[bytes]()
     compressed_bytes = Counter[bytes]()
     for text in _read_texts(lines, git):
@@ -67,7 +68,8 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
         plain = plain_bytes[suffix]
         # Where git stores no text of this suffix in full, no compression is the safe guess.
         compression = compressed_bytes[suffix] / plain if plain else 1.0
-        # A text in full takes at most its own size.
+        # The largest text is stored in full, and takes at most its own size. The other texts are deltas. Both
+        # factors are Subversion's bytes per byte of git's.
         total += texts.largest_bytes * min(1.0, compression * FULL_FACTOR)
         total += (texts.all_stored_bytes - texts.largest_stored_bytes) * DELTA_FACTOR
     return int(total)
@@ -77,7 +79,7 @@ def _read_texts(lines: Iterable[bytes], git: Git) -> Iterator[StoredText]:
     """Yield texts from lines such as `blob 1234 567 <base> src/a file.c`. Other objects are skipped."""
     for line in lines:
         kind, *words = line.rstrip(b"\n").split(b" ", 4)
-        # A damaged object: `<object> missing`.
+        # The line of an object that git cannot read: `<object> missing`. The first word is then the object.
         if words == [b"missing"]:
             raise git.missing_error(kind)
         if kind == b"blob":

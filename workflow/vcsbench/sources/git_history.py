@@ -17,7 +17,7 @@ LAYOUT = (TRUNK, b"branches", b"tags")
 
 @dataclass
 class Line:
-    """A path in the repository, and the indices of its first and last commit."""
+    """A line of development: its path in Subversion, and the indices of its first and last commit."""
 
     path: bytes
     first: int
@@ -31,9 +31,10 @@ class ConversionPlan:
     first parents.
 
     - `lines`: the line of each commit, by the commit's index.
-    - `copies`: tags, and branches without commits of their own, which are copied after a commit.
-    - `ends`: lines without a name, which are deleted after the commit that merges them.
-    - `renamed`: branches and tags that got another path, by their name in git.
+    - `copies`: the paths of tags, and of branches without commits of their own, by the index of a commit.
+      After that commit, its tree is copied to these paths.
+    - `ends`: the lines without a name, by the index of the commit after which they are deleted.
+    - `renamed`: the paths of branches and tags that could not keep their name, by the name in git.
     - `revisions`: the number of all revisions.
     """
 
@@ -47,23 +48,23 @@ class ConversionPlan:
         branches/merged-<first digits of the last commit>, which is deleted after the merge.
         """
         self.commits = commits
-        # By the index of a commit in `commits`: its line, and the paths of tags and branches that are made as
-        # copies of its tree, each in a revision behind the commit's.
+        # The line of each commit, by the commit's index in `commits`.
         self.lines: dict[int, Line] = {}
+        # The paths of tags and branches that are copies of a commit's tree, by the commit's index.
         self.copies: defaultdict[int, list[bytes]] = defaultdict(list)
-        # The path of each branch and tag that could not keep its name, by its name in git.
+        # The paths of renamed branches and tags, such as {b"one/y": b"branches/one~y"}.
         self.renamed: dict[bytes, bytes] = {}
         # The paths of branches and tags so far, and all folders above these paths. _choose_path() adds both.
         self._paths = set[bytes]()
         self._folders = set[bytes]()
-        # By name (SHA-1), the index of each commit in `commits`. A ref has the name of its commit.
+        # The index of each commit in `commits`, by its name (a hex digest). A ref has the name of its commit.
         index = {commit.name: i for i, commit in enumerate(commits)}
         trunk, *other_branches = branches
         self._add_line(index[trunk.commit], TRUNK)
         for branch in other_branches:
             path = self._choose_path(b"branches/", branch.name)
             tip = index[branch.commit]
-            # An earlier branch has this branch's last commit, so this one has no commit of its own.
+            # An earlier branch has this branch's last commit, so this branch has no commit of its own.
             if tip in self.lines:
                 self.copies[tip].append(path)
             else:
@@ -71,13 +72,13 @@ class ConversionPlan:
         for tag in tags:
             path = self._choose_path(b"tags/", tag.name)
             self.copies[index[tag.commit]].append(path)
-        # The other commits are on no branch. The youngest one without a line is the tip of an unnamed line.
+        # The commits without a line so far are on no branch. The youngest of them is the last commit of an
+        # unnamed line, the youngest of the rest that of the next line, and so on.
         unnamed_lines = []
         for i in reversed(range(len(commits))):
             if i not in self.lines:
                 path = self._choose_path(b"branches/", b"merged-" + commits[i].name[:12])
                 unnamed_lines.append(self._add_line(i, path))
-        # The unnamed lines, by the index of the commit after which they are deleted.
         self.ends = self._find_ends(unnamed_lines)
         copies = sum(len(paths) for paths in self.copies.values())
         deletions = sum(len(lines) for lines in self.ends.values())
@@ -90,6 +91,7 @@ class ConversionPlan:
         No branch or tag may lie in the folder of another: its files would be taken for files of the other.
         With git's local branch `a`, origin's `a/b` becomes branches/a~b. `renamed` gets each changed name.
         """
+        # The first free candidate. The candidates do not end, so there always is one.
         path = next(filter(self._is_free, _candidate_paths(folder, name)))
         if path != folder + subversion_path(name):
             self.renamed[name] = path
@@ -103,7 +105,7 @@ class ConversionPlan:
         return not is_taken and self._paths.isdisjoint(folders_above(path))
 
     def _add_line(self, tip: int, path: bytes) -> Line:
-        """Add a line of the commits from `tip` along first parents that have none yet."""
+        """Add a line of the commits from `tip` along first parents, as far as they have no line yet."""
         line = Line(path, first=tip, last=tip)
         commit: int | None = tip
         while commit is not None and commit not in self.lines:
@@ -120,7 +122,8 @@ class ConversionPlan:
         merge has the line's last commit as a parent. A line without a merge is deleted after its own last
         commit.
         """
-        # The last merge of each line, by the line's last commit. Without a merge, it is that commit itself.
+        # The index of the last merge of each line, by the index of the line's last commit. If nothing merges
+        # the line, it stays the index of that commit itself.
         last_merges = {line.last: line.last for line in unnamed}
         for i, commit in enumerate(self.commits):
             for parent in commit.parents:

@@ -42,7 +42,8 @@ def find_layout(path: Path) -> GitLayout | None:
     folder = _find_git_folder(path)
     if folder is None:
         return None
-    # Each folder is checked before a file in it is opened.
+    # check_files() raises UserError for an entry that is dangerous to open. So each folder is checked before
+    # a file in it is opened. Harmless links are allowed: a symbolic ref of an old git is a link.
     check_files(folder, WORK_TREE_PARTS, GIVE_CLONE, allows_inner_links=True)
     # In a linked work tree, the file `commondir` has the path of the common folder, relative to `folder`. git
     # reads the path as a string of C, which ends at a NUL. Without the file, `name` is empty, and `common` is
@@ -50,11 +51,11 @@ def find_layout(path: Path) -> GitLayout | None:
     name = read_optional(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
     common = folder / os.fsdecode(name)
     check_files(common, GIT_PARTS, GIVE_CLONE, allows_inner_links=True)
-    for part in (folder / "HEAD", common / "objects"):
-        if not os.path.lexists(part):
+    for required in (folder / "HEAD", common / "objects"):
+        if not os.path.lexists(required):
             raise UserError(
-                f"{one_line(part)}: does not exist: the git repository is damaged, or its main repository "
-                "was moved. Clone it again, or run `git worktree repair` there."
+                f"{one_line(required)}: does not exist: the git repository is damaged, or its main "
+                "repository was moved. Clone it again, or run `git worktree repair` there."
             )
     return GitLayout(folder, common)
 
@@ -66,7 +67,7 @@ def _find_git_folder(path: Path) -> Path | None:
     """
     if not path.is_dir():
         return None
-    # lexists() is also true for a broken link. It gets an error of its own later, which helps more than
+    # lexists() is also true for a broken link. The link gets an error of its own later, which helps more than
     # `is not a git repository`.
     dot_git = path / ".git"
     if os.path.lexists(dot_git):
@@ -101,24 +102,30 @@ def _read_gitdir(file: Path) -> Path:
 def find_object_folders(common: Path) -> list[Path]:
     """Return the real folders of objects: first the repository's own, then all that it borrows from.
 
-    `git clone --shared` makes a repository that borrows. Raise UserError if such a folder is missing, or has
-    an entry that is neither a plain file nor a folder.
+    `git clone --shared` makes a repository that borrows objects: it reads those of another repository, the
+    lender. Raise UserError if such a folder is missing, or has an entry that is dangerous to open
+    (check_files), such as a pipe.
     """
     folders = [Path(os.path.realpath(common / "objects"))]
     # A lender may borrow, too: the list grows while it is read.
     for folder in folders:
         for lender in _read_lenders(folder):
             if lender not in folders:
+                # "" is the lender's folder itself, so that everything in it is checked.
                 check_files(lender, [""], GIVE_CLONE, allows_inner_links=True)
                 folders.append(lender)
     return folders
 
 
 def _read_lenders(objects: Path) -> list[Path]:
-    """Return the real folders of objects that info/alternates names, in git's own reading of it."""
+    """Return the real folders of objects that info/alternates names, in git's own reading of it.
+
+    Raise UserError if one of them does not exist.
+    """
     file = objects / "info" / "alternates"
     lenders = []
     for name in parse_alternates(read_optional(file, ALTERNATES_BYTES)):
+        # A name may be absolute, or relative to the folder of objects.
         lender = (objects / os.fsdecode(name)).absolute()
         if not os.path.isdir(lender):
             raise UserError(
@@ -140,7 +147,7 @@ def parse_alternates(content: bytes) -> list[bytes]:
     text = content.partition(b"\0")[0] + b"\n"
     position = 0
     while position < len(text):
-        # A name between two ", whose escapes, such as \t, are those of C.
+        # A name may stand between two ". Escapes in it, such as \t, are those of C.
         quotation = QUOTATION.match(text, position)
         if quotation:
             # Python has the same escapes. But \303 is a character in Python, and one byte in C.

@@ -39,15 +39,15 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
     <parent>`. Parents become indices in the returned list. The missing parents of a shallow clone are left
     out.
     """
-    # The place of each commit in the list, by its name.
+    # The index of each commit in the list, by the commit's name (a hex digest).
     index: dict[bytes, int] = {}
     commits: list[Commit] = []
     for line in lines:
         name, date, *parents = line.rstrip(b"\n").split(b" ")
         parent_indices = tuple(index[parent] for parent in parents if parent in index)
         index[name] = len(commits)
-        # git prints nothing for a date before 1970, and any number for a damaged one. Without a number from 0
-        # to LAST_SECOND, this is None.
+        # git prints nothing for a date before 1970, and any number for a damaged one. parse_number() returns
+        # None for anything but a number from 0 to LAST_SECOND.
         parsed = parse_number(date, LAST_SECOND)
         seconds = UNREADABLE_DATE if parsed is None else parsed
         commits.append(Commit(name, seconds, parent_indices))
@@ -55,10 +55,11 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
 
 
 class TreeChange(NamedTuple):
-    """A file or directory that a commit adds, deletes or changes.
+    """A file, link, folder or submodule that a commit adds, deletes, renames or changes.
 
-    Modes are git's. `source` is the path before a rename or copy, otherwise `path`. `is_moved` is True if
-    the source of a rename is gone.
+    `source` is the path before a rename or copy. In any other change, it is equal to `path`. `is_moved` is
+    True for a rename, whose source is gone after the commit. A mode is of git, such as b"100644" for a file.
+    The old mode of an added path, and the new mode of a deleted one, is b"000000".
     """
 
     path: bytes
@@ -81,9 +82,9 @@ class CommitDetails(NamedTuple):
 def read_details(program: Program, git: Git) -> CommitDetails:
     """Return the details of the next commit in the output of `git log` with the options DETAILS.
 
-    Author and message are changed to what Subversion accepts: UTF-8, with LF as line ends, and without
-    control characters. Raise UserError if the output ends early, if the commit has too many changes, or if a
-    path is damaged.
+    `program` is the running `git log`, and `git` makes the errors. Author and message are changed to what
+    Subversion accepts: UTF-8, with LF as line ends, and without control characters. Raise UserError if the
+    output ends early, if the commit has too many changes, or if a path is damaged.
     """
     # A field ends with a NUL. The fields of a commit are the word `commit`, the author and the message. If
     # git has died before the first one, this raises its error.
@@ -99,8 +100,9 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     # Each change begins with a colon, and the next commit with `commit`.
     while program.stdout.peek()[:1] == b":":
         changes.append(_read_change(program))
-        # A huge commit is refused before it fills the memory.
+        # This raises UserError for a huge commit before it fills the memory.
         check_count(changes, git)
+    # This raises UserError for a path that is too long, or that leads out of its folder.
     check_paths([(change.path, change.new_mode) for change in changes], git)
     # An author has one line, without blanks at its ends. _REFUSED matches what Subversion does not accept.
     plain_author = " ".join(_REFUSED.sub(" ", author).split())
@@ -112,7 +114,7 @@ def _read_change(program: Program) -> TreeChange:
     """Return the next change: `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL.
 
     A rename has the old path and the new one, and the status R with a percentage, such as R087. If one file
-    became several, the others have the status C (a copy), and two paths as well.
+    became several, one of these has the status R. The others have C (a copy), and also two paths.
     """
     head = read_field(program).removeprefix(b":")
     old_mode, new_mode, old_object, new_object, status = head.split(b" ")

@@ -13,7 +13,7 @@ from vcsbench.sources.dump_format import Properties
 from vcsbench.sources.git_repository import Git
 from vcsbench.storages.file_trees import MAX_DEPTH, PATH_BYTES
 
-# Modes of entries of a tree. ABSENT is the mode before a change adds a file, and after it deletes one.
+# Modes of entries of a tree. ABSENT is the old mode of an added path, and the new mode of a deleted one.
 EXECUTABLE_MODE, SYMLINK_MODE, SUBMODULE = b"100755", b"120000", b"160000"
 FOLDER_MODE, ABSENT = b"040000", b"000000"
 # Paths with these modes have no file, link or folder in Subversion.
@@ -57,24 +57,31 @@ class BlobReader:
         for start in range(0, len(names), REQUESTS):
             # With more than REQUESTS requests at once, this process could wait at a full pipe to git, while
             # git waits until somebody reads its answers.
-            part = names[start : start + REQUESTS]
+            batch = names[start : start + REQUESTS]
             try:
-                requests.write(b"".join(name + b"\n" for name in part))
+                requests.write(b"".join(name + b"\n" for name in batch))
                 requests.flush()
             except BrokenPipeError:
+                # git has ended. Its last messages are the reason.
                 raise self._program.failed() from None
-            for name in part:
+            for name in batch:
                 size = self._read_size(name)
                 yield Blob(size, self._read_chunks(name, size))
 
     def _read_size(self, name: bytes) -> int:
-        """Read the first line of an answer, such as `<object> blob 1234`, and return the size."""
-        answer = self._program.stdout.readline(ANSWER_BYTES).split()
-        if not answer:
+        """Read the first line of the answer to a request, `<name> blob 1234`, and return the size.
+
+        Raise UserError if the object `name` is missing, damaged or not a blob.
+        """
+        line = self._program.stdout.readline(ANSWER_BYTES)
+        # git has ended without an answer.
+        if not line:
             raise self._program.failed()
+        answer = line.split()
         if answer == [name, b"missing"]:
             raise self._git.missing_error(name)
-        if answer[0] != name or len(answer) != 3:
+        # Any other line is content of an object before, which is longer or shorter than it states.
+        if len(answer) != 3 or answer[0] != name:
             raise self._git.damaged_error(
                 name, "an object before it has another size than it states"
             )
@@ -98,8 +105,9 @@ class BlobReader:
 def read_link(blob: Blob) -> tuple[Blob, Properties]:
     """Return the text and the properties of a link as Subversion stores it.
 
-    The target `a` becomes the text `link a` with the property svn:special. If Subversion can make no link
-    with this target, return the target as the text of a plain file, with {}.
+    `blob` is git's, and has the target of the link. The target `a` becomes the text `link a` with the
+    property svn:special. If Subversion can make no link with this target, return the target as the text of a
+    plain file. A plain file has no properties ({}), so callers recognize it by that.
     """
     # A long target is not read into memory: it makes no link anyway, and may have gigabytes.
     if blob.size > svn_names.LONGEST_TARGET:
@@ -190,7 +198,7 @@ def check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
     # The paths of the nodes before the present one.
     seen = set[bytes]()
     for path, mode in nodes:
-        # NO_NODE: a path that the commit deletes, or a submodule, of which nothing is loaded.
+        # NO_NODE: a path that the commit deletes, or a submodule. Neither of them is loaded.
         if mode in NO_NODE:
             continue
         # The limits apply to the path in Subversion, which is longer if some of its bytes are escaped.

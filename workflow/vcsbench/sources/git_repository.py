@@ -92,8 +92,9 @@ class Ref(NamedTuple):
 def open_repository(path: Path, root: str | Path) -> Iterator[Git]:
     """Yield git on the repository at a path: bare, a work tree's top, or a linked work tree.
 
-    `root` is the checkout, which owns the private folder (run_folder). Raise UserError with git's own reason
-    if git cannot read the repository.
+    git runs on a private folder, which exists during the `with` block and leads to the user's refs and
+    objects. `root` is vcsbench's checkout, which owns that folder (run_folder). Raise UserError with git's
+    own reason if git cannot read the repository.
     """
     layout = find_layout(path)
     if layout is None:
@@ -115,8 +116,8 @@ class Git:
         """Fill the empty folder `private`, on which git runs: with HEAD, a configuration and links to refs.
 
         `where` is the path of the user's repository in errors, and `layout` its folders. start() names the
-        folder of its objects in git's environment. Raise UserError if git cannot read the repository, or if
-        it is a partial clone.
+        folder of its objects in git's environment. Raise UserError if git cannot read the repository, if it
+        is a partial clone, or if its refs are not kept in files.
         """
         self.where = where
         self.layout = layout
@@ -137,6 +138,7 @@ class Git:
             (private / "shallow").write_bytes(self.shallow)
         # The configuration is made, and not copied: the user's could make git run a program.
         settings = self._read_settings(common / "config")
+        # This raises UserError for a partial clone, and for refs that are not kept in files.
         self._check_settings(settings)
         configuration = self._make_configuration(settings)
         (private / "config").write_bytes(os.fsencode(configuration))
@@ -164,7 +166,8 @@ class Git:
         """
         is_partial = "extensions.partialclone" in settings
         for key, value in settings.items():
-            # Such as remote.origin.promisor: that remote has the objects that are missing here.
+            # Such as remote.origin.promisor: that remote has the objects that are missing here. The values of
+            # FALSE are those that git reads as false.
             if key.endswith(".promisor") and value.lower() not in FALSE:
                 is_partial = True
         if is_partial:
@@ -182,8 +185,9 @@ class Git:
     def _make_configuration(self, settings: Mapping[str, str]) -> str:
         """Return the text of the private folder's configuration: CONFIGURATION and the extensions.
 
-        git needs the user's format version and extensions to read the objects. Raise UserError for an
-        extension whose name git cannot have.
+        `settings` are the user's, such as {"extensions.objectformat": "sha256"}. git needs the user's format
+        version and extensions to read the objects. Raise UserError for an extension whose name git cannot
+        have.
         """
         has_sha256 = settings.get("extensions.objectformat") == "sha256"
         configuration = CONFIGURATION.format(
@@ -262,6 +266,7 @@ class Git:
         """Return the number of refs that are neither branches nor tags of commits."""
         names = self.output("for-each-ref", "--format=%(refname)").splitlines()
         branches = [name for name in names if name.startswith((HEADS, REMOTES))]
+        # list_refs() leaves out the tags of files and folders, so they count as other refs.
         return len(names) - len(branches) - len(self.list_refs(TAGS))
 
     def list_refs(self, prefix: bytes) -> list[Ref]:
@@ -281,7 +286,7 @@ class Git:
             program.finish()
         refs = []
         for (object_name, ref_name), answer in zip(object_refs, answers.splitlines(), strict=True):
-            # `<object> commit <size>`, or `<object>^{} missing`.
+            # `<object> commit <size>`, or `<object>^{} missing`. Other kinds are `tree` and `blob`.
             end_of_chain, kind, *_ = answer.split()
             if kind == b"missing":
                 raise self.missing_error(object_name)

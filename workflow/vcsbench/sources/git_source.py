@@ -63,19 +63,24 @@ class GitSource(LocalSource):
         """Yield git on the repository. Raise UserError without a repository, and without the program git."""
         self._check_exists()
         if not shutil.which("git"):
-            why = f"only the program git can read {self._path}. Install the package git."
-            raise self._options.error("path", why)
+            reason = f"only the program git can read {self._path}. Install the package git."
+            raise self._options.error("path", reason)
         if find_layout(self._path) is None:
             raise self._path_error("is not a git repository. Give one.")
         with open_repository(self._path, self._root) as git:
             yield git
 
     def _find_commit(self, git: Git) -> str:
-        """Return the full name of the commit at the end of the branch. Raise UserError if it has none."""
+        """Return the full name of the commit at the end of the branch, its hex digest.
+
+        Raise UserError if the branch names no commit, or if the commit's object is missing.
+        """
+        # The name of the object that the branch names: a commit, or a tag with a message.
         name = self._parse(git, self._branch)
         # `^main` means all commits that are not on main.
         if name.startswith("^"):
             raise self._no_commit_error(git)
+        # This command only checks that the object exists: rev-parse finds its name without reading it.
         try:
             git.output("cat-file", "-e", name)
         except UserError:
@@ -84,6 +89,7 @@ class GitSource(LocalSource):
         return self._parse(git, f"{name}^{{commit}}")
 
     def _parse(self, git: Git, name: str) -> str:
+        """Return the full name of the object that a name such as `main` or `HEAD` stands for in git."""
         try:
             parsed = git.output("rev-parse", "--verify", "-q", "--end-of-options", name)
         except UserError:
@@ -91,11 +97,12 @@ class GitSource(LocalSource):
         return parsed.decode("ascii").strip()
 
     def _no_commit_error(self, git: Git) -> UserError:
-        """Return the error of a branch that names no commit. Raise git's own one if refs are damaged."""
+        """Return the error of a branch that names no commit. Raise git's own error if refs are damaged."""
+        # This command is only run for its error.
         git.output("for-each-ref", "--count=1")
         if self._branch != "HEAD":
-            why = f"{self._path} has no commit {self._branch[:200]!r}. Give a branch of it."
-            return self._options.error("branch", why)
+            reason = f"{self._path} has no commit {self._branch[:200]!r}. Give a branch of it."
+            return self._options.error("branch", reason)
         branch = printable(git.head.removeprefix(b"ref:").strip())
         return self._path_error(
             f"has no commit on its current branch, {branch}. `git symbolic-ref HEAD refs/heads/NAME` in "
@@ -103,7 +110,10 @@ class GitSource(LocalSource):
         )
 
     def identity(self) -> str:
-        """Return a digest of the commit, a shallow clone's start, and with `whole` of branches and tags."""
+        """Return a digest of the commit, a shallow clone's start, and with `whole` of branches and tags.
+
+        Later calls return the digest of the first call, also if the repository has changed since.
+        """
         return self._identity
 
     @cached_property
@@ -128,11 +138,11 @@ class GitSource(LocalSource):
 
     def describe(self) -> str:
         """Return such as `git repository /srv/x, first parents of main at 0123456789ab`."""
-        part = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
+        scope = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
         with self._open() as git:
             commit = self._find_commit(git)[:12]
         branch = printable(self._branch)
-        return f"git repository {one_line(self._path)}, {part} {branch} at {commit}"
+        return f"git repository {one_line(self._path)}, {scope} {branch} at {commit}"
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
@@ -190,8 +200,7 @@ class GitSource(LocalSource):
                 self._walk(git, refs, "log", "--reverse", *git_log.DETAILS) as log,
             ):
                 writer = RevisionWriter(plan, blobs, out)
-                # git lists the commits in the same order as before, so `index` is the commit's place in the
-                # plan.
+                # git lists the commits in the same order again, so each has its index in the plan.
                 for index in range(len(commits)):
                     writer.write(index, git_log.read_details(log, git))
                 log.finish()

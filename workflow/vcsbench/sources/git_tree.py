@@ -22,12 +22,12 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     check_space(sum(entry.size for entry in entries), folder.parent, git.where)
     root = os.fsencode(folder)
     _make_folder(root)
-    # The number of entries for each note.
+    # The number of entries by the text of the note on them. format_notes() makes a note of each above 0.
     counts = {SUBMODULES: 0, svn_names.RENAMED_NOTE: 0, svn_names.LINKS_NOTE: 0}
     # The files and links by the paths at which they are written.
     files: dict[bytes, TreeEntry] = {}
-    # Folders come before their content. No part of a path is `..`, and each path is below a folder of the
-    # tree (svn_names.subversion_path, git_objects.check_paths). So nothing is written outside of `folder`.
+    # The entries list a folder before its content. Nothing is written outside of `folder`: subversion_path()
+    # escapes `..`, and read_tree() has checked that each path is below a folder of the tree.
     for entry in entries:
         if entry.mode == SUBMODULE:
             counts[SUBMODULES] += 1
@@ -54,7 +54,7 @@ def _write_files(git: Git, files: Mapping[bytes, TreeEntry]) -> int:
     """Write the files and links of a tree, each to the path that is its key in `files`.
 
     Return the number of links that became plain files, as in the loaded history. Subversion can make no link
-    to some targets, such as an empty one.
+    to some targets, such as an empty one. The folders of all paths must exist.
     """
     # The target of each link, by its path.
     link_targets: dict[bytes, bytes] = {}
@@ -66,8 +66,8 @@ def _write_files(git: Git, files: Mapping[bytes, TreeEntry]) -> int:
                 mode = 0o755 if entry.mode == git_objects.EXECUTABLE_MODE else 0o644
                 _write_file(path, blob.chunks, mode)
                 continue
-            # Subversion stores a link as the text `link TARGET` with a property. If it can make no link to
-            # the target, there is no property, and the text is the target itself.
+            # Subversion stores a link as the text `link TARGET` with a property. If Subversion can make no
+            # link to the target, `properties` is empty, and the text is the target itself.
             text, properties = git_objects.read_link(blob)
             if properties:
                 link_targets[path] = b"".join(text.chunks).removeprefix(b"link ")

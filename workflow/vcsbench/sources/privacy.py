@@ -18,12 +18,16 @@ from vcsbench.storages.file_trees import entries
 
 
 def is_private(definition: Definition) -> bool:
-    """Return True if not all users of the machine can read a source, and False for a generated one."""
+    """Return True if not all users of the machine can read a source, such as a repository of mode 700.
+
+    `definition` is an entry of `repositories`, such as {"source": "git", "path": "/srv/x"}.
+    """
     url = definition.get("url")
     if url is not None:
-        # A server may require a password.
+        # A server may require a password, so what it has counts as private.
         is_local = str(url).startswith(FILE_SCHEME)
         return not is_local or _is_private_path(str(url), SvnSource.kind)
+    # A generated source has no path, and is not private.
     path = definition.get("path")
     return path is not None and _is_private_path(str(path), str(definition["source"]))
 
@@ -41,9 +45,7 @@ def _is_private_path(text: str, kind: str) -> bool:
 
 
 def _has_closed_file(path: Path, kind: str) -> bool:
-    """Return True if others cannot read the path of a source, or at least one file of its history."""
-    # _is_closed() checks a path, and the files of its history if they are given. Others may be able to read
-    # the path itself, but not these files.
+    """Return True if other users cannot read the path of a source, or at least one file of its history."""
     if kind == SvnSource.kind:
         return _is_closed(path, svn_files.list_history(path))
     if kind == GitSource.kind:
@@ -52,6 +54,7 @@ def _has_closed_file(path: Path, kind: str) -> bool:
         for folder in list_folders(path):
             if _is_closed(folder, list_objects(folder)):
                 return True
+    # For git, `path` is a work tree or a folder that was checked above.
     if _is_closed(path):
         return True
     if kind == DirectorySource.kind:
@@ -60,7 +63,7 @@ def _has_closed_file(path: Path, kind: str) -> bool:
 
 
 def _is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
-    """Return True if others cannot reach and read a file or folder, or one of the entries below it."""
+    """Return True if other users cannot reach and read a file or folder, or one of the entries `below` it."""
     real_path = Path(os.path.realpath(path))
     # To reach a file, all folders above it must be entered; they need not be listed.
     for folder in real_path.parents:
@@ -73,7 +76,7 @@ def _is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
 
 
 def _can_others_read(state: os.stat_result) -> bool:
-    """Return True if others can read a file or folder, and for all other entries, which nobody reads."""
+    """Return True if other users can read a file or folder, and for a link or pipe, which nobody reads."""
     needed = 0
     if stat.S_ISDIR(state.st_mode):
         needed = stat.S_IROTH | stat.S_IXOTH

@@ -31,9 +31,10 @@ def check_files(
 ) -> None:
     """Raise UserError, which ends with `remedy`, for the first entry that is no plain file or folder.
 
-    Look at the `parts` of the folder `root`, such as SVN_PARTS, and at all below them, and open no file. A
-    missing part is no fault. With `allows_inner_links`, harmless links are allowed (_is_harmless_link): git
-    repositories have them, and Subversion's have none. Also raise UserError for a folder that cannot be read.
+    Look at the `parts` of the folder `root`, such as ("HEAD", "refs"), and at all below them, and open no
+    file. A missing part is no fault. With `allows_inner_links`, links that cannot lead out of the repository
+    are allowed: git repositories have them, and Subversion's have none. Also raise UserError for a folder
+    that cannot be read.
     """
     # The folders whose entries are still to be checked.
     folders = []
@@ -47,7 +48,7 @@ def check_files(
         try:
             with readable(Path(folder)), os.scandir(folder) as entries:
                 for entry in entries:
-                    # scandir() knows the kind of most entries without another system call: 100,000 plain
+                    # scandir() has the kind of most entries without another system call, so 100,000 plain
                     # files take about 0.1 s.
                     if entry.is_file(follow_symlinks=False):
                         continue
@@ -66,7 +67,7 @@ def _check_entry(root: str | Path, path: str, remedy: str, allows_inner_links: b
 
     Return True for a folder, whose entries have to be checked as well. Return False for a plain file or a
     path that does not exist. With `allows_inner_links`, also return False for a link that cannot lead out of
-    the repository `root` (_is_harmless_link).
+    the repository `root`.
     """
     with readable(Path(path)):
         try:
@@ -80,22 +81,23 @@ def _check_entry(root: str | Path, path: str, remedy: str, allows_inner_links: b
     if not stat.S_ISLNK(mode):
         raise UserError(f"{one_line(path)}: this is not a regular file. {remedy}")
     # The path is a link.
-    if not (allows_inner_links and _is_harmless_link(root, path)):
+    if not (allows_inner_links and _stays_in_repository(root, path)):
         target = one_line(os.readlink(path), 200)
         raise UserError(f"{one_line(path)}: this is a link to {target}. {remedy}")
     return False
 
 
-def _is_harmless_link(root: str | Path, path: str) -> bool:
-    """Return True for a link with the name of a ref as its text, and for a link to a plain file below `root`.
+def _stays_in_repository(root: str | Path, path: str) -> bool:
+    """Return True for a link through which git can read no file outside of the repository `root`.
 
-    Some versions of git make the first kind, such as HEAD with the text refs/heads/main, and read its text
-    only. Somebody's `ln -s main refs/heads/master` makes the second kind. A link to a folder is of neither
-    kind: git would follow it, perhaps in circles.
+    There are two kinds. Some versions of git make a link with the name of a ref as its text, such as HEAD
+    with the text refs/heads/main, and read only the text. The second kind leads to a plain file below `root`,
+    as after `ln -s main refs/heads/master`. A link to a folder is of neither kind: git would follow it,
+    perhaps in circles.
     """
-    target = os.readlink(path)
+    text = os.readlink(path)
     # git follows a link whose text is no valid name of a ref, as with `..`.
-    is_ref_name = target.startswith(SYMBOLIC_REF) and ".." not in target
+    is_ref_name = text.startswith(SYMBOLIC_REF) and ".." not in text
     # isdir() follows the link. The ref need not exist: refs/remotes/origin/HEAD may name a branch that was
     # deleted.
     if is_ref_name and not os.path.isdir(path):

@@ -78,7 +78,11 @@ LINE_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class ServerLog:
-    """The numbers of commands in a log by the names of `logged_as`, and of unknown actions by their words."""
+    """The number of each command in a server's log, such as {"log": 750}, and of each unknown action.
+
+    The key `logged_as` of a study's command is the name that the command has in a log. Several commands may
+    have the same name there: checkout and export are both "checkout-or-export".
+    """
 
     name: str
     commands: Mapping[str, int]
@@ -88,17 +92,17 @@ class ServerLog:
         """Return a weight in per cent for each command of a study whose `logged_as` is in the log.
 
         Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if the study has none of
-        the log's commands. The weights add up to 100. Several commands of a study with the same `logged_as`
-        have equal weights.
+        the log's commands. The weights add up to 100. Several commands of a study with the same `logged_as`,
+        their name in a log, have equal weights.
         """
         study_commands = _commands_by_name(study)
-        # Such as {"log": 750}: what the study measures and the log has.
+        # The numbers of the log's commands that the study measures, such as {"log": 750}.
         counts = {name: self.commands[name] for name in study_commands if self.commands.get(name)}
         total = sum(counts.values())
         shares: list[WorkloadShare] = []
         for name, count in counts.items():
+            # Several commands of the study, which the log does not tell apart, share the number equally.
             commands = study_commands[name]
-            # The log does not tell them apart.
             weight = 100 * count / total / len(commands)
             for command in commands:
                 where = {study.command_axis: command}
@@ -109,14 +113,15 @@ class ServerLog:
         """Return sentences on the commands of the log, and on those that the study does not measure.
 
         Example of the first sentence: "svn.log has 1,000 commands: log 75 %, update 25 %." The last sentences
-        are on commands of the study with equal weights, and on unknown actions in the log. Weights are the
-        shares of the study's commands in the log.
+        are on commands of the study with equal weights (shares), and on unknown actions in the log.
         """
         total = sum(self.commands.values())
         # The most frequent commands first, and equally frequent ones by name.
         names = sorted(self.commands, key=lambda name: (-self.commands[name], name))
-        parts = [f"{_label(name)} {100 * self.commands[name] / total:.3g} %" for name in names]
-        sentences = [f"{self.name} has {total:,} commands: {', '.join(parts)}."]
+        percentages = []
+        for name in names:
+            percentages.append(f"{_label(name)} {100 * self.commands[name] / total:.3g} %")
+        sentences = [f"{self.name} has {total:,} commands: {', '.join(percentages)}."]
         study_commands = _commands_by_name(study)
         left_out = [_label(name) for name in names if name not in study_commands]
         if len(left_out) == len(names):
@@ -150,7 +155,7 @@ def _label(name: str) -> str:
 
 @cache
 def read_server_log(path: Path) -> ServerLog:
-    """Count the commands in a server's log.
+    """Count the commands in a server's log, plain or compressed.
 
     Raise UserError if the file cannot be read, is no server's log, or has no command of a client.
     """
@@ -159,13 +164,13 @@ def read_server_log(path: Path) -> ServerLog:
         with open_decompressed(path) as file:
             is_start_of_line = True
             # readline() returns a line, or LINE_BYTES of a longer line.
-            part = file.readline(LINE_BYTES)
-            while part:
+            chunk = file.readline(LINE_BYTES)
+            while chunk:
                 # The action of a line stands in front of the paths, so the rest of a longer line is skipped.
                 if is_start_of_line:
-                    counter.add(part)
-                is_start_of_line = part.endswith(b"\n")
-                part = file.readline(LINE_BYTES)
+                    counter.add(chunk)
+                is_start_of_line = chunk.endswith(b"\n")
+                chunk = file.readline(LINE_BYTES)
     except FileNotFoundError:
         raise UserError(f"{one_line(path)}: no such file. Check the path.") from None
     # DAMAGED has OSError and the errors of a decompression.
@@ -175,22 +180,23 @@ def read_server_log(path: Path) -> ServerLog:
             f"{one_line(path)}: cannot be read: {reason}. Check the file and its permissions."
         ) from None
     if not counter.commands:
+        # With lines of a log, the file is a server's, but does not log the commands of clients.
         if counter.lines_of_log:
-            why = (
+            fault = (
                 'has no command of a Subversion client. Log them in httpd by `CustomLog FILE "%t %u '
                 '%{SVN-ACTION}e" env=SVN-ACTION`.'
             )
         else:
-            why = (
+            fault = (
                 "is no log of httpd with mod_dav_svn or of svnserve (--log-file). Give one, plain or as .gz, "
                 ".xz or .zst."
             )
-        raise UserError(f"{one_line(path)}: {why}")
+        raise UserError(f"{one_line(path)}: {fault}")
     return ServerLog(path.name, dict(counter.commands), dict(counter.unknown))
 
 
 class _ActionCounter:
-    """The numbers of a log's lines, of its commands, and of its unknown actions."""
+    """Counts the lines of a log that have a time, their commands, and their unknown actions."""
 
     def __init__(self) -> None:
         self.lines_of_log = 0
@@ -198,7 +204,7 @@ class _ActionCounter:
         self.unknown: Counter[str] = Counter()
 
     def add(self, line: bytes) -> None:
-        """Count the action of a line. A line without the time of a log is ignored."""
+        """Count the action of a line, or of its beginning. A line without the time of a log is ignored."""
         # A line of svnserve begins with a process id and the time. In a line of httpd, the time may stand
         # anywhere.
         svnserve_begin = _SVNSERVE_LINE.match(line)
@@ -228,8 +234,10 @@ class _ActionCounter:
 def _find_action(text: bytes) -> str | None:
     """Return the first known action in the part of a line behind or before its time; None without one.
 
-    A quoted field of an access log is an action as a whole: the name of a browser may have such words, too.
+    Such as "log" for b"10.0.0.1 jane repo log (/trunk) r9:1". A quoted field of an access log must begin with
+    the action, because another quoted field, such as the name of a browser, may contain the same words.
     """
+    # The parts with odd numbers stand between two quotes.
     for number, part in enumerate(text.split(b'"')):
         is_quoted = number % 2 == 1
         match = _ACTION.match(part) if is_quoted else _ACTION.search(part)

@@ -32,15 +32,16 @@ def check_repository(path: Path) -> None:
 
 
 def check_local_url(url: str) -> None:
-    """Check the repository of a file:// URL like check_repository(). The URL may name a folder in it.
+    """Raise UserError if the repository of a file:// URL has links, pipes or devices.
 
-    svn and svnrdump then open the files themselves. For a URL of a server, only the server does.
+    For file://, svn and svnrdump open the files of the repository themselves. For a URL of a server, only the
+    server opens files, so nothing is checked. The URL may name a folder in the repository.
     """
     if not url.startswith(FILE_SCHEME):
         return
-    place = local_path(url)
-    # file:///srv/x/trunk: the repository is above the folder in it.
-    for folder in (place, *place.parents):
+    path = local_path(url)
+    # The repository of file:///srv/x/trunk is /srv/x, a folder above the path of the URL.
+    for folder in (path, *path.parents):
         if is_svn_repository(folder):
             check_repository(folder)
             return
@@ -52,10 +53,11 @@ def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:
     for entry in os.scandir(repository / "db"):
         if entry.name in ("current", "revs", "revprops"):
             yield entry
+    # The folders db/revs and db/revprops. The folders in them are shards, of usually 1,000 revisions each.
     for top in _revision_folders(repository):
         yield from (entry for entry in os.scandir(top) if entry.is_dir())
         number = sum(1 for _ in _revision_files(top))
-        # Rounded up, so that at most LISTED_FILES are yielded.
+        # Every `step`-th file. It is rounded up, so that at most LISTED_FILES are yielded.
         step = max(1, math.ceil(number / LISTED_FILES))
         yield from itertools.islice(_revision_files(top), None, None, step)
 
@@ -68,7 +70,7 @@ def content_digest(repository: Path) -> str:
     changes these.
     """
     digest = hashlib.sha256()
-    # The folders db/revs and db/revprops.
+    # `top` is db/revs, and then db/revprops.
     for top in _revision_folders(repository):
         # A shard is a folder of usually 1,000 revisions. An old repository has none: its files lie in `top`.
         shards = [entry.path for entry in _list_by_number(top) if entry.is_dir()]
@@ -84,7 +86,7 @@ def content_digest(repository: Path) -> str:
 
 def _revision_folders(repository: Path) -> list[str]:
     folders = [os.path.join(repository, "db", name) for name in ("revs", "revprops")]
-    # Berkeley DB has none.
+    # A repository in Berkeley DB has no such folders.
     return [folder for folder in folders if os.path.isdir(folder)]
 
 
@@ -105,6 +107,6 @@ def _list_by_number(folder: str) -> list[os.DirEntry[str]]:
 def _describe_state(name: str, state: os.stat_result) -> bytes:
     facts = f"{state.st_size} {state.st_mtime_ns}"
     if stat.S_ISDIR(state.st_mode):
-        # The size depends on the file system, and rsync does not copy fractions of a second.
+        # A folder's size depends on the file system, and rsync copies its time in whole seconds.
         facts = f"{state.st_mtime_ns // 10**9}"
     return os.fsencode(name) + f"\0{facts}\n".encode()

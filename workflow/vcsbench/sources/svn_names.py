@@ -40,7 +40,7 @@ _ODD = re.compile(
 def subversion_path(path: bytes) -> bytes:
     """Return the path that Subversion and all disks can have. Two names never become one.
 
-    Such as `a/?\\046svn` for `a/.svn`.
+    Such as `a/?\\046svn` for `a/.svn`. Nearly all paths stay as they are.
     """
     if is_utf8(path) and not _ODD.search(path):
         return path
@@ -55,6 +55,7 @@ def _rename(name: bytes) -> bytes:
     """
     if not name:
         return b"?\\000"
+    # The reserved names are `.`, `..`, and those of version control systems, such as `.git` and `CVS`.
     if _RESERVED_NAME.fullmatch(name):
         # The first byte is escaped: `.svn` becomes `?\046svn`. In `..`, both bytes are: `?\046?\046`.
         count = 2 if name == b".." else 1
@@ -96,14 +97,17 @@ def tree_prefix(tree: str) -> bytes:
 
 
 def is_impossible(path: bytes) -> bool:
-    """Return True for one of IMPOSSIBLE_PATHS. Of its names, only the last one is checked."""
+    """Return True if no disk can hold a path: it is too long, too deep, or its last name is too long.
+
+    The names of the folders above are not checked, because these folders are paths of their own.
+    """
     path = path.rstrip(b"/")
     has_long_name = len(path.rpartition(b"/")[2]) > NAME_BYTES
     return has_long_name or len(path) > PATH_BYTES or path.count(b"/") > MAX_DEPTH
 
 
 def is_reserved(path: bytes) -> bool:
-    """Return True for one of RESERVED_PATHS. Only the last name is checked."""
+    """Return True if the last name of a path is .svn, which no working copy can hold (RESERVED_PATHS)."""
     return path.rpartition(b"/")[2] == b".svn"
 
 
@@ -114,7 +118,7 @@ def is_link_target(target: bytes) -> bool:
 
 
 def link(target: bytes) -> tuple[Properties, bytes]:
-    """Return the properties and the text of a link, or of a plain file if Subversion can make no link."""
+    """Return the properties and the text of a link; {} and the target if Subversion can make no link."""
     if is_link_target(target):
         return SPECIAL, b"link " + target
     return {}, target

@@ -38,7 +38,7 @@ class SvnSource(SourceWithTree):
         super().__init__(name, definition, where)
         self._is_checked = False
         self._path = Path(os.path.abspath(self._path))
-        # Of the user's repository, also if a copy is read (from_copy).
+        # Errors name the user's repository, also if a copy of it is read (from_copy).
         self._name = os.fspath(self._path)
 
     @cached_property
@@ -48,12 +48,14 @@ class SvnSource(SourceWithTree):
 
     def identity(self) -> str:
         """Return a digest of the repository's UUID, youngest revision, settings and content_digest."""
+        # This raises UserError for a repository that programs cannot read safely.
         self._check_place()
         return self._identity
 
     @cached_property
     def _identity(self) -> str:
         db = self._path / "db"
+        # The files whose content is part of the identity, and the largest size of each in bytes.
         limits = {"uuid": SMALL_FILE}
         # Early releases wrote no such file (read_shape).
         if (db / "format").exists():
@@ -66,6 +68,7 @@ class SvnSource(SourceWithTree):
             for name, limit in limits.items():
                 texts.append(read_bytes(db / name, limit).decode(errors="replace"))
             content = svn_files.content_digest(self._path)
+        # The exported folder, if the definition names one.
         tree = [] if self._tree is None else [self._tree]
         return digest_values("svn", *texts, self.youngest, content, *tree)
 
@@ -137,6 +140,7 @@ class SvnSource(SourceWithTree):
         self._check_place()
         if self.youngest == 0:
             raise self._path_error("is empty: it has no revision 1. Give another.")
+        # This raises UserError if the definition names a folder that does not exist.
         self.tree()
 
     def describe(self) -> str:
@@ -146,15 +150,18 @@ class SvnSource(SourceWithTree):
     @cached_property
     def _estimate(self) -> SizeEstimate:
         """The size of the revisions on disk, from an even sample of shards, or of files without shards."""
-        # Without shards, each revision is a file here.
+        # A shard is a folder of usually 1,000 revisions. Without shards, these are the files of revisions.
         shards = sorted((self._path / "db" / "revs").iterdir())
         has_files = bool(shards) and shards[0].is_file()
-        sample = shards[:: 1 + len(shards) // (FILE_SAMPLE if has_files else SAMPLE)]
+        step = 1 + len(shards) // (FILE_SAMPLE if has_files else SAMPLE)
+        sample = shards[::step]
         size = 0
         for shard in sample:
+            # glob() finds nothing below a file.
             for file in (shard, *shard.glob("*")):
                 if file.is_file():
                     size += file.stat().st_size
+        # max() avoids a division by 0 for an empty folder.
         return SizeEstimate(self.youngest, size * len(shards) // max(1, len(sample)))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:

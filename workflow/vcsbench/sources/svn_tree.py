@@ -30,11 +30,11 @@ class TreeSummary(NamedTuple):
 def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> TreeSummary:
     """Return the largest folder of a tree, and the numbers of its odd paths, at a revision.
 
-    `tree` is a path such as trunk, "" for the root, and `revision` None is the youngest one. The folder is
-    one of those at the top of `tree`, such as trunk/lib: the one with the most entries at all depths, or the
-    first of several by name. If none has entries, it is `tree` itself. Odd paths are those that no disk
-    (impossible) or no working copy (reserved) can hold. One run of svnlook, which may take minutes, finds
-    both. Raise UserError if the revision has no such tree, or if it is too large.
+    `tree` is a path such as trunk, or "" for the root. `revision` None is the youngest revision. The largest
+    folder is one directly in `tree`, such as trunk/lib. It has the most entries at all depths, and is the
+    first by name if several have the most. If no folder has entries, it is `tree` itself. Odd paths are those
+    that no disk (impossible) or no working copy (reserved) can hold. One run of svnlook, which may take
+    minutes, finds both. Raise UserError if the revision has no such tree, or if the tree is too large.
     """
     prefix = svn_names.tree_prefix(tree)
     # The number of entries, at all depths, in each folder at the top of the tree, such as {b"lib": 12}.
@@ -65,7 +65,7 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
         program.finish()
     folder = tree
     if entry_counts:
-        # The smallest key belongs to the folder with the most entries, and of several to the first by name.
+        # min() compares the pairs (-entries, name). So the most entries come first, and then the first name.
         largest = min(entry_counts, key=lambda name: (-entry_counts[name], name))
         folder = (prefix + largest).decode(errors="surrogateescape")
     return TreeSummary(folder, OddPaths(impossible, reserved))
@@ -87,9 +87,10 @@ class SourceWithTree(LocalSource):
     def _find_tree(self, repository: Path) -> str:
         """Return the path of the folder to export, in the youngest revision of a repository.
 
-        That is the definition's `tree`; without one (None), that of choose_tree(). Raise UserError if the
-        definition's `tree` is no folder there.
+        That is the `tree` in the definition of the source. Without it, the folder is trunk if trunk exists,
+        otherwise "", the root. Raise UserError if the definition's `tree` is no folder in the repository.
         """
+        # This prints the entries of the root, and with a path at its end, the entries of that path.
         argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
         failure = describe_failure(repository, "svnlook tree")
         if self._tree is None:
@@ -97,13 +98,13 @@ class SourceWithTree(LocalSource):
         # The root is always a folder.
         if self._tree == "":
             return self._tree
-        # If the repository has no such path, svnlook fails. The error below replaces this error, whose
-        # beginning can be "", and names the key of the definition.
+        # If the repository has no such path, svnlook fails. Nobody sees this error, so its beginning is "".
+        # The error below is about the key `tree` of the definition.
         try:
             printed = output([*argv, self._tree], "")
         except UserError:
-            # If the repository itself is at fault, because it is damaged, svnlook also fails at the root.
-            # That error has the reason.
+            # svnlook also fails if the repository is damaged. Then it fails at the root as well, and this
+            # raises an error with the reason.
             output(argv, failure)
             printed = b""
         # The first line is the path itself, with a slash behind a folder.

@@ -47,11 +47,13 @@ class SvnUrlSource(Source):
         self._tree = self._options.get_tree()
 
     def identity(self) -> str:
-        """Return a digest of the URL and the tree: later commits are not loaded."""
+        """Return a digest of the URL and the tree, and not of revisions: later commits are not loaded."""
+        # trunk is the usual tree, so a definition that names it has the same identity as one without a tree.
         tree = [] if self._tree in (None, TRUNK) else [self._tree]
         return digest_values("svn", self._url, 0, *tree)
 
     def head(self) -> Head:
+        # 0 stands for the youngest revision (export_head).
         return {"kind": self.kind, "url": self._url, "revision": 0, "tree": self._tree}
 
     def describe(self) -> str:
@@ -76,7 +78,10 @@ class SvnUrlSource(Source):
         return number
 
     def _run_info(self, failure: str, item: str, *words: str) -> bytes:
-        """Return an item of `svn info`. `failure` begins the error if the server does not answer it."""
+        """Return an item of `svn info`, such as "revision". `words` are further options, and the URL.
+
+        `failure` begins the error if svn fails, or if the server does not answer.
+        """
         check_local_url(self._url)
         argv = ["svn", "info", *LOGIN, "--show-item", item, *words]
         return output(argv, failure, ANSWER_S)
@@ -112,9 +117,9 @@ class SvnUrlSource(Source):
             f"{revision}. Name another, or '' for the root"
         )
         # Without @ and a number, svn would look for the youngest folder of this name.
-        place = f"{_url_of_tree(self._url, self._tree)}@{revision}"
+        tree_url = f"{_url_of_tree(self._url, self._tree)}@{revision}"
         # b"dir" or b"file".
-        kind = self._run_info(failure, "kind", "-r", str(revision), place).strip()
+        kind = self._run_info(failure, "kind", "-r", str(revision), tree_url).strip()
         if kind != b"dir":
             raise UserError(f"{failure}.")
         return self._tree
@@ -138,6 +143,7 @@ def export_head(
     folder in the repository; without it, trunk is exported, or the root if there is no trunk. Return notes
     for reports: always []. Raise UserError if svn fails, or does not answer in time.
     """
+    # This raises UserError for a local repository with a pipe or a link, which svn would open.
     check_local_url(url)
     failure = f"{url}: svn export failed"
     client = shlex.split(svn)
@@ -149,8 +155,8 @@ def export_head(
         names = output(argv, failure, limit_s=ANSWER_S)
         tree = choose_tree(names)
     # pegged() adds an @ to a URL that has one, because svn reads the text behind the last @ as a revision.
-    place = pegged(_url_of_tree(url, tree))
-    argv = [*client, "export", "--ignore-externals", *options, place, folder]
+    tree_url = pegged(_url_of_tree(url, tree))
+    argv = [*client, "export", "--ignore-externals", *options, tree_url, folder]
     with Program(argv, failure, limit_s=PAUSE_S) as program:
         # svn prints each file that it has exported. Reading raises UserError if svn prints nothing for
         # PAUSE_S seconds.

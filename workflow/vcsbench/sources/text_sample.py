@@ -11,7 +11,7 @@ HEAD_BYTES = 1 << 14
 # own, and so have deltas. Each of the three samples has less than this number of texts.
 LARGE_BYTES = 1 << 18
 MOST_TEXTS = 250
-# Fewer bytes of texts than these say nothing: their repository is small in any case.
+# Fewer bytes of texts than these show nothing: their repository is small in any case.
 LEAST_BYTES = 1 << 14
 # The fastest level of zlib.
 LEVEL = 1
@@ -29,7 +29,7 @@ class _KeptText(NamedTuple):
 
 @dataclass
 class _SampledTexts:
-    """Texts of one kind: the bytes of all of them, and a random sample with one text of `step`."""
+    """Texts of one kind: the bytes of all of them, and a random sample of one of `step` texts on average."""
 
     all_bytes: int = 0
     step: int = 1
@@ -43,6 +43,7 @@ class _SampledTexts:
         The choice is random. To take each n-th text would be wrong if commits change two files in turn.
         """
         self.all_bytes += length
+        # random() returns a number from 0 to 1, so this is true for one of `step` texts on average.
         return self.dice.random() * self.step < 1
 
     def keep(self, text: _KeptText) -> None:
@@ -79,7 +80,7 @@ class TextSample:
         return min(length, HEAD_BYTES) if is_sampled else 0
 
     def compress(self, head: bytes, length: int, *, is_delta: bool = False) -> None:
-        """Add a text of `length` bytes that begins with `head` to the sample."""
+        """Add a text of `length` bytes that begins with `head` to the sample. Do nothing without a `head`."""
         if not head:
             return
         # zlib makes random bytes a little longer. Subversion stores them as they are.
@@ -94,17 +95,19 @@ class TextSample:
     def estimate_share(self, least: float) -> float:
         """Return the bytes of a repository per byte of the source, from `least` for source code up to 1.0.
 
-        A repository has deltas of source code, so its share is below that after zlib. Of archives or images,
-        neither a delta nor zlib makes less. The shares between these two are interpolated.
+        A repository has deltas of source code, so it needs fewer bytes than zlib alone. Archives and images
+        become smaller neither by deltas nor by zlib. For texts between these two, the share is interpolated.
         """
-        total = self._deltas.all_bytes
+        source_bytes = self._deltas.all_bytes
         # A delta of the source stays a delta, which the repository only compresses.
-        repository_bytes = total * self._deltas.compressed_share
+        repository_bytes = source_bytes * self._deltas.compressed_share
         for texts in (self._small, self._large):
-            total += texts.all_bytes
-            above = texts.compressed_share - SOURCE_CODE_SHARE
-            place = max(0.0, above / (INCOMPRESSIBLE_SHARE - SOURCE_CODE_SHARE))
-            repository_bytes += texts.all_bytes * (least + (1.0 - least) * place)
-        if total < LEAST_BYTES:
+            source_bytes += texts.all_bytes
+            # By their share after zlib, the texts are from 0 (source code) to 1 (archives and images).
+            excess = texts.compressed_share - SOURCE_CODE_SHARE
+            position = max(0.0, excess / (INCOMPRESSIBLE_SHARE - SOURCE_CODE_SHARE))
+            repository_bytes += texts.all_bytes * (least + (1.0 - least) * position)
+        # So few bytes show nothing about the source.
+        if source_bytes < LEAST_BYTES:
             return least
-        return max(least, repository_bytes / total)
+        return max(least, repository_bytes / source_bytes)

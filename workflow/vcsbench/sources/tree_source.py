@@ -59,8 +59,8 @@ class FileId(NamedTuple):
 class LoadedTree:
     """The folders, files and links below `root` that are loaded.
 
-    While the tree is read, `counts` gets a number for each note of a report: entries that are left out,
-    renamed or changed.
+    While the tree is read, `counts` gets the numbers of entries that are left out, renamed or changed. Its
+    keys are the texts of the notes on them in reports: {"Pipes, devices and sockets left out": 2}.
     """
 
     def __init__(self, root: Path) -> None:
@@ -68,11 +68,11 @@ class LoadedTree:
         self.counts = Counter[str]()
 
     def list(self) -> Iterator[NamedEntry]:
-        """Yield the folders, files and links to load, folders before their content, and update `counts`.
+        """Yield the folders, files and links to load, folders before their content.
 
-        Raise UserError for a path that is too long.
+        Count in `counts` what is left out or renamed. Raise UserError for a path that is too long.
         """
-        # entries() counts in this argument the folders that it leaves out, such as {".git": 1}.
+        # entries() changes this argument: it counts the names that it leaves out, such as {".git": 1}.
         left_out = Counter[str]()
         for path, state in entries(self._root, left_out):
             kind = stat.S_IFMT(state.st_mode)
@@ -94,7 +94,10 @@ class LoadedTree:
         self.counts[ADMINISTRATIVE_NOTE] += left_out.total()
 
     def records(self) -> Iterator[bytes]:
-        """Yield the records of a dump stream that add trunk and the tree in it, and update `counts`."""
+        """Yield the records of a dump stream that add trunk and the tree in it.
+
+        Count in `counts` what is left out, renamed or changed, such as links that become plain files.
+        """
         trunk = TRUNK.encode()
         yield dump_format.directory(trunk)
         loaded_files = set[FileId]()
@@ -107,11 +110,13 @@ class LoadedTree:
                 properties, text = svn_names.link(os.readlink(os.fsencode(path)))
                 # link() returns no properties if Subversion can make no link to the target. The record then
                 # adds a plain file, whose text is the target.
-                if not properties:
+                is_plain_file = not properties
+                if is_plain_file:
                     self.counts[svn_names.LINKS_NOTE] += 1
                 yield dump_format.file(svn_path, b"add", properties=properties, text=text)
             else:
-                # Subversion has no hard links, so each of them becomes a file. The further ones are counted.
+                # Subversion has no hard links, so each name of a file becomes a file of its own. All names
+                # but the first one are counted.
                 file_id = FileId(state.st_dev, state.st_ino)
                 if file_id in loaded_files:
                     self.counts[LINKED] += 1
@@ -145,10 +150,11 @@ def _read_chunks(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
 
 def _sample_file(path: str, size: int, sample: TextSample) -> None:
     """Count a file in a sample of texts, and add its beginning if the sample needs it."""
+    # The number of bytes at the file's beginning that the sample needs, 0 for a file that it does not need.
     head_bytes = sample.count(size)
     if not head_bytes:
         return
-    # The load names a file that cannot be read.
+    # A file that cannot be read is an error of the load later, and not of this estimate.
     with suppress(OSError, UserError), open(open_regular(path, follow_links=False), "rb") as file:
         sample.compress(file.read(head_bytes), size)
 
@@ -167,11 +173,14 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
         folder.mkdir(mode=0o700)
         # The state of each original folder, by the path of its copy.
         folder_states = {os.fsencode(folder): os.stat(source)}
+        # The path of the copy of each file or link, by the device and inode of the original.
         copies = dict[FileId, bytes]()
-        # The path of an entry, its relative name in the copy, and its state, as of os.lstat().
+        # The path of an entry, its relative name in the copy, and its state, as of os.lstat(). list() counts
+        # what it leaves out or renames in `tree.counts`.
         for path, name, state in tree.list():
             target = os.fsencode(folder) + b"/" + name
             if stat.S_ISDIR(state.st_mode):
+                # The folder gets its own mode at the end.
                 os.mkdir(target, 0o700)
                 folder_states[target] = state
                 continue
@@ -261,6 +270,7 @@ class DirectorySource(LocalSource):
         tree = LoadedTree(self._path)
         with readable(self._path):
             out.write(dump_format.header(self.identity()))
+            # Revision 0 is empty. Revision 1 adds the tree, whose records follow its head.
             for number in range(REVISIONS + 1):
                 out.write(dump_format.revision(number, {b"svn:date": COMMIT_DATE}))
             out.writelines(tree.records())

@@ -45,10 +45,11 @@ def read_published(
 ) -> pd.DataFrame:
     """Return published numbers of one or several files as a frame with a row per published cell.
 
-    A row is `{"command": "log", "format": "f7", "elapsed_s": 2.4, "elapsed_s_rounding": 0.05}`: the axes and
-    the columns `by` as text ("" if missing), and for each metric the number and half of its last digit (NaN
-    if nothing was published). `metadata` has facts that files lack, such as an axis value of a whole file.
-    Raise UserError if a file is damaged.
+    A cell has a value on each of `axes`, such as the command and the format. `by` are further columns that
+    identify rows, such as `run`. A row is `{"command": "log", "format": "f7", "elapsed_s": 2.4,
+    "elapsed_s_rounding": 0.05}`. Axes and the columns `by` are text ("" if missing). Each metric has its
+    number and half of its last digit (NaN if nothing was published). `metadata` has facts that the files
+    lack, such as an axis value of a whole file. Raise UserError if a file is damaged.
     """
     keys = [*axes, *by]
     records = []
@@ -109,21 +110,23 @@ def rows_where(frame: pd.DataFrame, where: Mapping[str, object]) -> pd.DataFrame
 def add_key_columns(
     frame: pd.DataFrame, by: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """Turn the columns `by` into text; return the frame, and the values of each column in order.
+    """Turn the columns `by` into text; return the frame, and the different values of each column in order.
 
-    These columns then identify rows like axes, which are text. A column that the frame lacks becomes "".
-    Example: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`. If all rows have a
-    number, the values are ordered by size. With NaN or a word in one row, they stay in the order of rows.
+    A table may group rows by columns such as `clients`. As text, they identify rows like axes do. A column
+    that the frame lacks becomes "". Example: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2",
+    "10"]}`. If all rows have a number, the values are ordered by size, otherwise by their first row.
     """
     order: dict[str, list[str]] = {}
     for name in by:
         column = frame[name] if name in frame else pd.Series(np.nan, frame.index)
-        numbers = pd.to_numeric(column, errors="coerce")
         texts = column.map(_text_of)
         frame = frame.assign(**{name: texts})
-        by_size = numbers.sort_values(kind="stable").index
-        in_order = texts[by_size] if numbers.notna().all() else texts
-        order[name] = [text for text in dict.fromkeys(in_order) if text]
+        # A word becomes NaN. One NaN in the column means that its values cannot be ordered by size.
+        numbers = pd.to_numeric(column, errors="coerce")
+        rows_by_size = numbers.sort_values(kind="stable").index
+        ordered_texts = texts[rows_by_size] if numbers.notna().all() else texts
+        # dict.fromkeys() removes repeated texts. "" stands for a missing value, and is none.
+        order[name] = [text for text in dict.fromkeys(ordered_texts) if text]
     return frame, order
 
 
@@ -137,8 +140,8 @@ def _text_of(value: object) -> str:
 def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
     """Return each row once for each metric of `each`, for a table with several counts next to each other.
 
-    A row with 412 reads and 3 renames becomes two: (count: reads, counts: 412) and (count: renames,
-    counts: 3). So the name of the count, in the column `count`, identifies rows like an axis does.
+    With `each` ["reads", "renames"], a row with 412 reads and 3 renames becomes two: (count: reads, counts:
+    412) and (count: renames, counts: 3). The column `count` then identifies rows like an axis does.
     """
     runs = add_metrics(frame)
     frames = []
@@ -151,13 +154,15 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
 def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
     """Return a row per cell, host and round, in which the runs of the round are reduced to one value.
 
-    `frame` has a row per run. Invalid runs do not count, and duplicates (second copies of a cell, which
-    measure noise) get no rows. Published numbers become one round on the host "". `reduce` is the statistic:
-    MEAN (geometric), MEDIAN, BEST or `worst`.
+    `frame` has a row per run. `axes` are the columns that identify a cell, such as command and format.
+    `reduce` is the statistic: `mean` (geometric), `median`, `best` or `worst`. Invalid runs do not count: a
+    cold run with warm caches is one. Duplicates (second copies of a cell, which measure noise) get no rows.
+    Published numbers become one round on the host "".
 
     A row is `{"format": "f7", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4, "flags": "low-n clock",
     "started_at": "2026-...", "fixed_share": 0.1, "work": '{"revisions": 6000}'}`, with all metrics and their
-    parts. `work` is the same for all rounds of a cell: a line for each different work (same_work.join_works).
+    parts. `work` is what the command did. All rounds of a cell get the same text, with a line for each
+    different work of these rounds (same_work.join_works).
     """
     if not is_measured(frame):
         return add_metrics(frame).assign(**ONE_PUBLISHED_ROUND)
@@ -169,8 +174,10 @@ def duplicates_by_round(
 ) -> pd.DataFrame:
     """Return the rows of by_round() of the duplicates only, with their path in the column `cell`.
 
-    A duplicate has the same values of axes as its original, so only the path distinguishes the two.
+    A duplicate is a second copy of a cell, its original, and shows the noise between equal cells. Both have
+    the same values of axes, so only the path distinguishes the two.
     """
+    # Without paths, no row is a duplicate. The result still needs the column.
     if "cell" not in frame:
         frame = frame.assign(cell="")
     return _aggregate_rounds(frame[_is_duplicate(frame)], ["cell", *axes, "host", "round"], reduce)
@@ -189,14 +196,14 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    """Return a row per combination of the values of `keys`, which are those of cells, host and round.
+    """Return a row per cell, host and round, with all valid runs of the round reduced to one value.
 
-    `frame` has a row per run. The valid runs of a combination are reduced by the statistic `reduce`, such as
-    MEDIAN. Rows are in the order in which the combinations first appear.
+    `frame` has a row per run. `keys` are the columns that identify a cell, and `host` and `round`. `reduce`
+    is the statistic, such as MEDIAN. Rows are in the order in which the combinations of keys first appear.
     """
     runs = valid_runs(frame)
     # A frame may lack these columns: what the command did (JSON), the start of the run, and the share of
-    # start-up in the time. Their values are unknown then.
+    # start-up in the time. They get the value that means "unknown".
     unknown_values: dict[str, str | float] = {"work": "", "started_at": "", FIXED_SHARE: np.nan}
     for name, unknown in unknown_values.items():
         if name not in runs:
@@ -215,13 +222,15 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
 
 
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
-    """Return a row per cell, to which the statistic `reduce` reduces the rows of by_round().
+    """Return a row per cell, in which the statistic `reduce` reduces its rounds to one value.
 
-    A row has the columns of by_round(), but no round, and `hosts` (separated by blanks) instead of `host`. A
-    metric of several parts is computed from its reduced parts: the client's CPU share is the median of the
-    CPU times divided by the median of the elapsed times.
+    `rounds` has the rows of by_round(), and `axes` are the columns that identify a cell. The result has the
+    same columns, but no round, and `hosts` (separated by blanks) instead of `host`. A metric of several parts
+    is computed from its reduced parts: the client's CPU share is the median of the CPU times divided by the
+    median of the elapsed times.
     """
-    if reduce == MEAN and is_measured(rounds):
+    # _aggregate() computes geometric means from logarithms.
+    if reduce == MEAN:
         rounds = _with_logs(rounds)
     groups = group_rows(rounds, axes)
     hosts = groups["host"].agg(lambda names: " ".join(sorted(set(names))))
@@ -231,17 +240,18 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 def pair_rows(
     frame: pd.DataFrame, axis: str, sides: Sequence[str], on: Sequence[str]
 ) -> pd.DataFrame:
-    """Join the rows of two values of an axis, the baseline and the candidate, that are equal in columns `on`.
+    """Join each row of the baseline with the row of the candidate that has equal values in the columns `on`.
 
-    Example: the axis `format`, the sides ["f6", "f7"] and `on` ["command"] join the two rows of log to
-    `{"command": "log", "elapsed_s_baseline": 2.4, "elapsed_s_candidate": 1.2, ...}`. Each column that is not
-    in `on` is there twice. A row without its counterpart is left out.
+    `sides` are the values of `axis` that are compared: the baseline, then the candidate. Example: the axis
+    `format`, the sides ["f6", "f7"] and `on` ["command"] join the two rows of log to `{"command": "log",
+    "elapsed_s_baseline": 2.4, "elapsed_s_candidate": 1.2, ...}`. Each column that is not in `on` is there
+    twice. A row without its counterpart is left out.
     """
     baseline, candidate = (frame[frame[axis] == side] for side in sides)
-    # The caller adds host and round to the axes in `on`, and an axis may be the host or the round. A column
-    # must not be listed twice.
+    # `on` may have host and round after the axes, and an axis may be the host or the round. merge() needs
+    # each column once.
     on = list(dict.fromkeys(on))
-    # Without columns, all rows of the baseline are joined with all rows of the candidate.
+    # Without columns, each row of the baseline is joined with each row of the candidate.
     how: Literal["inner", "cross"] = "inner" if on else "cross"
     suffixes = ("_baseline", "_candidate")
     return baseline.merge(candidate, how=how, on=on or None, suffixes=suffixes)
@@ -286,11 +296,11 @@ def _part_column(metric: Metric, part: str) -> str:
 
 
 def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
-    """Return a row per group, with each metric, and the columns from which it is computed (its parts).
+    """Return a row per group of rows, with each metric reduced by the statistic `reduce` (_reduce_metric).
 
-    They are reduced by a statistic (_reduce_metric). `groups` are groups of the rows of `frame`, which has
-    the columns of add_metrics(). Flags and works of a group are joined. Its `started_at` is that of its first
-    row, its `fixed_share` the largest.
+    `groups` are groups of the rows of `frame`, which has the columns of add_metrics(). The flags of a group
+    are joined, and so are its works (what the command did, as JSON). `started_at` is that of the first row.
+    `fixed_share`, the share of start-up in the time, is the largest of all rows.
     """
     values: dict[str, Column] = {
         "flags": groups["flags"].agg(" ".join),
@@ -308,22 +318,23 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
 def _reduce_metric(
     metric: Metric, frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str
 ) -> dict[str, Column]:
-    """Return the column of a metric, and of its parts if it is computed from them, with a value per group.
+    """Return columns with a value per group of rows: of a metric, and usually of the parts that make it up.
 
-    Example: the metric `client_cpu_pct` has the parts `cpu_s` and `elapsed_s`, whose columns are
-    `client_cpu_pct/cpu_s` and `client_cpu_pct/elapsed_s`. `reduce` is one of:
+    Example: `client_cpu_pct` is computed from the parts `cpu_s` and `elapsed_s`, whose columns are
+    `client_cpu_pct/cpu_s` and `client_cpu_pct/elapsed_s`. `reduce` is the statistic:
 
-    - MEDIAN or MEAN: the parts of a metric are reduced, and the metric is computed from the results.
-    - BEST or `worst`: the best or worst value of the metric. Parts are not reduced.
+    - `median` or `mean` (geometric): each part is reduced, and the metric is computed from the results.
+    - `best` or `worst`: the best or worst value of the metric itself. The result has no parts.
     """
-    # The best run is a single run. So its metric is taken as it is: computed from the best values of each
-    # part, it would mix several runs.
+    # The best value is that of a single run. The best values of the parts may be those of several runs.
     if reduce not in (MEDIAN, MEAN):
+        # The best time is the smallest one, and the best throughput the largest.
         best, worst = ("min", "max") if metric.better == LOW else ("max", "min")
         return {metric.name: groups[metric.name].agg(best if reduce == BEST else worst)}
     column_of_part = {part: _part_column(metric, part) for part in metric.parts}
-    # A percentage may be published without the times from which it is computed, its parts. Then its own
-    # median is taken, also for MEAN: only parts have the logarithms of a geometric mean.
+    # A percentage may be published without the times from which it is computed. Then the median of the
+    # percentages is taken, even if `reduce` is `mean`: only columns of parts have logarithms (_with_logs),
+    # from which a geometric mean is computed.
     if not all(column in frame for column in column_of_part.values()):
         return {metric.name: groups[metric.name].agg("median")}
     reduced: dict[str, Column] = {}
@@ -331,8 +342,8 @@ def _reduce_metric(
     for part, column in column_of_part.items():
         centre: pd.Series
         log_column = _log_column(column)
-        # Counts have no column of logarithms (_with_logs), and always get the median: a geometric mean with a
-        # count of 0 would be 0.
+        # A count has no logarithms, so it gets the median, even if `reduce` is `mean`: one 0 among the counts
+        # would make their geometric mean 0.
         if reduce == MEAN and log_column in frame:
             centre = pd.Series(np.exp(groups[log_column].mean()))
         else:
@@ -348,7 +359,7 @@ def _log_column(column: str) -> str:
 
 
 def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with a column `log <metric>/<part>` for each part of the metrics that are no counts.
+    """Return runs with a column `log <metric>/<part>` for each part of each metric that is no count.
 
     Example: `log elapsed_s/elapsed_s` has the natural logarithm of `elapsed_s/elapsed_s`.
     """
@@ -357,8 +368,11 @@ def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
     # mean with it is 0, which is the right geometric mean.
     with np.errstate(divide="ignore"):
         for metric in METRICS.values():
-            columns = [] if metric.exact else [_part_column(metric, part) for part in metric.parts]
-            for column in columns:
+            # A count is reduced to its median, which needs no logarithm.
+            if metric.exact:
+                continue
+            for part in metric.parts:
+                column = _part_column(metric, part)
                 if column in runs:
                     logs[_log_column(column)] = np.log(runs[column].astype(float))
     return pd.concat([runs, pd.DataFrame(logs, index=runs.index)], axis=1)

@@ -88,6 +88,7 @@ def load_baseline(name: str, study: str, axes: Sequence[str]) -> MeasurementSet:
 
 
 def load_current(study: str, results: Path) -> MeasurementSet:
+    """Return the current measurements of a study. Raise UserError if a file of them is damaged."""
     frame = read_measurements(results / "measurements" / f"{study}.csv")
     starts = frame["cell_round_started_at"]
     runs = zip(frame["cell"], frame["round"].astype(int), starts, strict=True)
@@ -114,8 +115,9 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
         studies = sorted(path.stem for path in folder.glob("*.csv"))
     if not studies:
         raise UserError(f"{folder}: nothing has been measured. Run `make report` first.")
-    # All studies are checked before the first is saved. Otherwise an error in the second one would leave half
-    # of a baseline, whose name the next try could not use, because baselines are never overwritten.
+    # _describe_unsaved() raises for a study that cannot be saved. It is called for all studies before one is
+    # saved. Otherwise an error in the second study would leave half of a baseline, whose name the next try
+    # could not use, because baselines are never overwritten.
     descriptions = {study: _describe_unsaved(name, study, results) for study in studies}
     saved_at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sentences = []
@@ -140,7 +142,7 @@ def _describe_saved(path: Path, description: Description) -> str:
 
 
 def _describe_unsaved(name: str, study: str, results: Path) -> Description:
-    """Return the description of a measured study that the baseline `name` does not have yet.
+    """Return when, where and how a study was measured, and check that the baseline `name` can save it.
 
     Raise UserError if the study's name is not valid, if the baseline has the study already, if the study was
     not measured, or if its files are damaged (load_current).
@@ -168,15 +170,19 @@ def pair_cells(
 ) -> pd.DataFrame:
     """Return a row per current cell, which compares it with the same cell of a saved baseline.
 
+    The values of `axes` identify a cell. Cells with equal values of the axes `block` run next to each other.
     A row is `{"command": "log", "ratio": 1.2, "withheld": "", "hosts": ["host#1a2b"], "refused": [], ...}`
-    with the columns of tables.rows_frame(). The ratio 1.2 (saved / now) means that the cell became faster.
-    `refused` has the codes why the cell is not compared (as text in `withheld`), `hosts` the hosts of both
-    times. `duplicate_sd` is the noise between cells with equal settings: the same number in all rows, NaN if
-    unknown. Cells with equal values of the axes `block` run next to each other.
+    with the columns of tables.rows_frame():
+
+    - `ratio`: the saved time / the current one. At 1.2, the cell became faster.
+    - `refused`: the codes why the cell is not compared. `withheld` has them as text.
+    - `hosts`: the hosts of both times.
+    - `duplicate_sd`: the noise between cells with equal settings; NaN if unknown. All rows have this number.
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
     current_cells = _cells_by_key(now, now.frame, axes)
-    # The cells by their runs since the baseline. Runs in the baseline would be compared with themselves.
+    # The current runs contain the saved ones if rounds were added after saving. A run must not be compared
+    # with itself. So only the runs since the baseline are compared.
     added_cells = _cells_by_key(now, runs_since(before.frame, now.frame), axes)
     # The error of each ratio depends on the errors of all others (_moderated). So all ratios are estimated
     # before the first row is made.
@@ -229,8 +235,8 @@ def _cells_by_key(
 ) -> dict[CellKey, _Cell]:
     """Return the cells of a frame by their values of axes, such as ("log", "f6", "cold").
 
-    `frame` has all runs of the set `measured`, which also has the cells' settings, or some of these runs. A
-    cell without valid runs or without elapsed times is missing.
+    `frame` has a row per run: all runs of the set `measured`, or only some of them. The settings of the cells
+    are those of the set. A cell without valid runs or without elapsed times is missing.
     """
     rounds = by_round(frame, axes, MEAN)
     # A list for each cell: ln(seconds) of its rounds.
@@ -253,11 +259,12 @@ def _cells_by_key(
 def _noisier_day(
     before: MeasurementSet, now: MeasurementSet, axes: Sequence[str], block: Sequence[str]
 ) -> Noise:
-    """Return the noise of duplicates on that one of two days on which duplicates differ more.
+    """Return the noise of duplicates on the day on which they differ more: of `before`, or of `now`.
 
     Duplicates are second copies of cells, with the same settings, so their difference is noise. A comparison
     of two days uses times of both, so it contains the noise of the worse day. A day without duplicates does
-    not count. If neither day has duplicates, the variance is unknown (NaN).
+    not count. If neither day has duplicates, the variance is unknown (NaN). The values of `axes` identify a
+    cell. Cells with equal values of the axes `block` run next to each other.
     """
     # The variance of duplicates on each day, with its degrees of freedom.
     known_variances = []
@@ -267,6 +274,7 @@ def _noisier_day(
         if not math.isnan(duplicates.variance):
             known_variances.append(duplicates)
     if not known_variances:
+        # By default, the variance of duplicates is NaN.
         return Noise()
     largest = max(known_variances, key=lambda duplicates: duplicates.variance)
     return Noise(duplicates=largest)
@@ -277,10 +285,10 @@ def _row_of_both(
 ) -> dict[str, Any]:
     """Return the table row of a cell that has saved runs, and runs that were added since then.
 
-    `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. The column `value` is by how
-    many per cent the saved time is longer than the current one: 20 for 1.2 s and 1.0 s. `refusals` has codes
-    if the two must not be compared. Then `value` and the ratio are NaN, and the codes are in the columns
-    `refused` (as a list), `withheld` (as text) and `flags`.
+    `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. `ratio` is the saved time /
+    the current one. The column `value` is by how many per cent the saved time is longer: 20 for 1.2 s and
+    1.0 s. `refusals` has codes if the two times must not be compared. Then `value` and the ratio are NaN, and
+    the codes are in the columns `refused` (as a list), `withheld` (as text) and `flags`.
     """
     numbers: dict[str, Any] = {
         **tables.share_columns(saved.columns[FIXED_SHARE], added.columns[FIXED_SHARE]),
@@ -289,8 +297,8 @@ def _row_of_both(
         "hosts": _all_hosts(saved.result, added.result),
         "refused": refusals.codes,
     }
-    # A row that must not be compared has no rounds. It lacks the other columns of the ratio, which become NaN
-    # when the frame is made.
+    # A row that must not be compared has 0 rounds. It lacks the other columns of the ratio, which become NaN
+    # when the frame is made from all rows.
     if refusals.codes:
         numbers["n"] = 0
     else:
@@ -319,20 +327,21 @@ def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) ->
 
 
 def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
-    """Return the ratios in the same order, with moderated errors and degrees of freedom.
+    """Return the ratios in the same order, with moderated standard errors and degrees of freedom.
 
-    Moderated means averaged with the usual variance of all cells, whose degrees of freedom are added
-    (moderation.py). A ratio without rounds (NO_ESTIMATE) keeps its error NaN.
+    The few rounds of one cell say little about its scatter. So its variance is averaged with the usual
+    variance of all cells, whose degrees of freedom are added (moderation.py). A ratio without rounds
+    (NO_ESTIMATE) keeps its error NaN.
     """
     # A squared error shrinks with the number of rounds, which may differ between cells. So the variances of
     # one round are moderated: an error of 0.02 after 4 rounds is a variance of 0.0016.
     variances = np.array([ratio.error**2 * ratio.n for ratio in ratios], float)
-    degrees = np.array([ratio.degrees for ratio in ratios], float)
-    moderated, moderated_degrees = moderation.moderate(variances, degrees)
+    degrees_of_freedom = np.array([ratio.degrees for ratio in ratios], float)
+    moderated, moderated_degrees = moderation.moderate(variances, degrees_of_freedom)
     estimated = []
     for ratio, variance, new_degrees in zip(ratios, moderated, moderated_degrees, strict=True):
-        # A cell without a counterpart has 0 rounds. Its variance is NaN, and so must be its error: max()
-        # prevents only the division by 0.
+        # A cell without a counterpart has 0 rounds and the variance NaN, so its error becomes NaN. max() only
+        # prevents the division by 0.
         error = math.sqrt(variance / max(ratio.n, 1))
         estimated.append(replace(ratio, error=error, degrees=new_degrees))
     return estimated
@@ -343,10 +352,11 @@ def _all_hosts(*results: CellResult) -> list[str]:
 
 
 def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
-    """Return all codes that forbid to compare a saved with a current result of a cell, and the detail.
+    """Return the codes of all reasons not to compare a saved with a current result of a cell, and a detail.
 
     There are no codes if one host measured both, with the same command line, repository and method, and if
-    both did the same work. The detail begins with the cell's `command`, such as `log: 6,000 revisions ...`.
+    both did the same work. The detail has the difference in the work. It begins with the cell's `command`,
+    such as `log: 6,000 revisions ...`.
     """
     codes = []
     if len(_all_hosts(saved, now)) > 1:
@@ -382,6 +392,7 @@ def make_baseline_table(
     """
     row_flags = []
     for own_flags, ratio, n in zip(pairs["flags"], pairs["ratio"], pairs["n"], strict=True):
+        # A cell that is not compared has 0 rounds, and a flag with the reason. `low-n` would add nothing.
         has_few_rounds = not math.isnan(ratio) and limits.has_few_rounds(n)
         row_flags.append(flags.add_flag(own_flags, Flag.LOW_N, has_few_rounds))
     flagged = pairs.assign(flags=row_flags)
@@ -439,19 +450,19 @@ def make_history(
             snapshots.append(load_baseline(name, study, settings.axes))
         except UserError as error:
             print(f"{error} The history is made without it.", file=sys.stderr)
-    # The baselines are in the order of their first run. Those of continued results have the same first run.
-    # They are in the order of their last run.
+    # Baselines are sorted by their first run. Two baselines have the same first run if results were continued
+    # after the first one was saved. These two are sorted by their last run.
     snapshots.sort(key=_time_of_snapshot)
     current = load_current(study, results)
-    # Just after saving, a baseline contains all current runs. They are left out then, because the history
-    # would show the same numbers twice. This baseline need not be the last one, because some cells may not
-    # have been measured again since an earlier one.
+    # Just after saving, a baseline contains all current runs. Then the current results are left out, because
+    # the history would show the same numbers twice. This baseline need not be the last one, because some
+    # cells may not have been measured again since an earlier one.
     has_new_runs = [not runs_since(snapshot.frame, current.frame).empty for snapshot in snapshots]
     if all(has_new_runs):
         snapshots.append(current)
     times = []
     for number, snapshot in enumerate(snapshots):
-        # The snapshot with which this one is compared; None without an earlier one of the same host.
+        # The snapshot with which this one is compared; None if no earlier one is of the same host.
         before = _latest_of_same_host(snapshots[:number], snapshot)
         times.append(_snapshot_record(snapshot, before, settings))
     # A single time has no history.
@@ -483,14 +494,15 @@ def _snapshot_record(
 
     Example: `{"name": "now", "first": "2026-11-21T07:00:00Z", "last": ..., "hosts": ["host#1a2b"], "before":
     "old", "calls": {"faster": 3, "equal": 60}, "changed": ["kernel 6.1.0 to 6.12"]}`. `before` is the earlier
-    baseline with which `snapshot` is compared. `calls` counts the compared cells by the outcome. Without an
-    earlier baseline, the last three are "", {} and [].
+    baseline with which `snapshot` is compared. `calls` has the number of cells with each outcome, without the
+    cells that are not compared. Without an earlier baseline, the last three keys have "", {} and [].
     """
     number_by_call: Counter[str] = Counter()
     changes: list[str] = []
     if before:
         pairs = pair_cells(before, snapshot, settings.axes, settings.block)
         table = make_baseline_table(before.name, pairs, settings.order, settings.limits)
+        # This counts the calls. That of a cell that is not compared is "", which is no Call (below).
         number_by_call.update(table["call"])
         changes = baselines.list_changes(before.description, snapshot.description)
     return {
@@ -513,10 +525,10 @@ def _history_points(
     "cold", "value": 1.25}`. `value` is the geometric mean of the rounds in seconds. `settings` becomes
     `settings 2`, `settings 3` and so on after each change of the cell's settings or work.
     """
-    # Both have a key per cell and host, such as ("host#1a2b", "log", "cold"): the result in the last snapshot
-    # that has the cell, and the number of its changes so far. Each change begins another line of the chart,
-    # because a line must not join times that are not comparable.
+    # By host and cell, such as ("host#1a2b", "log", "cold"): the result in the last snapshot with the cell.
     last_results: dict[CellKey, CellResult] = {}
+    # By host and cell: how often its settings or its work have changed so far. Each change begins a new line
+    # of the chart, because a line must not join times that are not comparable.
     changes: Counter[CellKey] = Counter()
     points = []
     for snapshot in snapshots:

@@ -118,22 +118,24 @@ def describe_baseline(
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in runs:
-        # The runs of a round share its context.
+        # All runs of a round have the same context, so it is read once.
         if (cell, number) not in contexts:
             path = CellRound(study, cell, number, str(results)).context
-            contexts[cell, number] = _read_context_of(Path(path), started_at)
+            contexts[cell, number] = _read_and_check_context(Path(path), started_at)
     all_contexts = list(contexts.values())
     times = sorted(str(context["started_at"]) for context in all_contexts)
     hosts = [context["host"] for context in all_contexts]
+    # Of all contexts: storages such as `/var/tmp ext4 /dev/sda1`, programs with their versions, and paths of
+    # server files, such as `fast/svnserve.args`, with their digests. Equal entries are removed below.
     storages: list[str] = []
     versions: list[tuple[str, str]] = []
     server_files: list[tuple[str, str]] = []
     for context in all_contexts:
         storage: Mapping[str, object] = context["storage"]
-        # A storage is such as `/var/tmp ext4 /dev/sda1`.
         storage_facts = [storage.get(key) for key in ("path", "filesystem", "device")]
         storages.append(" ".join(str(fact or "") for fact in storage_facts))
         versions += context["versions"].items()
+        # The name of the server configuration, which is a folder of files.
         config = context["axes"].get("config", "")
         for name, text in context["server_files"].items():
             # Twelve digits: the digests are only compared, and chance does not make two of a few files equal.
@@ -158,19 +160,19 @@ def describe_baseline(
     }
 
 
-def _read_context_of(path: Path, started_at: str) -> Context:
-    """Return the context of a cell-round from its file.
+def _read_and_check_context(path: Path, started_at: str) -> Context:
+    """Return the context of a cell-round, one round of one cell, from its file.
 
     Raise UserError for a file that is missing, damaged, of an earlier version of vcsbench, or of another
-    start than `started_at`.
+    start than `started_at`, such as 2026-11-21T07:00:00Z.
     """
     context = read_context(path)
     if not context:
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
         )
-    # The cell-round was measured again, and the run stopped before the new times were collected. So the file
-    # has the conditions of the new times, and the measurements have the old times.
+    # With another start, the cell-round was measured again, and the workflow stopped before it collected the
+    # new times. The file has the conditions of the new times, and the measurements have the old times.
     if context["started_at"] != started_at:
         raise UserError(
             f"{path}: the file is newer than the measurements. Run `make report` to write them again."
@@ -180,25 +182,28 @@ def _read_context_of(path: Path, started_at: str) -> Context:
 
 
 def cell_settings(context: Context) -> CellSettings:
-    """Return the settings of a cell that must be equal in a comparison, from the context of a round.
+    """Return the settings of a cell that must be equal in a comparison.
 
-    `command` is the command line with placeholders. `identity` is a digest of the repository's source,
-    `scale` the share of the published history that it has. `hooks` are the steps before runs, but not those
-    of the phase `first`. `targets` is the folder that the command writes to. `cleared_by` lists how the
-    caches were emptied before runs, [] for hot runs. `evict`, which empties the caches of the repository's
-    files only, makes cold runs faster than `drop-caches`.
+    `context` is the record of one round of the cell. In the result:
+
+    - `command`: the command line with placeholders, such as `{svn} log {url}`.
+    - `identity`, `scale`: a digest of the repository's source, and the share of the published history.
+    - `hooks`: the steps before runs, by phase, without the phase `first`.
+    - `warmup`: the number of runs that do not count. `targets`: the folder that the command writes to.
+    - `cleared_by`: how the caches were emptied before runs, [] for hot runs. Cold runs are faster after
+      `evict`, which empties the caches of the repository's files only, than after `drop-caches`.
     """
     repository: Mapping[str, object] = context["repository"]
     cleared_by = set()
     for run in context["runs"]:
-        method = run["evidence"].get("cache_cleared_by")
+        clearing = run["evidence"].get("cache_cleared_by")
         # A hot run clears no cache.
-        if method:
-            cleared_by.add(method)
+        if clearing:
+            cleared_by.add(clearing)
     hooks = context.get("hooks")
     if hooks is not None:
-        # Contexts of earlier versions lack the steps `first`, and baselines of the same method must stay
-        # comparable.
+        # Contexts of earlier versions lack the phase `first`, the steps before the first timed run. Their
+        # baselines must stay comparable, so the steps of this phase are not compared.
         hooks = {phase: steps for phase, steps in hooks.items() if phase != "first"}
     return {
         "command": context["argv_template"],
@@ -235,7 +240,7 @@ def list_changes(before: Description, now: Description) -> list[str]:
 
     Examples: `kernel 6.1.0 to 6.12`, `server configuration fast/svnserve.args`.
     """
-    # Name, values before and values now. A condition has several values if it changed between rounds.
+    # The name of a condition, its values before, and its values now: several if it changed between rounds.
     conditions = [
         ("kernel", before["kernel"], now["kernel"]),
         ("system", before["system"], now["system"]),
@@ -255,7 +260,7 @@ def list_changes(before: Description, now: Description) -> list[str]:
             new_text = ", ".join(new) or "unknown"
             changes.append(f"{name} {old_text} to {new_text}")
     for name, digests in now["server_files"].items():
-        # A file that `before` lacks counts as unchanged.
+        # A file that `before` lacks counts as unchanged. So the present digests are the default.
         if before["server_files"].get(name, digests) != digests:
             changes.append(f"server configuration {name}")
     return changes
@@ -291,6 +296,7 @@ def check_baseline_columns(path: Path, columns: Sequence[object], axes: Sequence
 
 def read_description(path: Path) -> Description:
     """Return the description of a saved study. Raise UserError if it is missing or damaged."""
+    # {} if the file is missing, or is no JSON.
     description = read_json(path)
     is_complete = Description.__required_keys__ <= description.keys()
     if not is_complete or not isinstance(description["cells"], dict):

@@ -79,8 +79,9 @@ def list_comparisons(
     """Return a comparison for each row with a ratio in all tables, with the further rounds that it needs.
 
     `tables` are frames of comparing tables by name, with the rows of make_tables(), and `definitions` their
-    definitions. Cells with equal values of the axes `block` form a block: they run next to each other, and
-    get rounds together. Rows whose cells must not be compared (`withheld`) are left out.
+    definitions. `block` are axes such as command, repo and cache. Cells with equal values of these axes form
+    a block: they run next to each other, and get rounds together. Rows whose cells must not be compared
+    (`withheld`) are left out.
     """
     comparisons = []
     for name, table in tables.items():
@@ -91,10 +92,12 @@ def list_comparisons(
         # the ratios are tested again here, without start-up.
         calls = add_calls(compared, metric_in(definition).calls, limits)["call"]
         number_without_difference = sum(not is_difference(call) for call in calls)
-        # The p-value that another row must not exceed to become a difference (Holm's procedure).
+        # The p-value that the next row must not exceed to become a difference. By Holm's procedure, it is
+        # the smaller, the more rows are no difference yet.
         level = holm_level(number_without_difference)
         for row in comparison_rows(compared.to_dict("records")):
-            # The two cells of a row are in two blocks if the compared axis is one of the block's.
+            # The two cells of a row are in two blocks if the compared axis is one of the axes `block`, and
+            # otherwise in the same block.
             baseline = {**row.where, axis: row.baseline}
             candidate = {**row.where, axis: row.candidate}
             blocks = frozenset([block_name(block, baseline), block_name(block, candidate)])
@@ -113,11 +116,14 @@ def list_comparisons(
 def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     """Return the total number of rounds after which a row is precise enough, if mean and scatter stay.
 
-    It is at least Limits.min_rounds, and infinite if no number of rounds helps. `level` is the largest
-    p-value of a difference (holm_level). Example of a ratio near 1: after 5 rounds, the error of its
-    logarithm is 0.03 with 60 degrees of freedom. At the level 0.0035, the half widths of the two tests are
-    3.05 and 1.72 errors, so the margin ln(1.1) = 0.095 needs an error of 0.095 / 4.77 = 0.020. An error
-    shrinks with the root of the rounds: 5 x (0.03 / 0.020)^2 = 11.25, or 12 rounds.
+    A row is precise enough if its interval decides between a difference and equality, whichever is true. The
+    result is at least Limits.min_rounds, and infinite if no number of rounds helps. `level` is the largest
+    p-value of a difference (holm_level).
+
+    Example of a ratio near 1: after 5 rounds, the error of its logarithm is 0.03 with 60 degrees of freedom.
+    At the level 0.0035, the half widths of the two tests are 3.05 and 1.72 errors, so the margin ln(1.1) =
+    0.095 needs an error of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 /
+    0.020)^2 = 11.25, or 12 rounds.
     """
     # More rounds do not change that start-up alone can explain a difference.
     if row.result == Result.TOO_SMALL:
@@ -130,14 +136,14 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
         return math.inf
     # The half widths of the tests of a difference and of equality, as multiples of the error.
     t_difference = t_quantile(row.degrees, 1 - level)
-    # The test of equality has one side, and t_quantile() is for two sides.
+    # The test of equality has one side, and t_quantile() is for two sides. So its chance of error is doubled.
     t_equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
     # If both half widths together are at most ln(margin), the interval cannot contain both 0 and the margin.
     # So one of the two tests decides.
     error_for_margin = math.log(limits.margin) / (t_difference + t_equivalence)
     # If the first half width is at most half of |ln ratio|, the difference is twice what its test needs.
     error_for_ratio = abs(math.log(row.ratio)) / 2 / t_difference
-    # One of these two conditions is enough, so the larger error is allowed.
+    # One of these two conditions is enough, so the larger of the two errors is allowed.
     largest_error = max(error_for_margin, error_for_ratio)
     # The part of the error that comes from duplicates does not shrink with more rounds. But after few rounds,
     # that part is mostly chance, and would make most comparisons unreachable. So all of the error is taken to
@@ -185,10 +191,10 @@ def undecided_over_time(
 ) -> list[tuple[float, Counter[str]]]:
     """Return the forecast number of open comparisons of each table, by the seconds from now.
 
-    Open comparisons are undecided, or bounded: a difference of up to 1.5 margins is possible. Example: with
-    `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`, ten minutes more decide three of five. No more are
-    decided within a year (FORECAST_S). There is an entry for each change of the numbers. `round_s` has the
-    seconds of a round of each block.
+    Open comparisons are undecided, or bounded: a difference of up to 1.5 margins is possible. The result has
+    an entry for each change of the numbers within a year (FORECAST_S). Example: with `[(0.0, {"formats": 5}),
+    (600.0, {"formats": 2})]`, ten minutes more decide three of five comparisons, and a year decides no more.
+    `round_s` has the seconds of a round of each block, a group of cells that get rounds together.
     """
     open_comparisons = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(comparison.table for comparison in open_comparisons))]
@@ -215,7 +221,7 @@ def allocate(
 ) -> Counter[str]:
     """Return the further rounds that each block gets in a time of `seconds`: `{"log/ruby/cold": 4}`.
 
-    `round_s` has the seconds of a round of each block, by its name. Blocks without rounds are left out.
+    `round_s` has the seconds of a round of each block. Blocks that get no rounds are left out.
     """
     rounds: Counter[str] = Counter()
     # The last step has the rounds of all steps.
@@ -239,7 +245,7 @@ def _assign_rounds(
     used_s = 0.0
     while True:
         # `needed` has the further rounds of each comparison of a group that is not precise enough, the fewest
-        # first.
+        # first. A group gets rounds if it needs some, and if one of them fits into the rest of the time.
         fitting = [group for group in groups if group.needed and used_s + group.round_s <= seconds]
         if not fitting:
             return
@@ -266,7 +272,8 @@ def _group_blocks(
     """
     groups: list[BlockGroup] = []
     for comparison in comparisons:
-        # All groups so far that share a block with this comparison become one group. The others stay.
+        # The comparison and all groups so far that share a block with it become one group. The other groups
+        # stay separate.
         blocks = comparison.blocks
         members = []
         separate_groups = []
@@ -346,10 +353,13 @@ def budget_report(
     """Return the account of a study: its time, the results of its comparisons, and what more time gives.
 
     `spent` is the time so far, `cell_rounds` the number of measured rounds of cells, and `scatter` the
-    standard deviation of ln(time) of a run (run_scatter). Some keys: `{"taken_s": 900.0, "tables":
-    {"formats": {"different": 3, ...}}, "more_rounds": [4, 9], "outlook": [{"seconds": 1200.0, "left":
-    {"formats": 3}}]}`. `more_rounds` has the further rounds of each open (undecided or bounded) comparison
-    that rounds can decide. `outlook` is undecided_over_time(): `left` are still open after `seconds` more.
+    standard deviation of ln(time) of a run (run_scatter). Some keys of the result:
+
+    - `taken_s`: the seconds from the preparation to the report, such as 900.0.
+    - `tables`: the number of comparisons with each result: `{"formats": {"different": 3, ...}}`.
+    - `more_rounds`: the further rounds of each open (undecided or bounded) comparison that rounds can decide.
+    - `outlook`: the forecast of undecided_over_time(). `{"seconds": 1200.0, "left": {"formats": 3}}` means
+      that three comparisons are still open after 1200 more seconds.
     """
     counts = Counter((comparison.table, comparison.result) for comparison in comparisons)
     # How many comparisons of each table have each result.

@@ -66,10 +66,11 @@ def call_table(
     `detectable` and `within` (add_calls). Call and result are "" without a ratio, and in a withheld row,
     whose cells may not be compared.
 
-    The argument `duplicate_sd` is the noise: the standard deviation of ln(duplicate / original), one number
-    or one per row. It becomes a column, NaN in rows that are not compared. The argument NaN means that no
-    duplicates were measured. A row with a ratio then gets the flag NO_DUPLICATES, and no test. It is
-    undecided, or too small by its start-up. Only constant counts get another call, because they need no test.
+    A duplicate is a second copy of a cell, its original. The argument `duplicate_sd` is the noise: the
+    standard deviation of ln(duplicate / original), one number or one per row. It becomes a column, NaN in
+    rows that are not compared. The argument NaN means that no duplicates were measured. A row with a ratio
+    then gets the flag NO_DUPLICATES, and no test. It is undecided, or too small by its start-up. Only
+    constant counts get another call, because they need no test.
     """
     has_ratio = table["ratio"].notna()
     is_compared = has_ratio & (table["withheld"] == "")
@@ -77,24 +78,24 @@ def call_table(
     row_flags = []
     for own_flags, is_missing in zip(table["flags"], lacks_duplicates, strict=True):
         row_flags.append(flags.add_flag(own_flags, Flag.NO_DUPLICATES, is_missing))
-    # Each test makes Holm's correction stricter for the others, so rows that are not compared must not be
-    # tested. add_calls() tests no row whose duplicate_sd is NaN.
+    # Each test makes Holm's correction stricter for the other tests. So rows that are not compared must not
+    # be tested: add_calls() tests no row whose duplicate_sd is NaN.
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
     flagged = table.assign(duplicate_sd=tested_sd, flags=row_flags)
     tested = add_calls(flagged, metric.calls, limits)
-    # add_calls() uses only ratios and their errors. Constant counts, start-up and disturbed runs can change a
-    # call.
+    # add_calls() uses only ratios and their errors. Three further facts can change a call: a count that is
+    # constant (`exact` means a count), start-up, and disturbed runs.
     if metric.exact:
         corrected = call_exact_rows(tested, metric)
     else:
         corrected = call_start_up(tested)
         if metric.is_duration:
-            # Runs are short if the slower side takes less than `decides_from_s` seconds.
+            # Runs are too short to compare if the slower side takes less than `decides_from_s` seconds.
             slower_side = corrected[["baseline_mean", "candidate_mean"]].max(axis=1)
             is_short = (slower_side < limits.decides_from_s) & (corrected["call"] != "")
             corrected = corrected.assign(call=corrected["call"].mask(is_short, Call.TOO_SMALL))
     undisturbed = withdraw_disturbed(corrected)
-    # A withheld row may have a ratio, and so a call.
+    # A withheld row may have a ratio, and so a call, which is removed here.
     final_calls = undisturbed["call"].where(is_compared, "")
     results = []
     for call, ratio in zip(final_calls, undisturbed["ratio"], strict=True):
@@ -106,9 +107,9 @@ def call_table(
 def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limits) -> pd.DataFrame:
     """Return a table with the columns call, detectable and within, from a test of each of its ratios.
 
-    A row is `{"ratio": 1.05, "error": 0.02, "degrees": 60.0, "duplicate_sd": 0.01}`: `error` is the standard
-    error of ln(ratio), which includes the noise `duplicate_sd` already. The row gets `{"call": "equal",
-    "detectable": 1.09, "within": 1.087}`:
+    A row is `{"ratio": 1.05, "error": 0.02, "degrees": 60.0, "duplicate_sd": 0.01}`. `error` is the standard
+    error of ln(ratio), with `degrees` degrees of freedom. It includes the noise `duplicate_sd` already. The
+    row gets `{"call": "equal", "detectable": 1.09, "within": 1.087}`:
 
     - `call`: "" without a ratio, otherwise a difference, equal, bounded or undecided. `differences` are the
       calls of a ratio above and below 1, such as (faster, slower).
@@ -123,15 +124,16 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
     degrees = table["degrees"].to_numpy(float)
     duplicate_sd = table["duplicate_sd"].to_numpy(float)
     above, below = differences
-    # A single round has no error, and without duplicates the systematic noise of a study is unknown.
+    # A single round has no error, and without duplicates the systematic noise of a study is unknown. The sum
+    # is finite if the ratio and its error both are.
     is_testable = np.isfinite(log_ratio + error) & ~np.isnan(duplicate_sd)
-    # `level` is the p-value that a row without a difference would have to reach to be a difference.
+    # `level` is the p-value that a row without a difference must not exceed to become a difference.
     is_significant, level = _reject_by_holm(p_values(log_ratio, error, degrees), is_testable)
     # Equality means that the ratio is certainly below the margin, and certainly above 1 / margin: two
-    # one-sided tests. The larger one of their bounds decides both.
+    # one-sided tests. The bound that is farther from 0 decides both.
     log_within = np.abs(log_ratio) + _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
-    # The first condition that holds decides; without any, the call is undecided. By default, `margin` is 1.1
-    # and `bound` 1.15.
+    # For each row, the first condition that holds decides; without any, the call is undecided. By default,
+    # `margin` is 1.1 and `bound` 1.15.
     calls_by_condition = [
         (~np.isfinite(log_ratio), ""),
         (~is_testable, Call.UNDECIDED),
@@ -175,7 +177,10 @@ def call_ratios(
 
 
 def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """Return the two-sided p-values of Student's t test that the mean logarithm is 0."""
+    """Return the two-sided p-values of Student's t test that the mean logarithm is 0.
+
+    `error` is the standard error of the mean, with `degrees` degrees of freedom.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         # If all rounds have the same ratio, the error is 0. A mean logarithm other than 0 then has t =
         # infinity and p = 0. A mean of 0 would have t = 0 / 0, and gets t = 0 and p = 1.
@@ -186,12 +191,13 @@ def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.nda
 def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
     """Return which p-values are significant by Holm's step-down procedure (1979), and the last level.
 
-    Rows that are not testable are never significant, and do not count. The last level is the one that the
-    first p-value without significance exceeds, or ALPHA if all are significant. Example: the levels of 0.001,
-    0.02 and 0.4 would be 0.05 / 3, 0.05 / 2 and 0.05, but holm_level() returns at most ALPHA = 0.0035. So
-    the result is ([True, False, False], 0.0035).
+    `p` and `is_testable` have an entry per row of a table. Rows that are not testable are never significant,
+    and do not count. The last level is the one that the first p-value without significance exceeds, or ALPHA
+    if all are significant. Example: the levels of 0.001, 0.02 and 0.4 would be 0.05 / 3, 0.05 / 2 and 0.05,
+    but holm_level() returns at most ALPHA = 0.0035. So the result is ([True, False, False], 0.0035).
     """
     is_significant = np.zeros(len(p), dtype=bool)
+    # The numbers of the testable rows, the smallest p-value first.
     rows_by_p = [row for row in np.argsort(p, kind="stable") if is_testable[row]]
     # The procedure stops at the first p-value that is too large for its level. Levels become less strict with
     # each difference, because fewer tests remain that could be wrong.
@@ -227,7 +233,7 @@ def detectable_effect(
 
 
 def _upper_quantile(degrees: float | np.ndarray, chance: float) -> np.ndarray:
-    """Return the value that Student's t exceeds with this chance: 1.72 for 0.045 and 60 degrees."""
+    """Return the value that Student's t exceeds with this chance: 1.72 for 0.045, 60 degrees of freedom."""
     return np.asarray(-special.stdtrit(degrees, chance))
 
 
@@ -243,8 +249,8 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
     row_flags: list[str] = []
     for row in table.to_dict("records"):
         call, own_flags = row["call"], row["flags"]
-        # The shares of the faster and slower side (`fast`, `slow`). By the interval of the ratio, the slower
-        # side takes at least `least_factor` times as long as the faster one: NaN without an interval.
+        # `shares` has the shares of the faster and the slower side (`fast`, `slow`). By the interval of the
+        # ratio, the slower side takes at least `least_factor` times as long (NaN without an interval).
         shares = comparisons.start_up_shares(
             row["ratio"],
             low=row["low"],
@@ -252,8 +258,9 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
             baseline=row["share_baseline"],
             candidate=row["share_candidate"],
         )
-        has_interval = not math.isnan(shares.least_factor)
         is_difference = comparisons.is_difference(call)
+        # Without an interval, start_up_explains() would be True if the time of one side is mostly start-up.
+        has_interval = not math.isnan(shares.least_factor)
         is_explained = has_interval and comparisons.start_up_explains(shares, is_difference)
         # A row without a ratio has no call (""), and gets none.
         if call and is_explained:
@@ -269,7 +276,11 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which a difference is undecided if undisturbed runs show the opposite."""
+    """Return a table in which a difference is undecided if undisturbed runs show the opposite.
+
+    The flag `disturbed` marks the row: without the runs that other programs disturbed, the other side is
+    faster.
+    """
     calls = []
     for call, row_flags in zip(table["call"], table["flags"], strict=True):
         is_doubtful = comparisons.is_difference(call) and Flag.DISTURBED in row_flags.split()

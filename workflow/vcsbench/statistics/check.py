@@ -32,9 +32,10 @@ REASONS = TypeAdapter(list[Reason])
 def main(arguments: Sequence[str]) -> int:
     """Print the verdicts of a file results/check.csv, a line for each expectation, and return the exit code.
 
-    `arguments` has the path of the file. The code is 0 if all expectations pass, and EXIT_FAILS if one does
-    not hold. Otherwise, one is undecided or was not measured: EXIT_UNDECIDED. If the file is unreadable or
-    has no expectation, it is EXIT_NOTHING_CHECKED.
+    An expectation is a user's own statement about results, such as `a hot log takes at most 2 s`. `arguments`
+    has the path of the file. The exit code is 0 if all expectations pass, and EXIT_FAILS if one does not
+    hold. Otherwise, one is undecided or was not measured: EXIT_UNDECIDED. If the file is unreadable or has
+    no expectation, the code is EXIT_NOTHING_CHECKED.
     """
     path = Path(arguments[0])
     try:
@@ -55,10 +56,10 @@ def main(arguments: Sequence[str]) -> int:
     files = [str(path.with_name(name)) for name in (JUNIT, MARKDOWN)]
     print("as files:", words.enumeration(files))
     print(summary(rows))
-    not_passed = {row["verdict"] for row in rows if not _passes(row)}
-    if Verdict.FAILS in not_passed:
+    verdicts_without_pass = {row["verdict"] for row in rows if not _passes(row)}
+    if Verdict.FAILS in verdicts_without_pass:
         return EXIT_FAILS
-    return EXIT_UNDECIDED if not_passed else 0
+    return EXIT_UNDECIDED if verdicts_without_pass else 0
 
 
 def _passes(row: CsvRow) -> bool:
@@ -75,7 +76,7 @@ def _line(row: CsvRow) -> str:
     Example: `does not hold: fsfs-ssd-2014 hot-log: 3.00 (2.9 to 3.1) s, expected at most 2.0 [reasons]`.
     """
     verdict = _verdict_text(row)
-    # The key `allow_inconclusive` or `allow_not_measured` of the expectation lets it pass.
+    # An expectation that does not hold passes only by its key `allow_inconclusive` or `allow_not_measured`.
     if _passes(row) and row["verdict"] != Verdict.HOLDS:
         verdict += ", allowed"
     line = f"{verdict}: {row['study']} {row['id']}: {value_text(row)}, expected {row['expected']}"

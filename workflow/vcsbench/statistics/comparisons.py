@@ -158,10 +158,10 @@ class ComparisonRow:
             return str(record.get(name) or "")
 
         numbers = {name: finite_number(record.get(name)) for name in NUMBER_COLUMNS if name != "n"}
-        # The number of rounds: an int in the row, but a float in a CSV file, and NaN if it is missing.
-        rounds = finite_number(record.get("n"))
+        # `n` is the number of rounds: an int in the row, but a float in a CSV file, and NaN if it is missing.
+        n = finite_number(record.get("n"))
+        # keys_of() returns the columns of axes, and `candidate`, which is a field of its own in the row.
         where = {axis: str(value or "") for axis, value in keys_of(record).items()}
-        # keys_of() returns the axes and the candidate, which is a field of its own in the row.
         where.pop("candidate", None)
         call, result = text("call"), text("result")
         return cls(
@@ -169,7 +169,7 @@ class ComparisonRow:
             candidate=text("candidate"),
             table=text("table"),
             where=where,
-            n=0 if math.isnan(rounds) else int(rounds),
+            n=0 if math.isnan(n) else int(n),
             flags=tuple(text("flags").split()),
             withheld=tuple(WithheldCode(code) for code in text("withheld").split()),
             detail=text("detail"),
@@ -192,6 +192,7 @@ class ComparisonRow:
         """Return why the row is undecided, or has no result yet; None for any other result."""
         if self.result not in (None, Result.UNDECIDED):
             return None
+        # The first reason that applies counts. A single round has no scatter, and so no interval.
         if self.n < CALLED_ROUNDS:
             return WhyUndecided.FEW_ROUNDS
         if Flag.NO_DUPLICATES in self.flags:
@@ -216,9 +217,10 @@ def is_difference(call: str | None) -> bool:
 def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = False) -> Result | None:
     """Return the class in which a call (the outcome of a comparison) is counted; None if `call` is "".
 
-    `faster`, `slower`, `less` and `more` are differences. A difference is DIFFERENT, but EQUAL if its factor
-    is below the margin of the `limits`, such as 1.1. With `is_count`, each difference is DIFFERENT, because a
-    count has no noise: 5 % fewer flushes are fewer. `ratio` is baseline / candidate.
+    `faster`, `slower`, `less` and `more` are differences. `ratio` is baseline / candidate. A difference is
+    counted as DIFFERENT. If its factor is below the margin of the `limits`, such as 1.1, it is counted as
+    EQUAL. With `is_count`, each difference is DIFFERENT, because a count has no noise: 5 % fewer flushes are
+    fewer.
     """
     if not call:
         return None
@@ -235,8 +237,9 @@ def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = Fals
 class StartUpShares(NamedTuple):
     """The shares of start-up in the time of the faster and slower side, and the factor between the sides.
 
-    A share is 0 to 1, or NaN if unknown. The slow side takes at least `least_factor` times as long as the
-    fast side, by the end of the interval that is nearer to 1.
+    Start-up is the time of process start and connection. A share is 0 to 1, or NaN if unknown. The slow side
+    takes at least `least_factor` times as long as the fast side, by the end of the interval that is nearer
+    to 1.
     """
 
     fast: float
@@ -247,13 +250,17 @@ class StartUpShares(NamedTuple):
 def start_up_shares(
     ratio: float, *, low: float, high: float, baseline: float, candidate: float
 ) -> StartUpShares:
-    """Return the shares by speed, from the interval of a ratio and the shares of its two sides.
+    """Return the shares of start-up by speed, from the interval of a ratio and the shares of its two sides.
 
-    Example: 0.5 (0.4 to 0.6) with the shares 0.7 and 0.1 has the faster baseline, and gives (0.7, 0.1, 1.67).
+    `ratio` is the time of the baseline / that of the candidate, with the interval from `low` to `high`.
+    `baseline` and `candidate` are the shares of start-up in these times. Example: 0.5 (0.4 to 0.6) with the
+    shares 0.7 and 0.1 has the faster baseline, and gives (0.7, 0.1, 1.67).
     """
+    # The candidate is the fast side. The end of the interval that is nearer to 1 is `low`.
     if ratio >= 1:
-        return StartUpShares(candidate, baseline, low)
-    return StartUpShares(baseline, candidate, 1 / high)
+        return StartUpShares(fast=candidate, slow=baseline, least_factor=low)
+    # The baseline is the fast side, and candidate / baseline is at least 1 / high.
+    return StartUpShares(fast=baseline, slow=candidate, least_factor=1 / high)
 
 
 def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
@@ -266,27 +273,31 @@ def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -
     # No comparison with NaN is true. So two unknown shares give False. If only the share of the slow side is
     # unknown, all of its time could be start-up, and a fast side that is mostly start-up gives True.
     is_mostly_start_up = fast_share > DECIDING_SHARE or slow_share > DECIDING_SHARE
-    # In units of the fast side's time.
+    # The least time of the slow side without its start-up, in units of the whole time of the fast side.
     slow_work = (1 - slow_share) * least_factor
     is_certainly_slower = slow_work > 1
     return is_mostly_start_up and not is_certainly_slower
 
 
 def has_longer_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
-    """Return True if the slow side is certainly slower, but not without the start-up of both sides.
+    """Return True if the slow side is certainly slower, but may not be without the start-up of both sides.
 
-    Example: the slow side takes at least 1.36 times as long, and has 0.31 start-up, the fast side 0.03. Then
-    (1 - 0.31) x 1.36 = 0.94 is no more than 1 - 0.03: the start-up of the slow side takes longer, not its
-    work. This happens if the sides have different servers or protocols. Without a known share: False.
+    The arguments are the fields of StartUpShares. Example: the slow side takes at least 1.36 times as long.
+    Start-up is 0.31 of its time, and 0.03 of the fast side's. Then (1 - 0.31) x 1.36 = 0.94 is no more than
+    1 - 0.03: the start-up of the slow side takes longer, not its work. This happens if the sides have
+    different servers or protocols. If a share is unknown, the result is False.
     """
-    # Both in units of the fast side's whole time.
+    # The time of each side without its start-up, in units of the whole time of the fast side.
     slow_work = (1 - slow_share) * least_factor
     fast_work = 1 - fast_share
     return least_factor > 1 and slow_work <= fast_work
 
 
 def start_up_explains(shares: StartUpShares, is_difference: bool) -> bool:
-    """Return True if start-up alone can explain a comparison: a difference, or one without a call."""
+    """Return True if start-up alone can explain that one side is slower.
+
+    A longer start-up of the slow side explains only a comparison that was called a difference.
+    """
     return can_be_start_up(*shares) or (is_difference and has_longer_start_up(*shares))
 
 
@@ -301,5 +312,5 @@ def list_columns(keys: Sequence[str]) -> list[str]:
 
 
 def keys_of(row: Mapping[str, Value]) -> dict[str, Value]:
-    """Return what identifies a row: the values of axes, and the candidate."""
+    """Return the columns that identify a row of a table: those of axes, and `candidate`."""
     return {name: value for name, value in row.items() if name not in _FACTS}

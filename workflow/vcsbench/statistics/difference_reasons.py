@@ -65,10 +65,10 @@ def reasons_of_difference(
 ) -> list[Reason]:
     """Return the conditions that may explain why a finding differs, the likeliest first.
 
-    `check` is of the finding, and `ours` its measured value with the verdict. The result is [] if the verdict
-    is not in DIFFERENT. `rounds` has the measured rounds of the study, and `published` its published numbers
-    (None: unknown), both in the form of by_round(). Example of a reason: SCALE with `{"subject": "ruby",
-    "share": 5.0}`.
+    A finding is a published statement, such as "f7 is 1.8 times as fast". `check` is of the finding, and
+    `ours` its measured value with the verdict. The result is [] if the verdict is not in DIFFERENT. `rounds`
+    has the measured rounds of the study, and `published` its published numbers (None: unknown), both in the
+    form of by_round(). Example of a reason: SCALE with `{"subject": "ruby", "share": 5.0}`.
     """
     if ours.verdict not in DIFFERENT or ours.values.empty:
         return []
@@ -82,7 +82,9 @@ def reasons_of_difference(
     shrinkage = NO_SHRINKAGE
     if published is not None:
         shrinkage = _shrinkage_of_finding(check, published, rounds, context)
+    # The rounds of the cells from which the measured value is computed.
     rows = check.select_rows_with_values(ours.values, check.select_rows(rounds))
+    # The axis of repositories, such as "repo"; "" without one.
     subject = same_work.subject_axis(check.axes)
     reasons = list(possible_reasons(difference, rows, subject, context, shrinkage))
     # With both numbers known, OTHER_STORAGE means that cold runs did not gain more than warm ones. A faster
@@ -110,16 +112,17 @@ def possible_reasons(
 ) -> Iterator[Reason]:
     """Yield the conditions that differ from the published ones, and can explain how a finding differs.
 
-    `difference` is weaker, stronger, gone or reversed. With None, only conditions that may change a value in
-    any direction are yielded. `rows` are the rounds of the finding's cells. `subject` is their column with
-    the name of the repository or tree, such as "repo"; "" without one. `shrinkage` has how many times less
-    time cold and warm runs take here than published.
+    The likeliest condition comes first. `difference` is the verdict: weaker, stronger, gone or reversed. With
+    None, only conditions that may change a value in any direction are yielded. `rows` are the rounds of the
+    finding's cells. `subject` is their column with the name of the repository or tree, such as "repo"; ""
+    without one. `shrinkage` has how many times less time cold and warm runs take here than published.
     """
     published = context.published
     yield from _reasons_of_storage(difference, rows, context, shrinkage)
     # Less work makes most effects weaker, because start-up is a larger part of the time.
     if difference in (Verdict.WEAKER, Verdict.GONE):
         yield from _reasons_of_scale(rows, subject, context)
+    # Client and server may have the same version, which is listed once.
     versions = dict.fromkeys(context.versions)
     newer = [version for version in versions if words.is_newer(version, published.subversion)]
     if newer:
@@ -158,7 +161,8 @@ def _reasons_of_storage(
     # Kinds of storage are such as "SSD", and "" if unknown.
     published = context.published.storage
     kinds = [kind for kind in context.storages if kind]
-    # A faster kind than the published one explains that a finding is weaker, for example.
+    # The verdicts that one of the measured kinds can explain. A faster kind than the published one explains
+    # that a finding is weaker, for example.
     explained_verdicts: set[Verdict] = set()
     for kind in kinds:
         explained_verdicts |= _effects_of_storage(kind, published)
@@ -182,7 +186,7 @@ def _effects_of_storage(kind: str, published: str) -> set[Verdict]:
     """
     if not published:
         return set()
-    # A higher rank is slower.
+    # A higher rank is slower. A kind without a rank may have any of them.
     ranks = [SLOWNESS[kind]] if kind in SLOWNESS else list(SLOWNESS.values())
     effects = set()
     if min(ranks) < SLOWNESS[published]:
@@ -219,7 +223,8 @@ def _shrinkage_of_finding(
     may be about one state of the caches, such as `cold`, so the cells of all states are used.
     """
     axes = [axis for axis in check.axes if axis in published and axis in measured]
-    # What selects the finding's cells, such as {"command": ["log"]}, in any state of the caches.
+    # Values of axes that select the finding's cells, such as {"command": ["log"]}. The state of the caches is
+    # left out, so cells of all states are selected.
     conditions = {}
     for axis, values in check.where.items():
         if axis in axes and axis != CACHE_AXIS:
@@ -268,20 +273,23 @@ def shrinkage_of(
     Only runs with cold caches read from the disk. So a faster disk makes the number of cold caches larger
     than that of warm ones. A row of a frame is `{"command": "log", "repo": "ruby", "cache": "cold",
     "elapsed_s": 10.0}`. The values of `axes` identify a cell, and its time is the mean of its rows. Cells
-    that only one frame has do not count. `share_of` returns the share of the published work that a command
-    does here, for a value of `subject_axis`, such as a repository. Example: 10 s were published and 0.4 s
-    measured, with the share 0.12: 10 x 0.12 / 0.4 = 3. Without an axis of caches, or without elapsed times in
-    a frame, both numbers are NaN.
+    that only one frame has do not count. Without an axis of caches, or without elapsed times in a frame, both
+    numbers are NaN.
+
+    `share_of` returns the share of the published work that a command does here, for a value of
+    `subject_axis`, such as a repository. Example: 10 s were published and 0.4 s measured, with the share
+    0.12: 10 x 0.12 / 0.4 = 3.
     """
     # A study may publish other numbers than times, such as a throughput.
     has_times = DEFAULT_METRIC in published and DEFAULT_METRIC in measured
     if CACHE_AXIS not in axes or not has_times:
         return NO_SHRINKAGE
     keys = list(axes)
-    before = published.groupby(keys)[DEFAULT_METRIC].mean().rename("published").reset_index()
-    now = measured.groupby(keys)[DEFAULT_METRIC].mean().rename("measured").reset_index()
+    published_times = published.groupby(keys)[DEFAULT_METRIC].mean().rename("published")
+    measured_times = measured.groupby(keys)[DEFAULT_METRIC].mean().rename("measured")
     # The cells that both frames have, with the columns `published` and `measured`.
-    cells = before.merge(now, on=keys)
+    cells = published_times.reset_index().merge(measured_times.reset_index(), on=keys)
+    # The share of the published work that each cell does. Without repositories, each does all of it.
     if subject_axis:
         commands = cells[COMMAND_AXIS] if COMMAND_AXIS in cells else [""] * len(cells)
         shares = []

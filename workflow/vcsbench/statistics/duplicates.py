@@ -53,14 +53,14 @@ class DuplicatePairs:
 def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     """Return the excess variance: of ln(duplicate / original), beyond what the scatter of rounds explains.
 
-    A pair is a cell and its duplicate. For each of one or more pairs, `squares` has the squared mean of
-    ln(duplicate / original), and `by_rounds` the part of it that the scatter of rounds explains on average
-    (a variance, with `degrees` of freedom). Example: several pairs with the squares 0.02^2 and `by_rounds`
-    0.01^2 have about 0.02^2 - 0.01^2, that is (1.7 %)^2. A single such pair has (1.3 %)^2, because the prior
-    (the noise of duplicates in other studies) still counts.
+    A pair is a cell and its duplicate, a second copy with the same settings. For each of one or more pairs,
+    `squares` has the squared mean of ln(duplicate / original). `by_rounds` is the part of this square that
+    the scatter of rounds explains on average: a variance with `degrees` degrees of freedom. Example: several
+    pairs with the squares 0.02^2 and `by_rounds` 0.01^2 have about 0.02^2 - 0.01^2, that is (1.7 %)^2. One
+    pair alone has (1.3 %)^2, because the prior (the noise of duplicates in other studies) still counts.
     """
     # Rounds without any scatter have the variance 0, by which nothing can be divided. Infinite degrees of
-    # freedom would give 0 x infinity.
+    # freedom would give 0 x infinity. So both are limited.
     bounded = DuplicatePairs(
         squares=pairs.squares,
         by_rounds=np.maximum(pairs.by_rounds, EXACT),
@@ -72,17 +72,18 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     # The mean of the squares, each divided by its variance by rounds: 1 on average if rounds explain all.
     quotient = (bounded.squares * (1 / bounded.by_rounds)).mean()
     moments = _moment_estimate(bounded, quotient)
+    # The pairs alone show no excess.
     if moments is None:
         return posterior
-    # The chance of such large differences if there were no excess. If it is small, the excess is certain, and
-    # the moment estimate is the right one.
+    # The chance of so large differences if there were no excess (F test of the quotient). If it is small, the
+    # excess is certain, and the moment estimate is the right one.
     mean_degrees = float(bounded.degrees.mean())
     p = float(p_value_of_quotient(quotient, len(bounded.squares), mean_degrees))
     if p <= P_SIGNIFICANT:
         return moments
-    # Between the two limits of p, the result is a mixture: with ln(p), the share of the moment estimate falls
-    # evenly from 1 (P_SIGNIFICANT) to 0 (P_UNCERTAIN and above). A sudden fall could make the intervals of a
-    # whole study jump with one more round.
+    # Between the two limits of p, the result is a mixture. The share of the moment estimate is 1 at p =
+    # P_SIGNIFICANT, falls evenly with ln(p), and is 0 from P_UNCERTAIN on. A sudden fall could make the
+    # intervals of a whole study jump with one more round.
     log_distance = math.log(P_UNCERTAIN / min(p, P_UNCERTAIN))
     moment_share = log_distance / math.log(P_UNCERTAIN / P_SIGNIFICANT)
     return Variance(
@@ -102,8 +103,8 @@ def _moment_estimate(pairs: DuplicatePairs, quotient: float) -> Variance | None:
     excess = float((quotient - 1) / weights.mean())
     if excess <= EXACT:
         return None
-    # The variance of square / by_rounds of each pair, divided by 2. The square of a difference with the
-    # variance v has the variance 2 v^2. A variance that was estimated with d degrees of freedom adds 2 / d.
+    # Half of the variance of each pair's square / by_rounds. The square of a difference with the variance v
+    # has the variance 2 v^2. A variance that was estimated with d degrees of freedom adds 2 / d.
     half_variances = (weights * (excess + pairs.by_rounds)) ** 2 + 1 / pairs.degrees
     half_of_variance = half_variances.sum() / weights.sum() ** 2
     # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance.
@@ -115,35 +116,37 @@ def _posterior_estimate(pairs: DuplicatePairs) -> Variance:
     """Return the Bayesian estimate of the excess variance: that of duplicates beyond the scatter of rounds.
 
     Each pair has a squared difference (`squares`), and the variance that its rounds explain (`by_rounds`,
-    with `degrees` of freedom). The prior is how likely each standard deviation of duplicates was in other
-    studies. The posterior is how likely it is after the pairs were measured: prior times likelihood. The
-    result is the scale and the degrees of freedom of the scaled inverse chi square with the same mean and
+    with `degrees` degrees of freedom). The prior is how likely each standard deviation of duplicates was in
+    other studies. The posterior is how likely it is after the pairs were measured: prior times likelihood.
+    The result is the scale and the degrees of freedom of the scaled inverse chi square with the same mean and
     variance as the posterior. With these two, Student's t gives the right intervals.
     """
-    # The posterior is computed on a grid of standard deviations, from a twentieth of the prior's scale to one
-    # that is so large that neither the prior nor a pair gives it much weight. 0 is possible as well.
+    # 1. The grid: the posterior is computed for these standard deviations. They reach from a twentieth of the
+    # prior's scale to one that is so large that neither the prior nor a pair gives it much weight. 0 is
+    # possible as well.
     widest = max(30 * PRIOR_SCALE, 5 * math.sqrt(pairs.squares.max()))
     deviations = np.concatenate([[0.0], np.geomspace(PRIOR_SCALE / 20, widest, _POINTS)])
     variances = deviations**2
-    # The variance of the difference of each pair (column) if the excess is that of a grid point (row). Of its
-    # two parts, the excess is exact here, and by_rounds is estimated. So the sum has the more degrees of
+    # 2. The variance of the difference of each pair (column) if the excess is that of a grid point (row). Of
+    # its two parts, the excess is exact here, and by_rounds is estimated. So the sum has the more degrees of
     # freedom, the smaller the part by_rounds is (Satterthwaite).
     total = variances[:, None] + pairs.by_rounds
     degrees = pairs.degrees * (total / pairs.by_rounds) ** 2
-    # Minus the logarithms of the likelihood (Student's t) and of the prior (half Student's t). Constant
+    # 3. Minus the logarithms of the likelihood (Student's t) and of the prior (half Student's t). Constant
     # factors are left out, because the weights are divided by their sum below. The density of Student's t
     # is (1 + t^2 / degrees)^(-(degrees + 1) / 2) / sqrt(total), with t^2 = square / total.
     squared_t_by_degrees = pairs.squares / degrees / total
     half_logs = np.log(total) / 2
     minus_log_data = (degrees + 1) / 2 * np.log1p(squared_t_by_degrees) + half_logs
-    ratios = (deviations / PRIOR_SCALE) ** 2
-    minus_log_prior = (PRIOR_DEGREES + 1) / 2 * np.log1p(ratios / PRIOR_DEGREES)
+    prior_squared_t = (deviations / PRIOR_SCALE) ** 2
+    minus_log_prior = (PRIOR_DEGREES + 1) / 2 * np.log1p(prior_squared_t / PRIOR_DEGREES)
     log_posterior = -minus_log_prior - minus_log_data.sum(axis=1)
-    # exp() of all logarithms could be 0. So the largest is subtracted first, which changes no proportion. The
-    # steps of the grid are unequal, and each weight is multiplied by the width of its step.
+    # 4. The weights of the grid points. exp() of all logarithms could be 0. So the largest is subtracted
+    # first, which changes no proportion. The steps of the grid are unequal, so each weight is multiplied by
+    # the width of its step.
     weights = np.exp(log_posterior - log_posterior.max()) * np.gradient(deviations)
     weights /= weights.sum()
-    # The mean and the variance of the excess variance.
+    # 5. The mean and the variance of the excess variance.
     mean = float((weights * variances).sum())
     spread = float((weights * (variances - mean) ** 2).sum())
     # The spread is 0 if one point of the grid has all of the weight.

@@ -23,8 +23,8 @@ MAX_HALF_WIDTH = 100.0
 class Estimate:
     """A mean with the bounds of its interval (NaN without one) over `n` rounds.
 
-    `error` is the standard error (of the logarithm if the mean is a ratio) with `degrees` of freedom.
-    `averaged` is the number of cells or pairs that are averaged within a round.
+    `error` is the standard error (of the logarithm if the mean is a ratio), and `degrees` its degrees of
+    freedom. `averaged` is the number of cells or pairs that are averaged within a round.
     """
 
     value: float
@@ -57,17 +57,19 @@ def interval(
     """Return the estimate of a mean (`centre`) or of a ratio, with its interval by Student's t.
 
     With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error, otherwise
-    both have the unit of the mean. `error` and `degrees` are NaN after a single round, and so are the ends of
-    the interval. `level` is the chance that the interval contains the truth. The estimate stores `n`, the
-    number of rounds, and `averaged`, the number of values that each round averages. Example: the centre 1.046
-    with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72 to 2.98).
+    both have the unit of the mean. `degrees` are the degrees of freedom of the error. After a single round,
+    both are NaN, and so are the ends of the interval. `level` is the chance that the interval contains the
+    truth. The estimate stores `n`, the number of rounds, and `averaged`, the number of values that each round
+    averages. Example: the centre 1.046 with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72
+    to 2.98).
     """
     half_width = t_quantile(degrees, level) * error
     if not is_ratio:
         low, high = centre - half_width, centre + half_width
         return Estimate(centre, low, high, n, error, degrees, averaged, is_ratio=False)
     # exp() turns logarithms into ratios. It would overflow for the half width of very few degrees of freedom.
-    # So the half width is at most 100: exp(100) already means "unknown".
+    # So the half width is at most 100: exp(100) already means "unknown". A half width of NaN stays NaN: min()
+    # returns its first argument unless the second one is smaller.
     log_half_width = min(half_width, MAX_HALF_WIDTH)
     low, high = math.exp(centre - log_half_width), math.exp(centre + log_half_width)
     return Estimate(math.exp(centre), low, high, n, error, degrees, averaged, is_ratio=True)
@@ -88,6 +90,7 @@ class _SampleMean:
 
     @property
     def degrees(self) -> float:
+        """Return the degrees of freedom of the squared error."""
         return self.n - 1 if self.n > 1 else math.nan
 
 
@@ -131,9 +134,9 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     """Return the ratio baseline / candidate of two geometric means, with Welch's interval.
 
     Use it for rounds that did not run next to each other, such as a saved baseline's rounds and today's. The
-    arguments are the natural logarithms of each side, one per round. Of the two numbers of finite logarithms,
-    the smaller one is `n`: 1 gives no interval (NaN), and 0 no ratio. Example: ln of [2.0, 2.1] and of [1.0,
-    1.05] gives 2.0 with n = 2.
+    arguments are the natural logarithms of each side, one per round. A logarithm that is not finite does not
+    count. `n` of the result is the number of rounds of the side that has fewer. With n = 1, the result has no
+    interval (NaN), and with n = 0 no ratio. Example: ln of [2.0, 2.1] and of [1.0, 1.05] gives 2.0, n = 2.
     """
     baseline = _mean_of_sample(baseline_logs)
     candidate = _mean_of_sample(candidate_logs)
@@ -141,17 +144,20 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     # The squared standard error of the difference of both means. Welch's test (1947) allows the two sides to
     # scatter differently, as two days do.
     squared_error = math.fsum([baseline.squared_error, candidate.squared_error])
+    # The degrees of freedom of this error.
     degrees: float
-    if squared_error > 0:
+    if n < 2:
+        # A side with fewer than two rounds shows no scatter, so its squared error is NaN.
+        degrees = math.nan
+    elif squared_error > 0:
         # Welch-Satterthwaite: v^2 / sum(v_side^2 / degrees_side), where v are squared errors.
         denominator = math.fsum(
             side.squared_error**2 / side.degrees for side in (baseline, candidate)
         )
         degrees = squared_error**2 / denominator
     else:
-        # Without any scatter, the formula is 0 / 0, so the side with fewer rounds gives the degrees. With
-        # less than two rounds on a side, `squared_error` is NaN, for which the comparison above is False.
-        degrees = n - 1 if n > 1 else math.nan
+        # Without any scatter, the formula is 0 / 0. So the side with fewer rounds gives the degrees.
+        degrees = n - 1
     # interval() takes the logarithm of the ratio, and returns the ratio.
     log_ratio = baseline.mean - candidate.mean
     return interval(log_ratio, math.sqrt(squared_error), degrees, n, is_ratio=True)

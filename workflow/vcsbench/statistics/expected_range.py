@@ -18,7 +18,7 @@ from vcsbench.codes import Direction
 class ExpectedRange:
     """The expected values, from `low` to `high`; -inf or inf is an open end.
 
-    `direction` is None if the statement has numbers. Of a direction, the ends are ratios
+    `direction` is None if the statement has numbers. With a direction, `low` and `high` are ratios
     metric(baseline) / metric(candidate).
     """
 
@@ -35,9 +35,10 @@ class ExpectedRange:
         return (value > self.high) - (value < self.low)
 
     def states_effect(self, margin: float) -> bool:
-        """Return True if the candidate is stated to be faster or slower: `faster`, or at least 1.8.
+        """Return True if the finding states a faster or slower candidate: `faster`, or at least 1.8.
 
-        With the margin 1.1, a range such as 1.05 to 1.25 states no effect, because it has values below 1.1.
+        `margin` is the smallest ratio that is worth noting. With 1.1, a range such as 1.05 to 1.25 states no
+        effect, because it has values below 1.1.
         """
         if self.direction:
             return self.direction in (Direction.FASTER, Direction.SLOWER)
@@ -48,8 +49,8 @@ def expected_range(expect: Mapping[str, Any], margin: float) -> ExpectedRange:
     """Return the range in which the value of a finding is expected, by its key `expect`.
 
     `{"at_least": 1.8}` gives 1.8 to infinity. `{"direction": "slower"}` gives 0 to 1, as a ratio
-    metric(baseline) / metric(candidate). `margin` is the smallest ratio that is worth noting, such as 1.1:
-    two values are equal from 1 / 1.1 to 1.1.
+    metric(baseline) / metric(candidate). `margin` is the smallest ratio that is worth noting, such as 1.1. So
+    `{"direction": "equal"}` gives 1 / 1.1 to 1.1.
     """
     if "direction" not in expect:
         return ExpectedRange(expect.get("at_least", -math.inf), expect.get("at_most", math.inf))
@@ -74,8 +75,8 @@ def range_text(
     """Return the range in words: `1.5x to 3.5x`, `at least 84 %`, `slower`, or `equal within 10 %`.
 
     `expect` is `{"at_least": 1.5, "at_most": 3.5}` or `{"direction": "equal"}`. `margin` is the smallest
-    ratio worth noting, such as 1.1. `unit` follows each number, such as `x` or ` %`. `words` are those of a
-    ratio baseline / candidate above 1, and below 1, such as less and more for a count.
+    ratio worth noting, such as 1.1. `unit` follows each number, such as `x` or ` %`. `words` describe the
+    candidate for a ratio baseline / candidate above 1, and below 1: ("less", "more") for a count.
     """
     above, below = words
     expected = expected_range(expect, margin)
@@ -87,7 +88,8 @@ def range_text(
             Direction.NOT_FASTER: f"not {above}",
         }
         return directions[expected.direction]
-    # Nobody writes more than 12 digits into a file. With more, 0.1 + 0.2 would be 0.30000000000000004.
+    # Nobody writes more than 12 digits into a file. With more, a sum such as 0.1 + 0.2 would be shown as
+    # 0.30000000000000004.
     low = f"{expected.low:.12g}{unit}"
     high = f"{expected.high:.12g}{unit}"
     if math.isinf(expected.high):

@@ -40,8 +40,8 @@ class Conditions:
     """Conditions under which published numbers were measured. An unpublished condition is None or "".
 
     Examples: the scale 1.0 (all revisions), Subversion `1.9`, storage `SSD`, a `server` on another machine,
-    system `Windows`. `revisions` are those of each repository, `limits` the most that a command reads at any
-    scale.
+    system `Windows`. `revisions` has the number of revisions of each repository. `limits` has the most
+    revisions that a command reads at any scale: {"log": 20000}.
     """
 
     scale: float | None = None
@@ -60,12 +60,13 @@ NOTHING_PUBLISHED = Conditions()
 class EvaluationContext:
     """Facts about measured numbers that a verdict and its reasons use.
 
-    - `scales`: the least scale of each repository.
-    - `versions`: of Subversion; `storages`: kinds of storages, such as `SSD`.
-    - `noise`: the noise by metric and statistic.
+    - `scales`: the least measured share of the revisions of each repository: {"ruby": 0.12}.
+    - `versions`: of client and server, such as `1.14.2`; `storages`: kinds of storages, such as `SSD`.
+    - `noise`: a function from a metric and a statistic of runs to the noise.
     - `grid`: the cells of the study, with `skip`: why one is not measured, or "".
     - `baselines`: the frame of pair_cells of each saved baseline.
-    - `are_expectations`: True for the expectations of a user, which hold or fail.
+    - `are_expectations`: False for findings, which were published. True for the expectations of a user, which
+      hold or fail.
     """
 
     scales: Mapping[str, float] = field(default_factory=dict)
@@ -96,11 +97,12 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Selection:
-    """The values of a finding, and the reasons why others are left out.
+    """The values of a finding, and the reasons why other values are left out.
 
-    `values` has rows of CellCheck.compute_values of the cells or pairs that may be compared. `decisive` are
-    those among them that are not too small (_leave_out_too_small): the verdict is on these. `refused` are
-    the reasons of cells that did other work, `start_up` counts the pairs that `decisive` lacks.
+    `values` has rows of CellCheck.compute_values, of the cells or pairs that count. `decisive` has the rows
+    of those that are not too small to compare (_leave_out_too_small): the verdict is on these. `refused` has
+    the reasons why cells or pairs do not count, such as other work. `start_up` has one reason with the number
+    of the pairs that are too small, or is empty without any.
     """
 
     values: pd.DataFrame
@@ -131,23 +133,25 @@ def geometric_mean_of(ratios: pd.Series) -> float:
 
 
 class CellCheck:
-    """A check of a finding on the values of cells, in frames of by_round, whose cells `axes` identify.
+    """A check of a finding on the values of cells, which computes the measured value and the verdict on it.
 
+    Its frames have a row per cell, host and round (by_round). The columns `axes` identify a cell.
     `statistic` reduces the runs of a round to one value (default: mean). `where` selects the cells, such as
     `{"command": ["log"]}`. `sides` are the two values of `compared_axis`, the baseline first, such as ["f6",
-    "f7"]; "" and [] if cells are not compared.
+    "f7"]. If cells are not compared, `sides` is [] and `compared_axis` is "".
     """
 
     noun = "cell"
-    # The flags of work (same_work) with which a cell has no value. Unknown work is one of them in PairCheck
-    # only: without a comparison, it need not be equal to any other.
+    # The flags of work (same_work) with which a cell does not count. PairCheck adds the flag of unknown work,
+    # because only a comparison needs two cells with the same work.
     refused_work: tuple[str, ...] = (same_work.OTHER,)
 
     def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
-        """Take a finding, whose cells the columns `axes` identify. Without `compare`, it has values of cells.
+        """Take a finding, and the columns that identify a cell.
 
         Example: `{"where": {"command": "log"}, "compare": {"axis": "format", "baseline": "f6", "candidate":
-        "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}`.
+        "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}`. Without `compare`, the finding is about the
+        values of single cells.
         """
         self.finding = finding
         self.axes = list(axes)
@@ -165,7 +169,7 @@ class CellCheck:
         self.sides: list[str] = []
         if self.compared_axis:
             self.sides = [str(compare["baseline"]), str(compare["candidate"])]
-        # These identify a cell, or a pair: its two cells differ in the compared axis only.
+        # The columns that identify a cell, or a pair of cells that differ in the compared axis only.
         self.keys = [axis for axis in axes if axis != self.compared_axis]
 
     @property
@@ -186,17 +190,17 @@ class CellCheck:
         return rows_where(frame, where)
 
     def compute_values(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a cell or pair, one for each host and round, with the column `value`.
+        """Return the rows of cells, one for each host and round, with the metric in the column `value`.
 
-        A ratio in which a side is 0 is infinite, so that it can be left out later with its reason. Rows
-        without a value are left out here. `works` has the work of each side by its name, {"f6": ..., "f7":
-        ...}; a cell has one side, without name: {"": ...}.
+        Rows without a value are left out. PairCheck returns a row per pair of cells, whose value is a ratio.
+        The column `works` has the work (what the command did, as JSON text) of each side of a comparison by
+        its name: {"f6": ..., "f7": ...}. A cell is one side without a name: {"": ...}.
         """
         works = pd.Series([{"": work} for work in rows["work"]], rows.index, dtype=object)
         return rows.assign(value=rows[self.metric], works=works).dropna(subset="value")
 
     def list_pairs(self, values: pd.DataFrame) -> list[CellPair]:
-        """Return the pairs of cells of ratios; their noise is the noise of the ratios."""
+        """Return the two cells of each ratio, whose noise makes the noise of the ratio; [] without ratios."""
         return []
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
@@ -204,10 +208,10 @@ class CellCheck:
 
         `rounds` has a row per cell, host and round (by_round with the check's statistic). Example: `f7 is at
         least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12 pairs is reproduced. The verdict is
-        NOT_MEASURED if no measured value counts, and UNDECIDED for times of several hosts. An expectation
-        whose cells were measured is UNDECIDED, too, if none of them counts.
+        NOT_MEASURED if no measured value counts, and UNDECIDED for times of several hosts. An expectation (a
+        requirement of the user) is also UNDECIDED if its cells were measured, but none of them counts.
         """
-        # The finding is about this version of Subversion and later ones; "" is about all.
+        # The statement is about this version of client and server, and about later ones; "" means all.
         since = self.finding.get("since", "")
         too_old = [version for version in context.versions if words.is_newer(since, version)]
         if too_old:
@@ -225,10 +229,12 @@ class CellCheck:
         if len(mixed_hosts):
             return _evaluation_of_several_hosts(mixed_hosts)
         noise = context.noise(self.metric, self.statistic)
+        # Cells that did other work must not be compared, so they do not count.
         values, refused = self._leave_out_refused(self.compute_values(rows))
         if values.empty:
             return self._evaluate_without_value(rows, refused, context)
         decisive = self._leave_out_too_small(values, noise, context.limits)
+        # The numbers of cells or pairs.
         total, count = self.count(values), self.count(decisive)
         start_up = []
         if count < total:
@@ -249,30 +255,34 @@ class CellCheck:
         if not reasons and self._lacks_shared_round(rows):
             facts = {"withheld": WithheldCode.NO_SHARED_ROUND}
             reasons.append(Reason(ReasonCode.NO_SHARED_ROUND, facts))
+        # Otherwise no cell, or only one side of each pair, was measured. The default verdict is NOT_MEASURED.
         if not reasons:
             return Evaluation(reasons=[self._why_nothing(rows, context.grid)])
-        # The cells were measured. So an expectation does not pass by its key `allow_not_measured`.
+        # Here the cells were measured. NOT_MEASURED would let an expectation pass by its key
+        # `allow_not_measured`, so an expectation is UNDECIDED.
         if context.are_expectations:
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=reasons)
         return Evaluation(reasons=reasons)
 
     def _lacks_shared_round(self, rows: pd.DataFrame) -> bool:
-        """Return True if a pair without a ratio has values of both sides: they are of different rounds.
+        """Return True if both cells of some pair have values, but never in the same round.
 
-        `rows` has the rounds of the finding's cells, of which no pair has a ratio.
+        `rows` has the rounds of the finding's cells, and no pair of these cells has a ratio.
         """
         if not self.sides:
             return False
-        # select_rows() leaves out cells without a counterpart.
-        return not self.select_rows(rows[rows[self.metric].notna()]).empty
+        rows_with_value = rows[rows[self.metric].notna()]
+        # select_rows() leaves out cells whose counterpart has no row. A pair that remains has values of both
+        # cells. They are of different rounds, because values of the same round would have a ratio.
+        return not self.select_rows(rows_with_value).empty
 
     def _judge(
         self, selection: Selection, rounds: pd.DataFrame, noise: Noise, context: EvaluationContext
     ) -> Evaluation:
         """Return the value of selected cells or pairs, with the verdict and all reasons of the selection.
 
-        `rounds` are those of evaluate(), also of cells that are not selected. The first case that applies
-        decides:
+        `rounds` has the rounds of all cells of the study, not only of the selected ones. The first case that
+        applies decides:
 
         1. Each pair is too small to compare (`decisive` is empty): TOO_SMALL, with the value of all pairs.
         2. A mean has no round with all cells or pairs: UNDECIDED, without a value.
@@ -288,7 +298,7 @@ class CellCheck:
             return Evaluation(value, Verdict.TOO_SMALL, reasons, values=selection.values)
         count = self.count(decisive)
         value = self.estimate_with_noise(decisive, noise)
-        # `n` counts the complete rounds only.
+        # `n` of a mean counts only the rounds that have all cells or pairs.
         if not value.n:
             incomplete = Reason(ReasonCode.INCOMPLETE, {"total": words.count_of(count, self.noun)})
             reasons = [*selection.refused, incomplete, *selection.start_up]
@@ -300,6 +310,7 @@ class CellCheck:
             judged = self._judge_value(value, decisive, noise, context)
         remarks = self._remark_on_missing_cells(rounds, count, context.grid)
         remarks += selection.start_up
+        # Two cells are in turns if their rounds alternate: f6, f7, f6, f7.
         if not all(noise.are_in_turns(pair) for pair in self.list_pairs(decisive)):
             remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
         if not value.is_ratio:
@@ -316,11 +327,14 @@ class CellCheck:
         judged = judge_value(self.finding, value, context.limits, noise.has_duplicates)
         # A user's expectation is about the mean: it holds or fails, even if its pairs disagree.
         if not context.are_expectations and self._is_mixed(values, noise, context.limits):
-            return ValueVerdict(Verdict.MIXED, judged.reasons)
+            # More rounds do not settle a disagreement of pairs, so that reason is left out.
+            reasons = [each for each in judged.reasons if each.code == ReasonCode.NO_DUPLICATES]
+            return ValueVerdict(Verdict.MIXED, reasons)
         return judged
 
     def select_rows_with_values(self, values: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of the cells or pairs that have values."""
+        """Return those rows whose cell or pair is one of the cells or pairs in `values`."""
+        # Without keys, all rows belong to a single cell or pair.
         if not self.keys:
             return rows
         return rows.merge(values[self.keys].drop_duplicates())
@@ -357,8 +371,9 @@ class CellCheck:
         count = self.count(values)
         complete = value_of_round[values_by_round.count() == count]
         numbers = np.log(complete) if is_ratio else complete
-        # The number of values that a round averages: the estimate stores it, and Noise.with_error() divides
-        # the noise of duplicates by it. The least or the greatest of a round is a single value.
+        # The number of values that a round averages. The estimate stores it, because Noise.with_error()
+        # divides the noise of duplicates (cells with equal settings) by it. The least or the greatest of a
+        # round is a single value.
         averaged = float(count) if is_mean else 1.0
         estimate = mean_interval(numbers, averaged, is_ratio=is_ratio)
         if estimate.n == 1:
@@ -369,8 +384,8 @@ class CellCheck:
     def estimate_with_noise(self, values: pd.DataFrame, noise: Noise) -> Estimate:
         """Return the finding's value with the error that its verdict uses (Noise.with_error).
 
-        A mean is taken within each round, then over the rounds. The least or greatest is taken of the means
-        of cells or pairs over their rounds.
+        For a mean, the cells or pairs are averaged within each round, and then the rounds are averaged. For
+        the least or the greatest, each cell or pair is averaged over its rounds first.
         """
         if self.reduction == MEAN_OVER:
             return noise.with_error(self.estimate(values), self.list_pairs(values))
@@ -391,17 +406,18 @@ class CellCheck:
         """Return the mean, least or greatest of the estimates of single cells or pairs.
 
         The value, and both ends of the interval, are reduced separately: the least of 1.2 (1.1 to 1.3) and
-        1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), apart from the correction below. `n` is the smallest number of
-        rounds, `error` the largest error. The mean is geometric, because means come here from BaselineCheck
-        only, whose values are ratios. All other means are taken within rounds (estimate_with_noise).
+        1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), but the intervals are made wider first. `n` is the smallest
+        number of rounds, `error` the largest error. The mean is geometric, because only BaselineCheck takes
+        means here, and its values are ratios. All other means are taken within rounds (estimate_with_noise).
         """
         is_mean = self.reduction == MEAN_OVER
         # The least of 10 intervals of 95 % is wrong with a chance of up to 10 x 5 %. By Bonferroni's
-        # inequality, 10 intervals of 99.5 % are all right with 95 %. So the intervals are widened first. A
-        # mean picks no single interval, so its intervals keep their 95 %.
+        # inequality, 10 intervals of 99.5 % are all right with 95 %. So the intervals are made wider. A mean
+        # picks no single interval, so its intervals keep their 95 %.
         number_of_intervals = 1 if is_mean else len(estimates)
         chance_of_each = (1 - CONFIDENCE) / number_of_intervals
-        wide = [each.with_error(each.error, each.degrees, 1 - chance_of_each) for each in estimates]
+        level = 1 - chance_of_each
+        wide = [each.with_error(each.error, each.degrees, level) for each in estimates]
 
         def reduce_numbers(numbers: Sequence[float]) -> float:
             """Return the mean, least or greatest number; NaN if one of the numbers is NaN."""
@@ -447,9 +463,10 @@ class CellCheck:
             times = values.loc[rows, [f"{self.metric}_baseline", f"{self.metric}_candidate"]]
             # The larger one of the means of both sides over the rounds.
             slower_side = times.mean().max()
-            # CPU times are counted exactly, so short ones count.
+            # CPU times are no durations. They are counted exactly, so short CPU times count.
             is_short = METRICS[self.metric].is_duration and slower_side < limits.decides_from_s
-            # Each pair counts as a difference, so a longer start-up of the slow side may explain it, too.
+            # A longer start-up of the slow side can explain a difference, but no equality. Here each pair is
+            # checked as a difference, which is the cautious choice.
             if is_short or comparisons.start_up_explains(shares, is_difference=True):
                 decisive = decisive.drop(rows)
         return decisive
@@ -457,9 +474,9 @@ class CellCheck:
     def _is_mixed(self, values: pd.DataFrame, noise: Noise, limits: Limits) -> bool:
         """Return True if one pair is surely faster and another surely slower.
 
-        A pair counts as such if its whole interval lies on one side of 1, and its ratio is at least the
-        margin (such as 1.1) away: 1.3 (1.2 to 1.4) and 0.8 (0.7 to 0.9) are mixed. Only a mean of ratios can
-        be mixed.
+        A pair is surely faster or slower if its whole interval lies on one side of 1, and its ratio differs
+        from 1 by the margin (such as 1.1) or more. Example: 1.3 (1.2 to 1.4) and 0.8 (0.7 to 0.9) are mixed.
+        Only a mean of ratios can be mixed.
         """
         if not self.sides or self.reduction != MEAN_OVER:
             return False
@@ -469,7 +486,10 @@ class CellCheck:
         return is_faster and is_slower
 
     def _leave_out_refused(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
-        """Return the values of cells or pairs that count; and the reasons why others do not, each once."""
+        """Return the values of the cells or pairs that count, and the different reasons why others do not.
+
+        `values` has the rows of compute_values(). A reason is, for example, that cells did different work.
+        """
         refused: list[Reason] = []
         for _, values_of_key in group_rows(values, self.keys):
             reason = self._why_refused(values_of_key)
@@ -489,8 +509,10 @@ class CellCheck:
         # by_round() has put the works of all rounds of a cell into each row of the cell. So the first row has
         # the works of all rounds.
         first = values.iloc[0].to_dict()
-        refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
-        # `refused_work` has the flag of other work. PairCheck adds that of unknown work.
+        # The name of the command is the beginning of the reason: "log: 6,000 revisions (f6) against ...".
+        command = same_work.name_of(first, self.keys)
+        refusal = same_work.refusal(command, first["works"])
+        # `refused_work` has the flag of other work. In PairCheck, it also has the flag of unknown work.
         if refusal and refusal.flag in self.refused_work:
             return Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
         # compute_values() makes a ratio with a 0 infinite.
@@ -513,7 +535,8 @@ class CellCheck:
         why_missing = METRICS[self.metric].why_missing
         if len(rows) and why_missing is not None:
             return Reason(ReasonCode.NOT_COUNTED, {"withheld": why_missing})
-        # The conditions of each side. Cells that are compared with nothing have only those of the finding.
+        # Each side of a comparison has a condition of its own, such as {"format": "f6"}. A finding that
+        # compares nothing has one side without a further condition.
         sides: list[dict[str, str]] = [{self.compared_axis: side} for side in self.sides] or [{}]
         for side in sides:
             where = {**self.where, **side}

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 # A verdict needs an interval that crosses no end of the expected range, or one within the margin around 1
 # (the effect is gone). A run looks at its findings up to four times, and each look is another chance of a
-# wrong verdict. So the interval must become narrower, to this share of the distance. If the true value is the
-# end itself, 10 of 100 findings get a verdict with 1.0, and 8 with 0.8. One look gives 5 of them a verdict.
+# wrong verdict. So the half width of the interval must become this share of the distance from the value to
+# the end. Of 100 findings whose true value is the end itself, 10 get a verdict with the share 1.0, and 8 with
+# 0.8. After one look only, 5 of them get a verdict.
 SHARE_OF_DISTANCE = 0.8
 
 
@@ -43,7 +44,8 @@ class OpenFinding:
     further_rounds: int
 
     def round_seconds(self, round_s: Mapping[str, float]) -> float:
-        """Return the seconds of a round of all blocks. `round_s` has those of each measured block."""
+        """Return the seconds of a round of all blocks. `round_s` has the seconds of each measured block."""
+        # A block that was not measured takes infinitely long, so its finding gets no rounds.
         return sum(round_s.get(block, math.inf) for block in self.blocks)
 
     def seconds(self, round_s: Mapping[str, float]) -> float:
@@ -59,8 +61,9 @@ def list_open_findings(
 ) -> list[OpenFinding]:
     """Return the findings that are undecided, and that some number of rounds should decide.
 
-    `measured` has a row per run. `context` has the noise and the limits of its study (findings.make_context).
-    The blocks of a finding are the groups of cells that run next to each other, such as `log/ruby/cold`.
+    `findings` are the published statements of a study, and `measured` has a row per run. `context` has the
+    noise and the limits of the study (findings.make_context). The blocks of a finding are the groups of its
+    cells that run next to each other, such as `log/ruby/cold`. Rounds are given to whole blocks.
     """
     # The columns that identify a cell: the axes, and the further columns that tables group by.
     keys = [*settings.axes, *settings.by]
@@ -74,9 +77,8 @@ def list_open_findings(
         # None for a finding that is decided, or that no number of rounds would decide.
         if further_rounds is None:
             continue
+        # If the finding compares two values of an axis, such as f6 and f7, these are only cells of the two.
         cells = check.select_rows(rounds)
-        if check.sides:
-            cells = cells[cells[check.compared_axis].isin(check.sides)]
         blocks = set()
         for values in cells[check.axes].drop_duplicates().itertuples(index=False):
             cell = dict(zip(check.axes, values, strict=True))
@@ -86,12 +88,12 @@ def list_open_findings(
 
 
 def _further_rounds(evaluation: Evaluation) -> int | None:
-    """Return the further rounds that should decide a finding; None if it has a verdict or none help."""
+    """Return the further rounds that should decide a finding; None if it is decided, or no rounds help."""
     if evaluation.verdict != Verdict.UNDECIDED:
         return None
+    # An undecided finding that rounds can decide has the reason NEEDS_ROUNDS: `{"needed": 20, "n": 5}`.
     for reason in evaluation.reasons:
         if reason.code == ReasonCode.NEEDS_ROUNDS:
-            # All values of this reason are numbers of rounds.
             numbers = cast("Mapping[str, float]", reason.values)
             # The width of an interval shrinks with the root of the rounds, hence the square.
             needed = numbers["needed"] / SHARE_OF_DISTANCE**2
@@ -108,22 +110,23 @@ def allocate_to_findings(
 ) -> Counter[str]:
     """Return the further rounds of each block in the next batch: `{"log/ruby/cold": 4}`; {} if none help.
 
-    The quickest finding comes first. A finding that cannot be decided in `seconds`, the rest of the run, gets
-    no rounds, and neither do slower findings. A finding that needs more than `batch_s`, the time of this
-    batch, gets the rounds that fit: the next batch continues it. `round_s` has the seconds of a round of each
-    block. A block without them makes its findings infinitely slow.
+    `batch_s` is the time of this batch, and `seconds` the rest of the run. `round_s` has the seconds of a
+    round of each measured block, which is a group of cells that run next to each other. The quickest finding
+    comes first. A finding that cannot be decided in the rest of the run gets no rounds, and neither do slower
+    findings. A finding that needs more than this batch gets the rounds that fit: the next batch continues it.
     """
     rounds: Counter[str] = Counter()
     taken_s = 0.0
-    # seconds() is the time of all further rounds of a finding, round_seconds() that of one of them.
+    # seconds() is the time of all further rounds of a finding, round_seconds() the time of one of them.
     for finding in sorted(findings, key=lambda finding: finding.seconds(round_s)):
         if finding.seconds(round_s) > seconds - taken_s:
             break
-        # This assumes that no earlier finding has rounds of these blocks, so the batch may end early.
+        # An earlier finding may have given rounds to these blocks already. They are counted again here, so
+        # some time of the batch may stay unused.
         rounds_that_fit = int((batch_s - taken_s) / finding.round_seconds(round_s))
         rounds_of_finding = min(finding.further_rounds, rounds_that_fit)
         for block in finding.blocks:
-            # Findings share blocks: a block gets the most rounds that one of its findings needs.
+            # Findings share blocks: a block gets the most rounds that one of its findings gets.
             more = max(0, rounds_of_finding - rounds[block])
             rounds[block] += more
             taken_s += more * round_s[block]

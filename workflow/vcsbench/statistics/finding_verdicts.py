@@ -34,20 +34,20 @@ def judge_value(
 ) -> ValueVerdict:
     """Return the verdict on a measured value of a finding, by its 95 % interval, and the reasons of it.
 
-    With fewer than CALLED_ROUNDS rounds, the value is undecided, and that is the only reason.
+    Examples for `at_least: 1.8`: 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0 (1.7 to 2.3)
+    undecided, and 1.03 (1.01 to 1.05) gone, because it shows no effect.
+
+    With fewer than two rounds (CALLED_ROUNDS), the value is undecided, and that is the only reason.
     `has_duplicates` is False if no cell was measured twice: a part of the noise is unknown. After enough
     rounds, every verdict then has the reason NO_DUPLICATES, also UNDECIDED.
-
-    Examples for `at_least: 1.8`: 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0 (1.7 to 2.3)
-    undecided, and 1.03 (1.01 to 1.05) gone.
     """
     if measured.n < CALLED_ROUNDS:
         return ValueVerdict(Verdict.UNDECIDED, [Reason(ReasonCode.FEW_ROUNDS)])
     remarks = [] if has_duplicates else [Reason(ReasonCode.NO_DUPLICATES)]
     expected = expected_range(finding["expect"], limits.margin)
-    # A ratio with a difference below the margin shows no effect. For the direction `faster`, the expected
-    # range is all ratios above 1, and 1.03 (1.01 to 1.05) is in it. So this check comes before that for
-    # REPRODUCED.
+    # An effect is a ratio that differs from 1 by the margin (such as 1.1) or more. A stated effect, such as
+    # `faster`, is gone if the whole interval is within the margin. This check comes before the check for
+    # REPRODUCED, because `faster` expects all ratios above 1, and 1.03 (1.01 to 1.05) is among them.
     if measured.is_ratio and expected.states_effect(limits.margin):
         is_equal = 1 / limits.margin <= measured.low and measured.high <= limits.margin
         if is_equal:
@@ -56,8 +56,8 @@ def judge_value(
         return ValueVerdict(Verdict.REPRODUCED, remarks)
     if measured.high < expected.low or measured.low > expected.high:
         return ValueVerdict(verdict_outside_range(expected, measured, limits.margin), remarks)
-    why = _why_undecided(finding, expected, measured, limits.margin)
-    return ValueVerdict(Verdict.UNDECIDED, [*remarks, why])
+    reason = _why_undecided(finding, expected, measured, limits.margin)
+    return ValueVerdict(Verdict.UNDECIDED, [*remarks, reason])
 
 
 def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: float) -> Verdict:
@@ -71,7 +71,7 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
     - `not faster`: any value is reversed, because the candidate is faster.
     """
     is_above = measured.low > expected.high
-    # A finding that compares nothing: the CPU is at least 90 % busy.
+    # A value that is no ratio has no side of 1. Example of its finding: the CPU is at least 90 % busy.
     if not measured.is_ratio:
         return Verdict.STRONGER if is_above else Verdict.WEAKER
     # `not faster` expects 0 to 1.1 (the margin), so a ratio outside of the range is above 1.1.
@@ -79,6 +79,7 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
         return Verdict.REVERSED
     states_faster = expected.low >= 1 and expected.high > 1
     states_slower = expected.high <= 1 and expected.low < 1
+    # The range states equality, so any difference is more than it states.
     if not states_faster and not states_slower:
         return Verdict.STRONGER
     # A stronger effect is farther from 1, and a reversed one is on the other side of 1.
@@ -105,41 +106,45 @@ def _why_undecided(
 ) -> Reason:
     """Return the reason why a value is undecided whose interval crosses an end of the expected range.
 
-    Usually, the reason has the number of rounds that should decide. Example: after 5 rounds, the half width
-    of the interval is 0.06, and the end of the range is 0.03 away. The half width must shrink to a half. That
-    takes 5 x 2^2 = 20 rounds, because a half width shrinks with the root of the rounds. Above MAX_ROUNDS, the
-    reason is ON_BOUND.
+    - SAVED_ROUNDS: the finding compares with a saved baseline, so no number of rounds can be promised.
+    - NEEDS_ROUNDS: so many rounds should decide. Example: after 5 rounds, the half width of the interval is
+      0.06, and the end of the range is 0.03 away. The half width must shrink to a half. That takes 5 x 2^2 =
+      20 rounds, because a half width shrinks with the root of the rounds.
+    - ON_BOUND: more than MAX_ROUNDS rounds would be needed.
 
-    `margin` is the smallest ratio worth noting, such as 1.1. A value near 1 may take fewer rounds to be gone:
-    for the direction `faster`, 1.005 lies on the end 1, but far from 1.1.
+    `margin` is the smallest ratio worth noting, such as 1.1.
     """
-    # The finding compares with a saved baseline (`to`). More rounds make only the current part of the error
-    # smaller. The part of the baseline stays, so no number of rounds can be promised.
+    # The key `to` names a saved baseline. More rounds make only the current part of the error smaller, and
+    # the part of the baseline stays.
     if "to" in finding.get("compare", {}):
         return Reason(ReasonCode.SAVED_ROUNDS)
     # The interval of a ratio is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0). So distances of ratios
-    # are measured as logarithms.
+    # are measured between logarithms.
     scale = math.log if measured.is_ratio else float
-    value = scale(measured.value)
-    # How many times narrower the interval must become. If it crosses both ends, the nearer one decides.
+    value, low, high = scale(measured.value), scale(measured.low), scale(measured.high)
+    # `shrink` is how many times narrower the interval must become, so that it crosses no end of the range.
+    # If it crosses both ends, the one that takes more shrinking decides.
     shrink = 0.0
     for bound in (expected.low, expected.high):
         if measured.low <= bound <= measured.high:
             # The half of the interval that contains the bound, above or below the value, must become shorter
             # than the distance to the bound.
-            end = measured.high if bound > measured.value else measured.low
-            half_width = abs(scale(end) - value)
+            half_width = high - value if bound > measured.value else value - low
             distance = abs(scale(bound) - value)
             # If the value lies on the bound, no interval is narrow enough.
             shrink = max(shrink, half_width / distance if distance else math.inf)
-    # A stated effect is gone as soon as the whole interval is within the margin (judge_value).
+    # A value near 1 may need fewer rounds for another verdict. A stated effect, such as `faster`, is gone as
+    # soon as the whole interval is between 1 / margin and margin (judge_value). Example: 1.005 lies nearly on
+    # the end 1 of the range of `faster`, but is far from 1.1.
     can_be_gone = measured.is_ratio and expected.states_effect(margin)
     if can_be_gone and 1 / margin < measured.value < margin:
-        log_margin = math.log(margin)
-        shrink_above = (scale(measured.high) - value) / (log_margin - value)
-        shrink_below = (value - scale(measured.low)) / (log_margin + value)
+        # The logarithms of 1 / margin and margin.
+        lower_limit, upper_limit = -math.log(margin), math.log(margin)
+        shrink_above = (high - value) / (upper_limit - value)
+        shrink_below = (value - low) / (value - lower_limit)
+        shrink_until_gone = max(shrink_above, shrink_below)
         # The verdict that needs fewer rounds comes first.
-        shrink = min(shrink, max(shrink_above, shrink_below))
+        shrink = min(shrink, shrink_until_gone)
     needed = measured.n * shrink**2
     if needed > MAX_ROUNDS:
         return Reason(ReasonCode.ON_BOUND)

@@ -52,14 +52,15 @@ def make_context(
 
     `measured` has a row per run, `grid` a row per cell of the study, measured or not. `settings` has the
     study's axes, the further key columns `by`, and the axes of a block, whose cells run next to each other.
-    `published` are the conditions of the published numbers.
+    `published` are the conditions of the published numbers, such as the version of Subversion.
     """
     keys = [*settings.axes, *settings.by]
 
-    # Most findings reduce runs by the same statistic, such as the mean. The cache computes the rounds of each
-    # statistic once, for all metrics. So the result is a function of the metric's name.
+    # The noise depends on the metric, and on the statistic of the runs of a round, such as the mean. The
+    # rounds of a statistic are computed once for all metrics. So the result is a function of the metric.
     @cache
     def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
+        # The columns `by` are turned into text, as axes are.
         frame, _ = add_key_columns(measured, settings.by)
         return noise_by_metric(frame, keys, settings.block, statistic=statistic)
 
@@ -68,7 +69,8 @@ def make_context(
         return noise_of_metric(metric)
 
     # The least measured share of the revisions of each repository: {"ruby": 0.12}. The least counts, because
-    # it is compared with the published share to explain a weaker effect.
+    # it is compared with the published share to explain a weaker effect. `subject` is the axis of
+    # repositories, such as "repo", or "" without one.
     scales: dict[str, float] = {}
     subject = same_work.subject_axis(settings.axes)
     if subject:
@@ -104,6 +106,7 @@ def evaluate_findings(
 ) -> pd.DataFrame:
     """Return a row per finding with its values, its verdict and the other columns of FINDING_COLUMNS.
 
+    A finding is a published statement, such as "format 7 is twice as fast", with an expected range.
     `published` has a row per cell (read_published), `measured` a row per run. With None, the columns of the
     published or measured values are empty. `by` are columns that identify cells in addition to `axes`.
     Without `context`, verdicts use no noise and no conditions. Some columns of a row: `{"id": "f7-is-faster",
@@ -112,31 +115,32 @@ def evaluate_findings(
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
-    # `keys` identify cells. Those in `by` are no axes, so they must be turned into text first. Published
-    # numbers are one round. The runs of a measured round are reduced by the finding's statistic, so
-    # `aggregate_measured` is a function of the statistic.
+    margin = context.limits.margin
+    # Published numbers are one round, which may have a row for each statistic, such as the median. The runs
+    # of a measured round are reduced by the statistic of each finding, so `aggregate_measured` is a function
+    # from the statistic to the rounds.
     published_rounds = None if published is None else aggregate_rounds(published, keys, by)
     aggregate_measured = None if measured is None else rounds_by_statistic(measured, keys, by)
     rows = []
     for finding in findings:
         check = finding_checks.make_check(finding, keys)
-        rows_published = None
+        published_rows = None
         if published_rounds is not None:
-            rows_published = _rows_of_published_statistic(check, published_rounds)
+            published_rows = _rows_of_published_statistic(check, published_rounds)
         # The measured value with its verdict. The default is a finding without measurements.
-        ours = Evaluation()
+        evaluation = Evaluation()
         # What may explain why the measured value differs from the published one.
         explanations: Sequence[Reason] = ()
         if aggregate_measured is not None:
             rounds = aggregate_measured(check.statistic)
-            ours = check.evaluate(rounds, context)
-            explanations = reasons_of_difference(check, ours, rounds, context, rows_published)
+            evaluation = check.evaluate(rounds, context)
+            explanations = reasons_of_difference(check, evaluation, rounds, context, published_rows)
         # The published value of the same cells. The default is a finding without published numbers.
-        theirs = _PublishedValue()
-        if rows_published is not None and check.metric in rows_published:
-            theirs = _published_value(check, rows_published, ours, context.limits.margin)
-        reasons = [*ours.reasons, *explanations, *theirs.remarks]
-        rows.append(_finding_row(check, ours, theirs.estimate, reasons, context.limits.margin))
+        published_value = _PublishedValue()
+        if published_rows is not None and check.metric in published_rows:
+            published_value = _published_value(check, published_rows, evaluation, margin)
+        reasons = [*evaluation.reasons, *explanations, *published_value.remarks]
+        rows.append(_finding_row(check, evaluation, published_value.estimate, reasons, margin))
     return pd.DataFrame(rows, columns=verdicts.FINDING_COLUMNS)
 
 
@@ -144,24 +148,24 @@ def _rows_of_published_statistic(check: CellCheck, published: pd.DataFrame) -> p
     """Return the published rows of a finding's statistic, with the keys that measured cells have.
 
     Published numbers may have a row for each statistic, such as `median` and `best`, with its name in the
-    column `statistic`. This column is one of the keys of a cell then. Measured cells have "" in it.
+    column `statistic`. This column is then one of the keys that identify a cell. Measured cells have "" in
+    it, and published cells must have the same value to be joined with them.
     """
     rows = rows_of_statistic(published, check.published_statistic)
-    # With the name of the statistic, no published cell would be equal to a measured one.
     return rows.assign(**{STATISTIC: ""}) if STATISTIC in rows else rows
 
 
 def _finding_row(
     check: CellCheck,
-    ours: Evaluation,
+    evaluation: Evaluation,
     published: Estimate,
     reasons: Sequence[Reason],
     margin: float,
 ) -> dict[str, object]:
     """Return the row of a finding, with the columns verdicts.FINDING_COLUMNS.
 
-    `ours` is the measured value, `published` the published one. `margin` is the smallest ratio that is worth
-    noting, such as 1.1. It is part of the text of the expected range, such as `equal within 10 %`.
+    `evaluation` has the measured value. `margin` is the smallest ratio that is worth noting, such as 1.1. It
+    is part of the text of the expected range, such as `equal within 10 %`.
     """
     finding = check.finding
     return {
@@ -170,52 +174,56 @@ def _finding_row(
         "published": published.value,
         "published_low": published.low,
         "published_high": published.high,
-        "measured": ours.estimate.value,
-        "low": ours.estimate.low,
-        "high": ours.estimate.high,
+        "measured": evaluation.estimate.value,
+        "low": evaluation.estimate.low,
+        "high": evaluation.estimate.high,
         "unit": check.unit,
-        "over": ours.over,
+        "over": evaluation.over,
         "expected": range_text(finding["expect"], margin),
-        "verdict": ours.verdict,
+        "verdict": evaluation.verdict,
         "reasons": _reasons_json(reasons),
     }
 
 
 class _PublishedValue(NamedTuple):
-    """A published value of a finding, and remarks if the value over all published cells is another."""
+    """A published value of a finding, and remarks if it is not over all published cells."""
 
     estimate: Estimate = NO_ESTIMATE
     remarks: Sequence[Reason] = ()
 
 
 def _published_value(
-    check: CellCheck, published: pd.DataFrame, ours: Evaluation, margin: float
+    check: CellCheck, published: pd.DataFrame, evaluation: Evaluation, margin: float
 ) -> _PublishedValue:
     """Return the published value of the cells that are measured here, and remarks about other cells.
-
-    `published` has a row per published cell. `ours.values` has the cells of the measured value.
 
     A finding was published over all cells: "1.8 times over six repositories". If only two of them are
     measured here, the result is the published value of these two, such as 1.3. If all of them are measured,
     or none, it is the value over all. The interval is what the last digits of the numbers leave open.
+    `published` has a row per published cell, and `evaluation.values` has the cells of the measured value.
     """
     rows = check.select_rows(published)
+    # A row per published cell, or per pair of cells if the finding compares two values of an axis.
     values = check.compute_values(rows)
-    # `n` is 0 without a measured value.
-    if ours.estimate.n:
+    # The number of rounds `n` is 0 without a measured value.
+    if evaluation.estimate.n:
         # The published values of the cells or pairs that are also measured here.
-        shared = check.select_rows_with_values(ours.values, values)
+        shared = check.select_rows_with_values(evaluation.values, values)
         over_shared = check.estimate(shared)
         is_part = check.count(shared) < check.count(values)
         # Here `n` is 0 if no measured cell was published.
         if is_part and over_shared.n:
-            remarks = _remark_on_published_cells(check, values, shared, ours, margin)
+            remarks = _remark_on_published_cells(check, values, shared, evaluation, margin)
             return _PublishedValue(_with_rounding(check, rows, shared, over_shared), remarks)
     return _PublishedValue(_with_rounding(check, rows, values, check.estimate(values)))
 
 
 def _remark_on_published_cells(
-    check: CellCheck, values: pd.DataFrame, shared: pd.DataFrame, ours: Evaluation, margin: float
+    check: CellCheck,
+    values: pd.DataFrame,
+    shared: pd.DataFrame,
+    evaluation: Evaluation,
+    margin: float,
 ) -> list[Reason]:
     """Return remarks on a finding that was published over more cells or pairs than are measured here.
 
@@ -229,11 +237,12 @@ def _remark_on_published_cells(
     published_text = words.count_of(check.count(values), check.noun)
     facts_of_all = {"published": published_text, "value": over_all.value, "shown": value_text}
     remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts_of_all)]
-    # If the measured value and the published value of the same cells are on the same side of the expected
-    # range, the cells that are not measured may explain why the finding differs.
+    # The measured value and the published value of the same cells may be on the same side of the expected
+    # range: 1.2 and 1.3 are below 1.8 to 2.3. Then the cells that are not measured may explain a difference.
     expected = expected_range(check.finding["expect"], margin)
-    is_same_side = expected.side_of(over_shared.value) == expected.side_of(ours.estimate.value)
-    if ours.verdict in DIFFERENT and is_same_side:
+    measured_side = expected.side_of(evaluation.estimate.value)
+    is_same_side = expected.side_of(over_shared.value) == measured_side
+    if evaluation.verdict in DIFFERENT and is_same_side:
         facts_of_shared = {
             "measured": check.count(shared),
             "published": published_text,
@@ -254,7 +263,7 @@ def _with_rounding(
     `estimate` is over the cells or pairs of `values` (compute_values). `published` may have more of them.
     """
     rounding = f"{check.metric}{ROUNDING}"
-    # `n` is 0 without a published value.
+    # The number of rounds `n` is 0 without a published value.
     if not estimate.n or rounding not in published:
         return estimate
     ends = []
@@ -263,8 +272,10 @@ def _with_rounding(
     # candidate move up while those of the baseline move down.
     for direction in (-1.0, 1.0):
         directions = pd.Series(direction, index=published.index)
+        # Without sides, each value is a number of its own, and all numbers move in the same direction.
         if check.sides:
-            is_candidate = published[check.compared_axis] == check.sides[1]
+            _, candidate = check.sides
+            is_candidate = published[check.compared_axis] == candidate
             directions = directions.mask(is_candidate, -direction)
         moved_numbers = published[check.metric] + directions * published[rounding]
         moved = check.compute_values(published.assign(**{check.metric: moved_numbers}))
@@ -283,10 +294,11 @@ def evaluate_expectations(
 ) -> pd.DataFrame:
     """Return a row per expectation of the user with its verdict, and the other EXPECTATION_COLUMNS.
 
-    `measured` has a row per run. An expectation holds or fails: to fail in the opposite direction (reversed)
-    is no different from failing by a little (weaker). So the verdicts in DIFFERENT become `fails`, and
-    `reproduced` becomes `holds`. A certain gain of 3 % fails for the direction `faster`, because it is below
-    the margin (gone). The other verdicts stay, such as `undecided`.
+    An expectation is a requirement of the user, such as "the warm log takes at most 2 s". It has the form of
+    a finding, but it holds or fails: to fail in the opposite direction (reversed) is no different from
+    failing by a little (weaker). So the verdicts in DIFFERENT become `fails`, and `reproduced` becomes
+    `holds`. A certain gain of 3 % fails for the direction `faster`, because it is below the margin (gone).
+    The other verdicts stay, such as `undecided`. `measured` has a row per run.
     """
     context = replace(context, are_expectations=True)
     # An expectation has no published numbers: None.
@@ -307,8 +319,8 @@ def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition
 def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with the column `passes`: `yes` or `no`, which decides the exit code of `make check`.
 
-    An expectation that holds passes. One that is undecided or too small to compare passes only with its key
-    `allow_inconclusive`, one that was not measured only with `allow_not_measured`.
+    An expectation that holds passes. If it is undecided or too small to compare, it passes only with its key
+    `allow_inconclusive`. If it was not measured, it passes only with `allow_not_measured`.
     """
     passes = []
     for expectation, verdict in zip(expectations, rows["verdict"], strict=True):
@@ -338,8 +350,9 @@ def aggregate_rounds(
 def rounds_by_statistic(
     frame: pd.DataFrame, keys: Sequence[str], by: Sequence[str]
 ) -> Callable[[str], pd.DataFrame]:
-    """Return a function from a statistic to the rows of aggregate_rounds(), which computes them once.
+    """Return a function from a statistic, such as `mean`, to the rows of aggregate_rounds().
 
-    Most findings share a statistic, and aggregating takes most of the time.
+    The function computes the rows of a statistic only once (cache). Most findings share a statistic, and
+    aggregating takes most of the time.
     """
     return cache(lambda statistic: aggregate_rounds(frame, keys, by, statistic))

@@ -47,7 +47,7 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
     `variances` and `degrees` have an entry per cell; an unknown variance is NaN. Each variance becomes a
     weighted average of its own value and of the prior, the usual variance of all cells. Example: with the
     prior (3 %)^2 of 16 degrees, (6 %)^2 of 4 degrees becomes (3.8 %)^2 of 20 degrees. Outliers, unknown
-    variances and those of 0 stay as they are. Without a prior (fit_prior), all variances do.
+    variances and variances of 0 stay as they are. All variances stay if there is no prior (fit_prior).
     """
     fit = fit_prior(variances, degrees)
     if fit.prior is None:
@@ -60,7 +60,8 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
     prior_share = 1.0 if math.isinf(prior.degrees) else prior.degrees / total_degrees
     moderated = variances.copy()
     moderated[is_member] = prior_share * prior.variance + (1 - prior_share) * variances[is_member]
-    # The prior was estimated from all cells, so no variance is known better than by the degrees of all cells.
+    # The prior was estimated from these cells. So a moderated variance cannot have more degrees of freedom
+    # than all of these cells together.
     moderated_degrees = degrees.astype(float)
     moderated_degrees[is_member] = np.minimum(total_degrees, own_degrees.sum())
     return moderated, moderated_degrees
@@ -79,12 +80,14 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
     if is_member.sum() < MIN_VARIANCES:
         return PriorFit(None, is_member)
     # A first fit shows which variances are outliers: so large that chance hardly makes them. A second fit
-    # excludes these.
+    # excludes these outliers.
     first = _fit(variances[is_member], degrees[is_member])
     with np.errstate(invalid="ignore"):
         p_values = p_value_of_quotient(variances / first.variance, degrees, first.degrees)
-    # A variance without p-value (NaN) was no member before, and stays none: no comparison with NaN is true.
-    is_member &= ~(p_values < OUTLIER_P)
+    # A variance without p-value (NaN) is no outlier, because no comparison with NaN is true. But it was no
+    # member before, and stays none.
+    is_outlier = p_values < OUTLIER_P
+    is_member &= ~is_outlier
     if is_member.sum() < MIN_VARIANCES:
         return PriorFit(None, is_member)
     prior = _fit(variances[is_member], degrees[is_member])
@@ -99,12 +102,13 @@ def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     the less the prior counts. The smallest d0 is the cautious one: with too large a d0, the intervals of
     noisy cells are too narrow. The method is that of Smyth (2004, section 6.2).
     """
-    # An estimated variance with d degrees is the true variance x chi square(d) / d. So its logarithm is that
-    # of the true variance, plus digamma(d / 2) - ln(d / 2) on average, plus chance. `logs` are without this
-    # average, and the variance of the chance is trigamma(d / 2): polygamma(1, d / 2). The scatter of `logs`
-    # beyond this chance is trigamma(d0 / 2), that of the true variances (_prior_degrees).
+    # An estimated variance with d degrees is the true variance x chi square(d) / d. Its logarithm has three
+    # terms: the logarithm of the true variance, the average digamma(d / 2) - ln(d / 2), and chance. `logs`
+    # are without the average. The chance has the variance trigamma(d / 2): polygamma(1, d / 2).
     logs = np.log(variances) - special.digamma(degrees / 2) + np.log(degrees / 2)
     chance_variance = special.polygamma(1, degrees / 2).mean()
+    # The scatter beyond the variance of the chance is that of the true variances. _prior_degrees() solves
+    # scatter - chance_variance = trigamma(d0 / 2) for d0.
     scatter = logs.var(ddof=1)
     # The scatter is itself estimated from few cells, so the true scatter may be larger. Its upper limit by
     # chi square (exceeded with the chance SCATTER_LIMIT) gives the smallest d0.
@@ -117,7 +121,8 @@ def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     # If all cells seem to have the same true variance, its best estimate is the weighted average.
     if math.isinf(likeliest_degrees):
         return Variance(float(np.average(variances, weights=degrees)), least_degrees)
-    # A true variance is the prior x d0 / chi square(d0), so the average of its logarithm has the other sign.
+    # A true variance is the prior x d0 / chi square(d0). So the average of its logarithm is that of the prior
+    # minus digamma(d0 / 2) - ln(d0 / 2), which is added here.
     half = likeliest_degrees / 2
     log_variance = logs.mean() + special.digamma(half) - math.log(half)
     return Variance(math.exp(log_variance), least_degrees)

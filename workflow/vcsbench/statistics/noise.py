@@ -37,7 +37,10 @@ CellPair = tuple[CellKey, CellKey]
 
 
 class CellNoise(NamedTuple):
-    """A cell's block, as axis values, and the variance of one of its rounds, without and with drift."""
+    """A cell's block, as axis values, and the variance of one of its rounds.
+
+    Drift makes all cells of a block slower in a round. `variance` is without drift, `drifting` with it.
+    """
 
     block: CellKey
     variance: Variance
@@ -49,8 +52,9 @@ class Noise:
     """The noise of a study in a metric; all variances are of natural logarithms.
 
     `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was measured).
-    `averages` is the factor between the variance of an average and that by its cells; None if it is unknown.
-    `are_in_turns` returns False for a pair if, in most rounds, other rounds ran between its two cells.
+    `averages` is the factor by which an average over pairs varies more than its cells suggest; None if it is
+    unknown. `are_in_turns` returns False for a pair if, in most rounds, its two cells did not run one
+    directly after the other.
     """
 
     cells: Mapping[CellKey, CellNoise] = field(default_factory=dict)
@@ -63,36 +67,39 @@ class Noise:
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
-        """Return the estimate with an error that includes the noise of the study, and the interval by it.
+        """Return the estimate with an error that includes the noise of the study, and a new interval.
 
-        The squared error has two parts. The part of the rounds shrinks with more rounds. The part of the
-        duplicates does not, because two cells with the same settings differ alike in every round.
+        The squared error is the sum of two variances:
 
-        `pairs` are the pairs of cells whose ratios the estimate averages. The variances of these cells give
-        the part of the rounds. Without pairs, and for a value that is no ratio, the estimate's own error is
-        the part of the rounds. An estimate of fewer than two rounds stays as it is.
+        - The variance by rounds shrinks with more rounds. For a ratio, it comes from the noise of the cells
+          in `pairs`: the estimate averages the ratios of these pairs. For a value that is no ratio, and
+          without pairs, it is the squared error that the estimate already has.
+        - The variance by duplicates does not shrink, because two cells with the same settings (duplicates)
+          differ alike in every round.
 
         Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the
-        error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021.
+        error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. An estimate of fewer than two rounds
+        stays as it is.
         """
         if estimate.n < 2:
             return estimate
-        duplicates = Variance(0.0)
+        by_duplicates = Variance(0.0)
         if self.has_duplicates:
             # An average over k cells or pairs has 1 / k of the variance of a single one.
-            duplicates = self.duplicates.scaled(1 / estimate.averaged)
+            by_duplicates = self.duplicates.scaled(1 / estimate.averaged)
         if estimate.is_ratio:
-            rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
+            # The mean of n rounds has 1 / n of the variance of one round.
+            by_rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
-            rounds = Variance(estimate.error**2, estimate.degrees)
-            # The variance of duplicates is of ln(duplicate / original), of which each of the two cells has
-            # half. The error of a value is the value times the error of its logarithm (1 % of 20 s is 0.2 s),
-            # and its variance is the square.
-            duplicates = duplicates.scaled(estimate.value**2 / 2)
+            by_rounds = Variance(estimate.error**2, estimate.degrees)
+            # The variance of duplicates is that of ln(duplicate / original), and each of the two cells has
+            # half of it. The error of a value is the value times the error of its logarithm (1 % of 20 s is
+            # 0.2 s), and a variance is a squared error.
+            by_duplicates = by_duplicates.scaled(estimate.value**2 / 2)
             # Without duplicates, the estimate's own error is all that is known.
-            if not duplicates.variance:
+            if not by_duplicates.variance:
                 return estimate
-        total = sum_variances([rounds, duplicates])
+        total = sum_variances([by_rounds, by_duplicates])
         # Without any scatter, the sum has infinite degrees of freedom, so the estimate keeps its own.
         degrees = total.degrees if total.variance else estimate.degrees
         return estimate.with_error(math.sqrt(total.variance), degrees)
@@ -100,13 +107,14 @@ class Noise:
     def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         """Return the variance of one round of a ratio that is averaged over pairs of cells.
 
-        Drift is what makes all cells slower in the same round. The first case that applies decides:
+        Drift is what makes all cells slower in the same round. The result comes from one of these sources, by
+        the first case that applies:
 
         1. Some pair was not measured in turns (f6, f7, f6, f7): the variances of the cells with their drift.
         2. No variance follows from the cells (_expected_by_cells), or the ratio is equal in all rounds: the
            ratio's own scatter.
         3. One pair: the variances of its two cells, without drift. They are known better than the ratio's own
-           scatter over its few rounds, because all cells of the study share in their estimate.
+           scatter over its few rounds, because they are estimated from all cells of the study.
         4. Several pairs: the variances of their cells times a factor, because cells may move together. If
            this factor is unknown: the ratio's own scatter.
         """
@@ -116,8 +124,8 @@ class Noise:
             # The variance of a pair's ratio is the sum over its two cells. An average of k independent ratios
             # would have 1 / k of the mean variance. But a session in which the machine was slower moves all
             # ratios together, so the average has the whole mean: the sum over all cells, divided by k.
-            drifting = [self.cells[key].drifting for pair in pairs for key in pair]
-            return sum_variances(drifting).scaled(1 / len(pairs))
+            with_drift = [self.cells[key].drifting for pair in pairs for key in pair]
+            return sum_variances(with_drift).scaled(1 / len(pairs))
         expected = self._expected_by_cells(pairs)
         # A ratio that is the same in every round has a reason, such as a rounded time. Other cells do not
         # share this reason, so the ratio's own scatter of 0 counts.
@@ -131,11 +139,11 @@ class Noise:
         return _variance_of_average(expected, observed, self.averages)
 
     def _expected_by_cells(self, pairs: Sequence[CellPair]) -> Variance | None:
-        """Return the variance of a ratio in one round, a mean over pairs, if cells scatter independently.
+        """Return the variance of a mean ratio of pairs in one round, if their cells scatter independently.
 
         Example: two pairs, whose four cells scatter by 3 %, have 4 x 0.03^2 / 2^2 = 0.0009, which is (3 %)^2.
-        Return None without pairs, if the variance of a cell is unknown, if the cells of a pair are in two
-        blocks, or if no cell scatters.
+        Return None without pairs, if the variance of a cell is unknown, or if no cell scatters. Return None
+        also if the cells of a pair are in two blocks: a block is the cells that run next to each other.
         """
         terms = []
         for first, second in pairs:
@@ -159,10 +167,11 @@ def _variance_of_average(
     """Return the variance of one round of an average over pairs, whose cells may move together.
 
     If f7 is slow with svn in a round, it may be slow with http as well. So the result is `expected`, the
-    variance by independent cells, times a factor. A factor is a quotient of variances, with degrees of
-    freedom: `study_factor` has it in its field `variance`. It is averaged with the factor of this average
-    itself (`observed` / `expected`), weighted by degrees. Example: 1.8 with 12 degrees for the study, and 1.0
-    with 4 degrees for this average, give 1.6.
+    variance by independent cells, times a factor. The factor is averaged from two sources, weighted by their
+    degrees of freedom: the usual factor of the study, and the factor of this average itself (`observed` /
+    `expected`). A factor is a quotient of variances. So `study_factor` has the type Variance, and the factor
+    in its field `variance`. Example: 1.8 with 12 degrees for the study, and 1.0 with 4 degrees for this
+    average, give 1.6.
     """
     degrees_of_factor = study_factor.degrees + observed.degrees
     if math.isinf(degrees_of_factor):
@@ -172,8 +181,8 @@ def _variance_of_average(
         study_share = study_factor.degrees / degrees_of_factor
     own_part = (1 - study_share) * observed.variance / expected.variance
     factor = study_share * study_factor.variance + own_part
-    # The result is a product of two estimates, whose squared relative errors add up. Such an error of a
-    # variance is 2 / degrees (Satterthwaite).
+    # The result is a product of two estimates, so their squared relative errors add up. The squared relative
+    # error of a variance is 2 / degrees (Satterthwaite). The 2 cancels.
     degrees = 1 / (1 / degrees_of_factor + 1 / expected.degrees)
     return Variance(expected.variance * factor, degrees)
 
@@ -230,7 +239,7 @@ def noise_by_metric(
     # Two cells are in turns if their rounds alternate: f6, f7, f6, f7.
     are_in_turns = _Turns(rounds, axes).are_in_turns
 
-    # The parts above are the same for all metrics.
+    # All of the above is the same for all metrics. The noise of a metric is estimated when it is first used.
     @cache
     def noise(metric: str) -> Noise:
         if METRICS[metric].exact:
@@ -283,6 +292,7 @@ class _Turns:
         columns = [*axes, "host", "round", "started_at"]
         for *key, host, number, start in zip(*(rounds[name] for name in columns), strict=True):
             self._starts[tuple(map(str, key))][host, number] = start
+        # The same pairs are in many tables and findings, so each result is stored.
         self.are_in_turns = cache(self._are_in_turns)
 
     def _are_in_turns(self, pair: CellPair) -> bool:
@@ -317,8 +327,8 @@ class _Turns:
 def estimate_noise(table: LogTable) -> Noise:
     """Return the noise of a table of logarithms.
 
-    Its `are_in_turns` is always True, because the table has no times of starts. noise_by_metric() puts the
-    real function in.
+    The table has no times of starts. So `are_in_turns` of the result returns True for each pair of cells, and
+    noise_by_metric() replaces it by the real function.
     """
     cell_variances = _cell_variances(table)
     drifting = _variances_with_drift(table)
@@ -364,7 +374,7 @@ def _cell_variances(table: LogTable) -> list[Variance]:
 
     Drift makes all cells of a block slower in the same round. It cancels in their ratios, so it is subtracted
     here. Moderated means averaged with the usual variance of the study's cells (moderation.py), because a few
-    rounds of one cell say little. All rows of a cell, one for each host, get the same variance.
+    rounds of one cell show little. All rows of a cell, one for each host, get the same variance.
     """
     # Two hosts drift independently, so each has its own blocks: (("log", "cold"), "host#1a2b").
     blocks_of_rows = [(table.block(row), host) for row, host in enumerate(table.hosts)]
@@ -449,22 +459,23 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
         rows_by_block[block_on_host][table.keys[row]] = row
     factors, degrees = [], []
     for rows in rows_by_block.values():
-        # There is an average for each two values of an axis. `pairs` has the rows of its pairs of cells, such
-        # as (svn f6, svn f7) and (http f6, http f7).
+        # An average compares two values of an axis, such as f6 and f7, over the other axes. `pairs` has the
+        # rows of its pairs of cells, such as (svn f6, svn f7) and (http f6, http f7).
         for pairs in _contrasts(rows, table.block_positions):
             log_ratios = [table.logs[first] - table.logs[second] for first, second in pairs]
-            # The average of each round. A round that one of the cells lacks has none (NaN).
+            # The average of each round. It is NaN for a round that one of the cells lacks.
             averages = np.mean(log_ratios, axis=0)
             averages = averages[np.isfinite(averages)]
             # The variance of the mean of k independent pairs: the sum over their cells, divided by k^2.
             total = sum(cell_variances[row].variance for pair in pairs for row in pair)
             expected = total / len(pairs) ** 2
-            # One round has no scatter. An unknown variance (NaN), or one of 0, gives no factor.
+            # One round has no scatter. Nothing can be divided by an expected variance that is unknown (NaN)
+            # or 0.
             if len(averages) > 1 and expected > EXACT:
                 factors.append(averages.var(ddof=1) / expected)
                 degrees.append(len(averages) - 1)
-    # A factor is a quotient of variances, and scatters by chance as variances do. The prior of variances is
-    # their usual value without outliers. So fit_prior() finds the usual factor of all averages, too.
+    # fit_prior() returns the usual value of variances, without outliers. A factor is a quotient of variances,
+    # and scatters by chance as variances do. So fit_prior() also finds the usual factor of all averages.
     fit = moderation.fit_prior(np.array(factors), np.array(degrees, float))
     return fit.prior
 
@@ -482,7 +493,7 @@ def _contrasts(
     number_of_axes = len(next(iter(rows)))
     # `position` is the index of an axis in the key, such as ("svn", "f6").
     for position in range(number_of_axes):
-        # All cells of a block have the same value of the block's axes, so these have no values to compare.
+        # All cells of a block have the same values on the block's axes, so nothing differs there.
         if position in block_positions:
             continue
         # By the other axes of the key: the row of each value of this axis. Example for the second axis:
@@ -505,9 +516,10 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     """Return how much the time of a single run scatters: the standard deviation of ln(time), 0.03 for 3 %.
 
     The result is the median over all cells, NaN if no block has two cells in two rounds. `frame` has a row
-    per run. Cells with the same values of the axes `block` form a block. Two variances of a cell are added:
-    of the runs within a round, and of the rounds. The second excludes the drift that all cells of a block
-    share, because this drift cancels in ratios.
+    per run. Cells with the same values of the axes `block` form a block: they run next to each other in each
+    round. Two variances of a cell are added: that of the runs within a round, and that of the rounds. The
+    second excludes the drift, which makes all cells of a block slower in the same round. Drift cancels in
+    ratios.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT_METRIC].astype(float)))
@@ -519,16 +531,18 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     block_values = logs.index.to_frame()[[*block, "host"]].to_numpy()
     blocks = _number_by_value([tuple(values) for values in block_values])
     squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
-    # bincount() adds up the cells of each block. They scatter alike, so each gets the variance of its block.
+    # bincount() adds up the cells of each block. They scatter alike, so each gets the variance of its block,
+    # or NaN if the block has no degrees of freedom.
     squares_of_block, degrees_of_block = np.bincount(blocks, squares), np.bincount(blocks, degrees)
     known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
-    variance_of_rounds: np.ndarray = (squares_of_block / known_degrees)[blocks]
+    variance_of_blocks: np.ndarray = squares_of_block / known_degrees
+    variance_of_rounds: np.ndarray = variance_of_blocks[blocks]
     # groupby() and unstack() both sort by the keys of cells, so the entries of `cells` and
     # `variance_of_rounds` match.
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
     # A round is the mean of n runs, so `variance_of_rounds` includes 1 / n of the variance of the runs. A
-    # single run has all of it, so the other 1 - 1 / n is added. With one run per round, that is 0, and the
-    # variance of the runs is NaN.
+    # single run has all of this variance, so the other 1 - 1 / n is added. With one run per round, the
+    # variance of the runs is unknown (NaN), and nothing is added.
     rest_of_runs = cells["var"].fillna(0) * (1 - 1 / cells["count"])
     variance_of_cells = (rest_of_runs + variance_of_rounds).dropna()
     if variance_of_cells.empty:

@@ -56,13 +56,13 @@ class StudySettings:
         The order matters because advice begins with times.
         """
         comparing = [(name, table) for name, table in self.tables.items() if "compare" in table]
-        # False sorts before True, and equal ones keep their order.
+        # `exact` is True for counts. False sorts before True, and equal ones keep their order.
         return dict(sorted(comparing, key=lambda item: metric_in(item[1]).exact))
 
     def of_times(self) -> Self:
         """Return the settings with only the tables that compare times.
 
-        Further rounds are given for times. Counts have no noise, and are decided after two rounds.
+        They decide which cells get more rounds. Counts have no noise, and are decided after two rounds.
         """
         times = {
             name: table

@@ -32,7 +32,7 @@ Row = Mapping[Any, Any]
 
 
 class Aggregation:
-    """The rows that a table selects, and their aggregates, each computed once for all tables."""
+    """The rows that a table selects, and their aggregates over runs and rounds, each computed once."""
 
     def __init__(
         self,
@@ -95,6 +95,7 @@ class Aggregation:
         None means that a row without the value is left out of the table: the numbers are published ones, or
         the study does not measure the metric.
         """
+        # `needs` are the columns from which the metric is computed.
         is_counted = self.is_measured and set(metric.needs) <= set(self.frame)
         return metric.why_missing if is_counted else None
 
@@ -121,7 +122,7 @@ class Aggregation:
             order[COUNT] = list(each)
         all_cells = self
         if takes_statistic or by or each:
-            # The rows are other ones than in `self`, such as one per run. So is their noise.
+            # These keys change the rows, such as to one per run. So the noise must be that of the new rows.
             all_cells = Aggregation(frame, order, self.block)
         if not where:
             return all_cells
@@ -184,8 +185,9 @@ def _table(
 ) -> pd.DataFrame:
     """Return a table of comparisons (with the key `compare`) or of levels, a number per cell.
 
-    It has all columns of its file. Those that do not apply are "": ROUND_COLUMNS of published numbers, and
-    CALL_COLUMNS of published numbers and of levels.
+    `selection` has the rows that the table selects. The result has all columns of the table's file. Columns
+    that do not apply are "": ROUND_COLUMNS for published numbers, and CALL_COLUMNS for published numbers and
+    for levels.
     """
     metric = metric_in(definition)
     compare = definition.get("compare")
@@ -245,13 +247,14 @@ def _compare(
         records += comparer.rows_of((compare["baseline"], candidate))
     # The keys without the compared axis.
     keys = comparer.shared
+    # A row with neither a value nor a code why it has none is left out.
     table = _without_empty(rows_frame(records, keys))
     # Two builds of Subversion may turn out to be the same program. Then any difference in the row is noise,
     # and the row gets the flag `same-binaries`.
     if compare["axis"] == BUILD_AXIS:
         table = table.assign(flags=run_columns.same_binaries(table, selection.frame, keys))
     if selection.is_measured and not table.empty:
-        # Duplicates are second measurements of the same cells: their difference is noise.
+        # Duplicates are second copies of cells, so their difference is noise. It is NaN without duplicates.
         duplicate_sd = math.sqrt(noise.duplicates.variance)
         table = calls.call_table(table, duplicate_sd, metric, limits)
     # Rows that differ only in the candidate stand together, with the candidates as the study lists them.
@@ -306,7 +309,7 @@ def table_row(
 
 
 def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """Return a frame that has the column of a metric: empty if the measurements lack what it needs."""
+    """Return a frame with the column of a metric. If the frame lacks it, the column is NaN in all rows."""
     if metric.name in frame:
         return frame
     return frame.assign(**{metric.name: np.nan})
@@ -351,6 +354,7 @@ def _levels(
         numbers = {"n": n, FIXED_SHARE: fixed_share}
         value = cell[metric.name]
         withheld = _why_level_withheld(cell, keys, value, why_missing)
+        # table_row() makes the value NaN if `withheld` has a code.
         records.append(table_row(point, value, row_flags, numbers, withheld=withheld))
     return _without_empty(rows_frame(records, keys))
 
@@ -378,9 +382,9 @@ def _why_level_withheld(
 
 
 def _measuring_rounds(n: int, metric: Metric) -> int:
-    """Return how many of n rounds measured a metric: 1 for a traced count.
+    """Return how many of n rounds measured a metric: all of them, but at most 1 for a traced count.
 
-    It comes from one separate run under strace, and is copied into all rounds of its cell.
+    A traced count comes from one separate run under strace, and is copied into all rounds of its cell.
     """
     return min(n, 1) if metric.once else n
 
@@ -425,10 +429,10 @@ class _Comparer:
     def rows_of(self, sides: tuple[str, str]) -> list[dict[str, Any]]:
         """Return a table row for each pair of cells that differ only in the axis, with the values `sides`.
 
-        `ratio` is the geometric mean of the quotients baseline / candidate of each round: the drift of the
-        machine, which both sides of a round share, cancels in it. Rounds of the same number and host are
-        paired. `value` is the difference in per cent: 50 for the ratio 1.5. The difference of counts comes
-        from the cells' own numbers (_row_of_pair).
+        The column `ratio` is the geometric mean of the quotients baseline / candidate of all rounds. Rounds
+        of the same number and host are paired, because the drift of the machine, which both sides of a round
+        share, cancels in their quotient. The column `value` is the difference in per cent: 50 for the ratio
+        1.5. The difference of counts comes from the cells' own numbers (_row_of_pair).
         """
         # A row per pair of cells: their own numbers, which are reduced over all rounds of each cell.
         cell_pairs = pair_rows(self.cells, self.axis, sides, self.shared)
@@ -438,7 +442,8 @@ class _Comparer:
         round_pairs = self._pair_rounds(self.rounds, sides)
         ratios = _ratios_by_case(round_pairs, self.shared, self.metric)
         means = _means_by_case(round_pairs, self.shared, self.metric)
-        # The same ratios without disturbed runs. They are for a flag only: is the other side faster then?
+        # The same ratios without the runs that other programs disturbed. They are used for a flag only, if
+        # the other side is faster without these runs.
         undisturbed_ratios: dict[CellKey, Estimate] = {}
         if self.undisturbed_rounds is not None:
             undisturbed = self._pair_rounds(self.undisturbed_rounds, sides)
@@ -458,6 +463,7 @@ class _Comparer:
                 round_flags.append(Flag.DISTURBED)
             if self.limits.has_few_rounds(ratio.n):
                 round_flags.append(Flag.LOW_N)
+            # Two cells are in turns if their rounds alternate: f6, f7, f6, f7.
             if not self.noise.are_in_turns(cell_pair):
                 round_flags.append(Flag.NOT_IN_TURNS)
             paired_rounds = _PairedRounds(ratio, means.get(case, {}), round_flags)
@@ -488,34 +494,41 @@ class _Comparer:
         """
         ratio = paired_rounds.ratio
         hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
+        has_several_hosts = len(hosts) > 1
+        # The work of a cell is what its command did. A refusal is the reason why two works must not be
+        # compared: they differ, or one is unknown. Work that differs by design (is_unchecked) is allowed.
         works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
-        # Different or unknown work is one of the reasons of `withheld`, and has further effects below. Work
-        # that differs by design may be compared.
         refusal = None
         if not any(same_work.is_unchecked(work) for work in works.values()):
             refusal = same_work.refusal(same_work.name_of(where, self.shared), works)
-        withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=len(hosts) > 1)
+        withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=has_several_hosts)
+
         row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
         row_flags += paired_rounds.flags
-        if len(hosts) > 1:
+        if has_several_hosts:
             row_flags.append(Flag.HOSTS_DIFFER)
-        numbers: dict[str, float] = {}
         if refusal:
-            # A reader would use the ratio of different work in spite of the flag, so the row has no ratio.
             row_flags.append(refusal.flag)
-        else:
+
+        numbers: dict[str, float] = {}
+        # A reader would use the ratio of different work in spite of the flag, so the row has no ratio then.
+        if not refusal:
             numbers |= ratio_columns(ratio)
+            # Counts have no start-up.
             if not self.metric.exact:
                 numbers |= share_columns(*(pair[f"{FIXED_SHARE}_{side}"] for side in SIDES))
         if withheld is None:
             numbers |= paired_rounds.means
-        # ratio_columns() counts all common rounds, but a traced count was measured in one of them.
+        # This replaces `n` of ratio_columns(), which counts all common rounds. A traced count was measured in
+        # one of them only.
         numbers["n"] = _measuring_rounds(ratio.n, self.metric)
-        # The column `value` has the difference of the cells' own numbers. For durations, it is that of the
-        # ratio over the rounds, if there is one.
+
+        # The column `value` has the difference of the cells' own numbers. For durations, it is the difference
+        # of the ratio over the rounds, if there is one.
         compared_ratio = pair["quotient"]
         if self.metric.is_duration and math.isfinite(ratio.value):
             compared_ratio = ratio.value
+        # table_row() makes the value NaN if `withheld` has a code.
         return table_row(
             {**where, "baseline": sides[0], "candidate": sides[1]},
             100 * (compared_ratio - 1),
@@ -558,11 +571,11 @@ class _Comparer:
 
 
 def _statistic_of_rounds(definition: TableDefinition) -> str:
-    """Return the statistic that reduces the runs of a round, also before the ratio of two cells is taken.
+    """Return the statistic that reduces the runs of a round, for levels and before the ratio of two cells.
 
     By default it is `mean` (geometric). The mean and the median both estimate the usual time of a run, and
-    the mean scatters less. A statistic that the table names (`reduce`) stays, because its number is labelled
-    so, or because it is another quantity: the fastest run is no estimate of the usual one.
+    the mean scatters less. A statistic that the table names (`reduce`) is not replaced by the mean. The table
+    shows its name, or it is another quantity: the fastest run is no estimate of the usual one.
     """
     return definition.get("reduce", MEAN)
 
@@ -579,14 +592,15 @@ def _ratios_by_case(
     """
     quotients = _quotients(round_pairs, metric.name)
     groups = group_rows(round_pairs.assign(quotient=quotients, log=np.log(quotients)), shared)
-    # All comparisons get a ratio by Student's t here. Two kinds of them get another one below.
+    # First, all comparisons get a ratio by Student's t. The two steps after that replace some of them:
+    # constant counts, and comparisons with a 0.
     ratios = {}
     # Each group has the logarithms of one comparison. Groups of one column take a tenth of the time of groups
     # of all columns. The name that pandas gives to a group becomes the case: ("log", "cold").
     for name, logs in groups["log"]:
         ratios[_case_of_group(name, shared)] = ratio_interval(logs)
-    # Student's t has no interval for counts that are equal in every round, because they have no scatter.
-    # constant_ratio() gives them one without width.
+    # Counts that are equal in every round have no scatter, so their interval has no width. constant_ratio()
+    # returns None for all other counts.
     if metric.exact:
         for name, pairs in groups:
             constant = calls.constant_ratio(metric, pairs)
@@ -598,7 +612,7 @@ def _ratios_by_case(
     has_zero = (values <= 0).any(axis=1) & values.notna().all(axis=1)
     for name, rounds_with_zero in group_rows(round_pairs[has_zero], shared):
         case = _case_of_group(name, shared)
-        # `n` of the ratio counts the other rounds only.
+        # `n` of the ratio so far counts only the rounds without a 0, because a quotient with a 0 is NaN.
         ratios[case] = replace(NO_ESTIMATE, n=ratios[case].n + len(rounds_with_zero))
     return ratios
 
@@ -672,10 +686,10 @@ def share_columns(baseline: float, candidate: float) -> dict[str, float]:
 
 
 def flags_of_sides(sides: Iterable[str]) -> list[str]:
-    """Return the flags of both sides as a list, without those about other or unknown work.
+    """Return the flags of both sides as a list, without the flags about other or unknown work.
 
-    A comparison adds these itself, if they apply to the pair. `sides` has the flags of each side as a text:
-    ["outlier-10 other-work", "throttled"] gives ["outlier-10", "throttled"].
+    The comparison adds a flag about work itself, if it applies to the pair. `sides` has the flags of each
+    side as a text: ["outlier-10 other-work", "throttled"] gives ["outlier-10", "throttled"].
     """
     all_flags = [flag for side in sides for flag in side.split()]
     return [flag for flag in all_flags if flag not in same_work.REFUSED]

@@ -40,7 +40,7 @@ UNDECIDED_TEXTS = {
     WhyUndecided.DISTURBED: "disturbed by other programs",
     WhyUndecided.WIDE_INTERVAL: "wide interval",
 }
-# Codes that are flags have the message of the flag.
+# The texts of codes that are no flags. A code that is a flag has the message of the flag (withheld_text).
 WITHHELD = {
     WithheldCode.ZERO: "no ratio: a value is 0",
     WithheldCode.HIDDEN_COUNT: "not counted: the storage is in memory, or the kernel hides the count",
@@ -48,7 +48,7 @@ WITHHELD = {
     WithheldCode.UNTRACED: "not counted: strace is missing, or the study does not trace its system calls",
     WithheldCode.NO_SHARED_ROUND: "no round has valid runs of both sides",
 }
-# Of a cell-round (OUTDATED, UNMEASURED).
+# The texts of a cell-round (one cell in one round) that has no result, but did not fail.
 OUTDATED_TEXT = "outdated: measured with other settings, programs, or another version of vcsbench"
 UNMEASURED_TEXT = "no workflow run has finished this so far"
 PENDING_TEXTS = {OUTDATED: OUTDATED_TEXT, UNMEASURED: UNMEASURED_TEXT}
@@ -61,11 +61,11 @@ NO_BEST = {
 }
 # A verdict in a sentence such as "the finding is weaker".
 VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "does not hold"}
-# Each has a head, and behind the colon the facts.
+# Each text has a head, and the facts behind the colon. A name in braces is a key of Reason.values.
 REASON_TEXTS = {
     ReasonCode.FASTER_STORAGE: (
         "other storage: {measured}, published on {published}. For each revision or file, cold results "
-        "take {cold_share:.2g} of the published time, warm ones {warm_share:.2g}"
+        "take {cold_share:.2g} % of the published time, warm ones {warm_share:.2g} %"
     ),
     ReasonCode.OTHER_STORAGE: "other storage: {measured}, published on {published}",
     ReasonCode.SCALE: "smaller scale: {subject} has {share:.2g} % of its published size",
@@ -74,7 +74,7 @@ REASON_TEXTS = {
     ReasonCode.SAME_MACHINE: "same machine: client and server share it, published with a network between",
     ReasonCode.FEWER_CELLS: "fewer cells: {measured} of {published}, for which {value:.3g} was published",
     ReasonCode.FEW_ROUNDS: "one round only: two or more have an interval",
-    ReasonCode.NEEDS_ROUNDS: "more rounds: about {needed:.0f} should decide, {n} measured",
+    ReasonCode.NEEDS_ROUNDS: "more rounds: about {needed:.0f} rounds should decide, {n} are measured",
     ReasonCode.ON_BOUND: "on a bound: more rounds hardly help",
     ReasonCode.SAVED_ROUNDS: "wide interval: the saved baseline gets no more rounds",
     ReasonCode.OLD_VERSION: "older version: the statement is about {since} or later, measured {measured}",
@@ -125,7 +125,10 @@ ACTION_TEXTS = {
 
 
 def failure_text(reason: str) -> str:
-    """Return why a cell-round has no result. One that did not fail has a code in place of a reason."""
+    """Return the text why a cell-round (one cell in one round) has no result.
+
+    The reason of a failure is a text already. A cell-round that did not fail has a code, such as OUTDATED.
+    """
     return PENDING_TEXTS.get(reason, reason)
 
 
@@ -149,10 +152,12 @@ def withheld_text(codes: Iterable[str], detail: str = "") -> str:
 def reason_text(reason: Reason) -> str:
     """Return a reason as a clause: `smaller scale: ruby has 5 % of its published size`."""
     values = dict(reason.values)
+    # The value is a code, and becomes its text.
     if "withheld" in values:
         values["withheld"] = withheld_text([str(values["withheld"])])
     if reason.code == ReasonCode.FASTER_STORAGE:
-        # How many times less time becomes a share of the time: 4 times less is 0.25.
+        # `cold` and `warm` are how many times less time the runs take than published. The text has shares of
+        # the published time: 4 times less is 25 %.
         for name in ("cold", "warm"):
-            values[f"{name}_share"] = 1 / float(str(values[name]))
+            values[f"{name}_share"] = 100 / float(str(values[name]))
     return REASON_TEXTS[reason.code].format(**values)

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Blocks without gaps need two steps, blocks that lack a fifth of their rounds about four.
+# The limits of the loop in _two_way_residuals(). Blocks without gaps need two steps, and blocks that lack a
+# fifth of their rounds need about four.
 MAX_STEPS = 100
 SMALL_STEP = 1e-6
 
@@ -31,16 +32,17 @@ def sum_variances(variances: Iterable[Variance]) -> Variance:
     """
     terms = [term for term in variances if term.variance]
     total = math.fsum(term.variance for term in terms)
-    # How uncertain the total is: half of the variance that it has itself as an estimate. The smallest of the
-    # degrees, the usual shortcut, could be 1, and would make the interval six times as wide.
+    # The total is an estimate, and so has a variance itself. Half of it is the sum below. The usual shortcut
+    # for the degrees takes the smallest of those of the terms. It could be 1, and would make the interval six
+    # times as wide.
     half_of_variance = math.fsum(term.variance**2 / term.degrees for term in terms)
-    # Terms that are known exactly (infinite degrees) give 0.
+    # Terms that are known exactly (infinite degrees) add 0. If all are, so is the total.
     degrees = total**2 / half_of_variance if half_of_variance else math.inf
     return Variance(total, degrees)
 
 
 def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of squared residuals of each cell, and its degrees of freedom: two arrays, one per cell.
+    """Return the sum of squared residuals of each cell, and its degrees of freedom, as two arrays by cell.
 
     `logs` has the logarithms of times: a row per cell, and a column per round (NaN if missing). `blocks` has
     the number of each cell's block, such as [0, 0, 1]. A residual is what is left of a logarithm without the
@@ -79,20 +81,21 @@ def _two_way_residuals(logs: np.ndarray) -> np.ndarray:
         residuals = np.where(is_measured, residuals - drift, 0.0)
         levels = residuals.sum(axis=1, keepdims=True) / rounds_of_cell
         residuals = np.where(is_measured, residuals - levels, 0.0)
-        # The drift was 0 before the levels were subtracted. If these are small, it still is nearly 0.
+        # The drift was 0 before the levels were subtracted. If the levels are small, it still is nearly 0.
         if np.abs(levels).max(initial=0.0) < SMALL_STEP:
             break
     return residuals
 
 
 def _two_way_degrees(is_measured: np.ndarray) -> np.ndarray:
-    """Return the degrees of freedom of each cell of a block.
+    """Return the degrees of freedom of each cell of a block. `is_measured` has a row per cell.
 
-    A block of c cells and r rounds has (c - 1)(r - 1), shared equally: 12 cells in 5 rounds have 3.67 each.
+    A block of c cells and r rounds has (c - 1)(r - 1), shared equally: 12 cells in 5 rounds have 3.67 each,
+    which is 5 x (1 - 1 / 12) x (1 - 1 / 5). With gaps, each cell counts only its own rounds.
     """
-    cells = is_measured.sum(axis=0)
-    # A round of a single cell has a residual of 0, because its drift is unknown.
-    is_shared = is_measured & (cells > 1)
-    free = np.where(is_shared, 1 - 1 / np.maximum(cells, 1), 0.0).sum(axis=1)
-    rounds = np.maximum(is_shared.sum(axis=1), 1)
-    return np.asarray(free * (1 - 1 / rounds))
+    cells_of_round = is_measured.sum(axis=0)
+    # A round of a single cell has a residual of 0, because its drift is unknown. So it does not count.
+    is_shared = is_measured & (cells_of_round > 1)
+    free = np.where(is_shared, 1 - 1 / np.maximum(cells_of_round, 1), 0.0).sum(axis=1)
+    rounds_of_cell = np.maximum(is_shared.sum(axis=1), 1)
+    return np.asarray(free * (1 - 1 / rounds_of_cell))

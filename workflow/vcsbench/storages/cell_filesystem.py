@@ -120,14 +120,16 @@ class CellFilesystem:
 
     @staticmethod
     def size_for(content_bytes: int) -> int:
-        """Return the size of a file system, in bytes and whole MiB, for a tree of `content_bytes`.
+        """Return the bytes of a file system for a tree of `content_bytes`, a multiple of 1 MiB.
 
-        A working copy has each file twice, and a full file system behaves differently.
+        A working copy has each file twice, and a file system that is almost full behaves differently. So
+        there is room for three trees (SIZE_FACTOR) and some spare bytes.
         """
         return max(SMALLEST, SIZE_FACTOR * content_bytes + SPARE_BYTES) // MIB * MIB
 
     def open(self, content_bytes: int) -> None:
         """Make the folder, and the file system if it has to be made, for a tree of `content_bytes`."""
+        # This raises UserError if the file system of the user's folder was unmounted.
         self.check()
         # A killed process with the same id may have left this folder.
         self.workdir.remove(TARGETS, self.folder.name)
@@ -158,6 +160,7 @@ class CellFilesystem:
         if self.kind in filesystems.IN_MEMORY:
             processes.run_program([*mount, "-o", f"size={self.size}", "none", self.inside])
             return
+        # The image and its loop device stay for all later file systems.
         if self._loop is None:
             self._attach()
         processes.run_program([*MKFS[self.kind], self.device])
@@ -203,7 +206,7 @@ class CellFilesystem:
             self.workdir.remove(TARGETS, self.folder.name)
 
     def used_bytes(self) -> int:
-        """Return the bytes that files take, as df counts them, without the bytes of an empty file system."""
+        """Return the bytes that files take, as df counts them, without those of the empty file system."""
         return self._allocated() - self._empty_bytes
 
     def _allocated(self) -> int:
@@ -220,7 +223,7 @@ class CellFilesystem:
         return read(f"/sys/block/{os.path.basename(self.device)}/loop/dio") == "1"
 
     def flags(self) -> list[str]:
-        """Return the flag of a file system whose image is read through the page cache of this system."""
+        """Return ["host-cached"] if the image is read through the page cache of this system, otherwise []."""
         return ["host-cached"] if self.direct_io is False else []
 
     def describe(self) -> StorageFacts:

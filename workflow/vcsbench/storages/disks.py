@@ -83,6 +83,7 @@ def whole_disks(folder: str) -> frozenset[str]:
     path = os.path.realpath(folder)
     # /sys/block/sda/sda1 is a partition of /sys/block/sda.
     disk = os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
+    # The devices on which a device of LVM, LUKS or RAID lies. They may lie on further devices.
     devices_below = glob.glob(f"{disk}/slaves/*")
     if not devices_below:
         return frozenset([disk])
@@ -132,9 +133,9 @@ def _image_folder(image: str) -> str:
 
 
 def has_volatile_cache(disk: str) -> bool:
-    """Return True if a disk, given its folder of sysfs, has a volatile cache.
+    """Return True if a disk, given its folder of sysfs, has a cache that loses its content without power.
 
-    The kernel sends flushes only to such a disk, so there are none to count for others.
+    A flush empties this cache. The kernel sends flushes to no other disks, so there are none to count.
     """
     return read(f"{disk}/queue/write_cache") == WRITE_BACK
 
@@ -152,6 +153,7 @@ def has_counted_flushes(disk: str) -> bool:
 def _disk(folder: str) -> Disk:
     """Return the disk of a folder of sysfs, such as /sys/block/nvme0n1."""
     name = os.path.basename(folder)
+    # The file behind a loop device; "" for another disk.
     image = read(f"{folder}/loop/backing_file")
     if image:
         # The number of a loop device is that of any free one. So the path of the image identifies the device.
@@ -159,6 +161,7 @@ def _disk(folder: str) -> Disk:
     # ram0, zram1, pmem0s: they have no identity but their name.
     if re.split(r"\d", name)[0] in RAM_DISKS:
         return Disk(name, DiskKind.RAM, name)
+    # The kernel's simulated SCSI disk lies in memory, too.
     is_scsi_debug = read(f"{folder}/device/model") == SCSI_DEBUG
     kind = DiskKind.RAM if is_scsi_debug else DiskKind.DEVICE
     for file in IDENTITIES:
@@ -232,7 +235,10 @@ def _queue(path: Path, name: str) -> str:
 
 
 def check_same_disks(disks: Mapping[str, Sequence[str]]) -> None:
-    """Raise UserError if a folder has another storage_identity() than in `disks`."""
+    """Raise UserError if another disk is below a folder than when the workflow run began.
+
+    `disks` has the storage_identity() of each folder at that time: {"/var/tmp": ["ext4", "5a2f...", ...]}.
+    """
     for folder, identity in disks.items():
         if storage_identity(folder) != [*identity]:
             raise UserError(

@@ -15,10 +15,12 @@ _FIEMAP = 0xC020660B
 _HEAD = struct.Struct("=QQIIII")
 # Extent: logical, physical, length, two reserved, flags, three reserved.
 _EXTENT = struct.Struct("=QQQQQIIII")
-# UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: `physical` is no position of the file alone.
+# Flags of an extent. UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: `physical` is no position of the
+# file alone.
 _NO_POSITION = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
-# An encrypted extent is also encoded.
+# The last extent of the file; compressed or encrypted; encrypted; inside the inode; shared with a clone.
 _LAST, _ENCODED, _ENCRYPTED, _INLINE, _SHARED = 0x1, 0x8, 0x80, 0x200, 0x2000
+# A flag of the request: the kernel first writes the file to the device.
 _SYNC = 0x1
 _BATCH = 128
 _UNSUPPORTED = {
@@ -36,7 +38,7 @@ class Extent(NamedTuple):
 
 
 class DiskUsage(NamedTuple):
-    """The bytes of one file only, and those that several files share, each counted once."""
+    """The bytes on a device that belong to one file each, and those that several files share."""
 
     exclusive: int
     shared: int
@@ -47,10 +49,10 @@ class ExtentsUnsupportedError(Exception):
 
 
 def first_extent(path: str | Path) -> Extent | None:
-    """Return the first extent of a file that has a position on the device; None without any.
+    """Return the first extent (contiguous bytes) of a file if it has a position on the device, or None.
 
     Empty files, files that are not written yet and files inside their inode have no position. Raise
-    ExtentsUnsupportedError without FIEMAP.
+    ExtentsUnsupportedError if the file system has no FIEMAP.
     """
     with open(path, "rb") as file:
         extents = _extents(file.fileno(), start=0, flags=0, limit=1)
@@ -58,22 +60,24 @@ def first_extent(path: str | Path) -> Extent | None:
 
 
 def disk_usage(paths: Iterable[str]) -> DiskUsage:
-    """Return the bytes on the device of regular files: those of one file only, and those that files share.
+    """Return the bytes that files take on their device: bytes of one file only, and bytes that files share.
 
-    A file of 1 MiB and its clone take 1 MiB, which is shared. Small files inside of inodes take no blocks,
-    and count as 0. Raise ExtentsUnsupportedError if the file system cannot report extents (FIEMAP), or for a
-    compressed file.
+    A file of 1 MiB and its clone share 1 MiB, which counts once. An extent is a part of a file that lies in
+    one piece on the device, as the kernel reports it (FIEMAP), with flags such as _SHARED. Raise
+    ExtentsUnsupportedError if the file system cannot report extents, or for a compressed file.
     """
     exclusive = 0
     shared: list[Extent] = []
     for path in paths:
         for extent in _all_extents(path):
+            # A small file can lie inside its inode, and takes no block of its own.
             if extent.flags & _INLINE:
                 continue
             # FIEMAP reports the length of a compressed extent's content, and not of its smaller blocks. An
             # encrypted extent has the same flag, but as many blocks as content.
             if extent.flags & _ENCODED and not extent.flags & _ENCRYPTED:
                 raise ExtentsUnsupportedError(f"{path} is compressed")
+            # Another file, such as a clone of this one, has the same bytes on the device.
             if extent.flags & _SHARED:
                 shared.append(extent)
             else:

@@ -119,6 +119,7 @@ def remove_path(path: Path, above: int | None = None) -> None:
     # after the check, and files elsewhere would be removed. shutil.rmtree is as safe, but it enters mounts.
     # Any of these calls can raise an error.
     try:
+        # This opens the folder around the path, and calls itself with it.
         if above is None:
             with open_folder(os.path.realpath(path.parent)) as opened:
                 remove_path(path, opened)
@@ -150,10 +151,10 @@ def remove_path(path: Path, above: int | None = None) -> None:
 def next_directory(above: Path, name: str) -> Path:
     """Make a new folder in a part of the disk from which nothing was removed lately, and return it.
 
-    filesystems.lacks_journal() has the reason.
+    Where files were removed, writing a tree is slow for minutes on an ext4 without a journal (lacks_journal).
     """
-    # ext4 spreads the folders in a marked folder over the disk, and chooses the part by the name. On file
-    # systems without this flag, any part is as good.
+    # ext4 spreads the folders in a marked folder over the disk, and chooses the part by the name. The mark is
+    # the flag T of chattr. On file systems without this flag, any part is as good.
     with open_folder(above) as folder, contextlib.suppress(OSError):
         (flags,) = struct.unpack("i", fcntl.ioctl(folder, FS_IOC_GETFLAGS, bytes(4)))
         fcntl.ioctl(folder, FS_IOC_SETFLAGS, struct.pack("i", flags | FS_TOPDIR_FL))
@@ -182,14 +183,16 @@ def allocated_bytes(path: Path) -> int:
     for folder, _, names in os.walk(path):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
+                # `st_blocks` counts in units of 512 bytes on all file systems.
                 total += os.lstat(os.path.join(folder, name)).st_blocks * 512
     return total
 
 
 def older_revision(youngest: int, behind: int) -> int:
-    """Return the revision of a working copy that is `behind` the youngest revision.
+    """Return the revision of a working copy that is `behind` revisions before the youngest one.
 
-    Revision 0 has no files, and 1 often only the folders trunk, branches and tags. So it is 2 or later.
+    Revision 0 has no files, and 1 often only the folders trunk, branches and tags. So the result is at least
+    2, or the youngest revision if the repository has fewer.
     """
     return max(min(2, youngest), youngest - behind)
 
@@ -201,7 +204,8 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     out". `count` returns the numbers of impossible paths (IMPOSSIBLE_PATHS) and of reserved ones, named .svn.
     The tree is `behind` revisions older than the youngest one.
     """
-    # The kinds of data that the command reads and writes, such as "repository" and "working_copy".
+    # A recipe has everything that the cell's measurement depends on. `input` and `output` are the kinds of
+    # data that its command reads and writes, such as "repository" and "working_copy".
     subjects = {recipe["input"], recipe["output"]}
     # An export or a checkout to {target}. Its command line has {tree}, the tree's path in the repository.
     writes_target = "target" in subjects and "{tree}" in recipe["argv"]

@@ -63,7 +63,8 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
     """Return the mount that holds a path; one without type if the mounts are unknown."""
     real = Path(os.path.realpath(path))
     holding = _innermost_mount(real)
-    # The kernel mounts the file system of an automount point when something in it is used.
+    # The kernel mounts the file system of an automount point when something in it is used. So os.stat() is
+    # called for this effect only, and the mounts are read again. With `/.`, it looks inside of the point.
     if holding.filesystem == AUTOMOUNT:
         with contextlib.suppress(OSError):
             os.stat(f"{real}/.")
@@ -103,8 +104,9 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
         if is_comment or len(fields) < 2 or not fields[1].startswith("/"):
             continue
         point = os.path.realpath(unescaped(fields[1]))
-        # Both mount points are folders above the path, so the longer text is the one that is nearer to it. If
-        # something were mounted there, the path would be on that mount.
+        # The path is below `point` (/mnt/ssd), but lies on the mount at `mounted` (/). Of two folders above a
+        # path, the one with the longer text is the inner one. With something mounted at the inner folder, the
+        # path would be on that mount.
         if len(point) > len(mounted) and real.is_relative_to(point):
             return f"{point} is a mount point in {FSTAB}, and nothing is mounted there"
     return ""
@@ -118,8 +120,10 @@ def why_unusable(folder: Path) -> tuple[str, str]:
     unmounted = why_unmounted(folder)
     if unmounted:
         return unmounted, "mount it, or use another folder"
-    if not os.path.isdir(folder):  # is_dir() raises for long names
+    # Path.is_dir() would raise an error for a name that is too long.
+    if not os.path.isdir(folder):
         return "no such folder", "make it, or use another"
+    # This makes a temporary file there, and returns the kernel's reason if that fails.
     refused = why_no_file(folder)
     if refused:
         return f"cannot be written ({refused})", "use another folder"
@@ -162,6 +166,7 @@ def free_bytes(folder: Path) -> int:
     """Return the bytes that may be written to a folder. In RAM, a container's memory limit counts."""
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
+    # None if the kernel does not report it.
     available = kernel.memory().available
     if available is None or mount_of(folder).filesystem not in IN_MEMORY:
         return free
@@ -201,6 +206,7 @@ def why_not_cleared(machine: Machine, clear_caches: str) -> str:
 
     `clear_caches` is the user's setting: auto, drop-caches or evict.
     """
+    # The way to clear them with this setting; "" if there is none.
     if machine.clearing(clear_caches):
         return ""
     if clear_caches == "auto":
@@ -212,8 +218,9 @@ def why_not_cleared(machine: Machine, clear_caches: str) -> str:
 def block_folder(path: str | Path) -> str:
     """Return the kernel's folder about the block device of a path; it may be missing."""
     device = os.stat(path).st_dev
+    # The major number 0 is of no block device. btrfs and NFS, for example, have device numbers of their own.
     if not os.major(device):
-        # btrfs has device numbers of its own. Its mount names the device; that of NFS, for example, does not.
+        # The mount of a btrfs names its block device, and the mount of NFS names none.
         with contextlib.suppress(OSError):
             device = os.stat(mount_of(path).device).st_rdev or device
     return f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"

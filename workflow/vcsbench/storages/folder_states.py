@@ -15,7 +15,10 @@ Entries = list[tuple[str, os.stat_result]]
 
 
 def walk(repository: Path) -> Iterator[tuple[str, Entries]]:
-    """Yield each folder by its path in the repository, "." for the top, with its entries."""
+    """Yield the path of each folder in a repository, such as "db/revs" ("." for the top), and its entries.
+
+    Links are not followed. The entries are sorted by name, and each has its state (os.stat_result).
+    """
     waiting = ["."]
     while waiting:
         folder = waiting.pop()
@@ -36,9 +39,10 @@ def _scan(folder: str) -> Entries:
 
 
 def folder_state(entries: Entries) -> str:
-    """Return a digest of a folder's names, modes, sizes and times.
+    """Return a digest of the names, modes, sizes and times in a folder.
 
-    Each write, replacement and chmod changes it. Other bytes than were written, from a device, do not.
+    Each write, replacement and chmod changes it. The files are not read. So the digest does not show that a
+    device returns other bytes than were written.
     """
     # No program can set the ctime of a file back.
     lines = []

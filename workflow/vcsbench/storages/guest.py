@@ -89,7 +89,8 @@ def _why_no_boot(linux: Path) -> str:
 def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
     """Return the folders among `paths` that the guest has to mount again, because HIDDEN ones hide them.
 
-    For /tmp/a, /tmp/a/b and /usr, they are ["/tmp/a"]: /tmp/a/b comes with the folder above it.
+    The guest has folders of its own at /tmp and at other places of the host's (HIDDEN). For /tmp/a, /tmp/a/b
+    and /usr, the result is ["/tmp/a"]: /tmp/a/b comes with the folder above it.
     """
     # Paths with links come last: a link can be used only when the folder that it leads to is mounted.
     real_names = sorted({os.path.realpath(path) for path in paths})
@@ -158,7 +159,7 @@ def run_in_guest(
     # guest.sh makes `began` before it runs the command, and `code` with the command's exit code at the end.
     began, code = out / "began", out / "code"
     for _ in range(BOOT_ATTEMPTS):
-        # The first boot may have written to the file system.
+        # Each boot gets a new file system, because an earlier boot may have written to it.
         processes.run_program([f"mkfs.{FILESYSTEM_KIND}", "-q", "-F", image])
         _boot(tools, init, image, boot_log, limit_s + BOOT_LIMIT_S)
         if code.exists():

@@ -11,9 +11,10 @@ WRITTEN = (STATE_FOLDER, ".snakemake", "results", "reports")
 
 
 def check_session_folders(root: Path, *, allows_dead_links: bool = False) -> None:
-    """Raise UserError if something else is where a session has its folders, such as a link to nothing."""
+    """Raise UserError if something else is where a session (a workflow run) has its folders."""
     for name in WRITTEN:
         path = root / name
+        # A dead link is a link to nothing. exists() is False for it, and lexists() is True.
         is_there = path.exists() if allows_dead_links else os.path.lexists(path)
         if is_there and not path.is_dir():
             raise UserError(

@@ -196,6 +196,7 @@ class WorkDir:
         A file system without owners and modes ignores this: see check_protected().
         """
         status = os.fstat(folder)
+        # The mode that the folder needs, and its group: that of root's servers, or UNCHANGED for any group.
         rights = server_user.granted_rights(MODE)
         has_group = rights.gid in (server_user.UNCHANGED, status.st_gid)
         is_granted = has_group and stat.S_IMODE(status.st_mode) == rights.mode
@@ -302,6 +303,7 @@ class WorkDir:
 def _is_open(folder: Path) -> bool:
     """Return True if users other than the owner and root's servers have rights in a work folder."""
     status = os.stat(folder)
+    # The mode that vcsbench gives to the folder, and the group of root's servers (UNCHANGED without root).
     rights = server_user.granted_rights(MODE)
     allowed = rights.mode
     # A group may have rights only if it is the servers' group.
@@ -316,8 +318,8 @@ def _is_open(folder: Path) -> bool:
 def can_be_closed(storage: Path) -> bool:
     """Return True if vcsbench can close its folder on a storage to other users, as a private tree needs.
 
-    Some file systems keep no modes, such as vfat. To see this, a folder is made there and removed again.
-    Return True if none can be made: a trial names the reason.
+    Some file systems keep no modes, such as vfat. To see this, a folder is made there and removed again. Also
+    return True if no folder can be made, because another check before the run reports that with its reason.
     """
     try:
         with tempfile.TemporaryDirectory(prefix=".vcsbench-", dir=storage) as folder:
@@ -385,7 +387,7 @@ def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
     """Return the work folders on a storage whose checkouts this process does not see.
 
-    Some checkouts may exist all the same (may_have_hidden_checkout).
+    A checkout may exist all the same, on a disk that is not mounted now (may_have_hidden_checkout).
     """
     abandoned = []
     for path in _entries(storage, "vcsbench-*"):
@@ -401,7 +403,11 @@ def abandoned_workdirs(storage: Path) -> list[WorkDir]:
 
 @contextlib.contextmanager
 def run_folder(root: str | Path) -> Iterator[Path]:
-    """Make a temporary folder, and hold its lock: after a kill, remove_abandoned() can take the lock."""
+    """Make a temporary folder for the `with` block, hold its lock, and yield its path.
+
+    If this process is killed, the kernel frees the lock. A later remove_abandoned() takes it, and removes the
+    folder.
+    """
     made = tempfile.TemporaryDirectory(prefix=_prefix(root), ignore_cleanup_errors=True)
     with made as path, open_folder(path) as folder:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -414,10 +420,11 @@ def _prefix(root: str | Path) -> str:
 
 
 def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
-    """Remove what killed jobs left, and return the removed paths.
+    """Remove what killed jobs of the checkout `root` left, and return the removed paths.
 
-    These are run folders in the temporary folder, and leftovers in `workdirs`, whose locks the caller holds:
-    outputs of commands (targets), unfinished loads, and loaded repositories without a record.
+    Jobs leave run folders (private folders of a measurement) in the temporary folder. In `workdirs`, whose
+    locks the caller holds, they leave outputs of commands (targets), unfinished loads, and loaded
+    repositories without a record.
     """
     removed = _remove_run_folders(root)
     for workdir in workdirs:
@@ -435,6 +442,7 @@ def _remove_run_folders(root: str | Path) -> list[Path]:
     for path in Path(tempfile.gettempdir()).glob(f"{_prefix(root)}*"):
         with contextlib.suppress(UserError, OSError):
             status = os.lstat(path)
+            # In the temporary folder, another user may have made something with this name.
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
                 continue
             # A process id in another container means another process. So the lock decides.

@@ -48,17 +48,21 @@ class Subject:
     is_written: bool = False
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """`recipe` describes the cell, `run` is its private folder in round `number`, `root` the checkout."""
+        """Set the attributes. check() makes the files of the subject, or checks them.
+
+        `recipe` has everything that the measurement of the cell depends on. `run` is the cell's private
+        folder in round `number`, and `root` the checkout.
+        """
         self.recipe = recipe
         self.number = number
         self.run = run
         self.root = root
-        # Paths that are cleared from caches, and checked for residency.
+        # Paths that are cleared from caches, and whose share in memory is queried.
         self.folders: list[Path] = []
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
-        """Return the files of the rules that prepare the subject, relative to the checkout."""
+        """Return the files of the Snakemake rules that prepare the subject, relative to the checkout."""
         return []
 
     @classmethod
@@ -76,7 +80,7 @@ class Subject:
         """
 
     def prepare(self) -> int:
-        """Prepare the input of a guest on the host. Return the bytes that its file system needs."""
+        """Make the templates that a guest (a virtual machine) needs. Return the bytes of its file system."""
         return 0
 
     def words(self) -> Words:
@@ -95,7 +99,7 @@ class Subject:
         """Reset the subject before a run, outside the timed region."""
 
     def restore_after_idle_run(self) -> None:
-        """Reset the subject after a run that does nothing, without a read of what a run reads."""
+        """Reset the subject after a run that does nothing. What a timed run reads must not be read here."""
         self.restore()
 
     def check_run(self) -> None:
@@ -111,14 +115,14 @@ class Subject:
         return self.folders[0]
 
     def parts(self) -> dict[str, list[Path]]:
-        """Return paths whose residency is recorded by itself, by the name of the part."""
+        """Return the parts whose shares in memory are recorded: {"database": [Path("/x/.svn/wc.db")]}."""
         return {}
 
     def discard(self) -> None:
         """Remove the files of the cell-round, also after a check() that failed."""
 
     def facts(self) -> SubjectFacts:
-        """Return what the context has about the subject after the runs."""
+        """Return facts about the subject after the runs, for the context: the file about a cell-round."""
         return {}
 
     def flags(self) -> list[str]:
@@ -141,7 +145,7 @@ def require_axes(subject: str, axes: Mapping[str, bool]) -> None:
 class FilesystemSubject(Subject):
     """A subject on a file system of the cell-round: `filesystem`.
 
-    content_bytes() prepares the templates of its files, and returns the bytes of these.
+    content_bytes() makes the templates of the subject's files, and returns the bytes of these files.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -171,11 +175,13 @@ class FilesystemSubject(Subject):
 class Target(Subject):
     """A file or tree that is removed before each run, on the storage under test or in the scratch folder.
 
-    {target} is its path. Several clients write at once: each has a path of its own in one folder.
+    {target} is its path. If several clients write at once, each has a {target} of its own, in one folder.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         super().__init__(recipe, number, run, root)
+        # The recipe's `targets` is the configured folder for outputs, such as /var/tmp. The path is then
+        # /var/tmp/vcsbench-1a2b3c4d/targets/4711: no other process of this machine has the same number.
         self.path = WorkDir(recipe["targets"], root).make(TARGETS) / str(os.getpid())
         self.folders = [self.path]
 
@@ -198,5 +204,6 @@ class Target(Subject):
         return {"kept_bytes": allocated_bytes(self.path)}
 
     def discard(self) -> None:
+        # The next workflow run tries again (workdir.remove_abandoned).
         with suppress(UserError, OSError):
             remove_path(self.path)

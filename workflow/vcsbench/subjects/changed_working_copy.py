@@ -37,9 +37,9 @@ ADDED_TEXT = b"changed by vcsbench"
 class ChangedWorkingCopy(Subject):
     """A working copy of the repository to which the cell commits, with the same change before each run.
 
-    {working_copy} is its path. The `change` one-file adds a text to the file in the middle of all, sorted by
-    path. thousand-files does so with 1,000 files that are spread evenly, counted at scale 1, and adds new
-    files if the tree has too few. large-binary adds a file of 50 MB that cannot be compressed.
+    {working_copy} is its path. The `change` one-file adds a text to the middle one of all files, sorted by
+    path. thousand-files adds the text to 1,000 files that are spread evenly (the number is scaled), and adds
+    new files if the tree has too few. large-binary adds a file of 50 MB that cannot be compressed.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -48,6 +48,7 @@ class ChangedWorkingCopy(Subject):
         `number` is the round, `run` the cell's private folder, and `root` the checkout. Raise UserError for a
         cell with the axis filesystem or clients, which a commit does not have.
         """
+        # A recipe has everything that the measurement of a cell depends on, with keys for the cell's axes.
         for axis in ("filesystem", "clients"):
             if axis in recipe:
                 raise UserError(
@@ -56,6 +57,8 @@ class ChangedWorkingCopy(Subject):
                 )
         super().__init__(recipe, number, run, root)
         self.change = recipe["change"]
+        # Such as /var/tmp/vcsbench-1a2b3c4d/targets/4711-working-copy: the recipe's `targets` is the folder
+        # for outputs, here /var/tmp, and 4711 is the id of this process.
         self.path = WorkDir(recipe["targets"], root).make(TARGETS) / f"{os.getpid()}-working-copy"
         self.working_copy = self.path / "changed"
         # An empty working copy without changes, for the run that loads the client's files.
@@ -113,7 +116,7 @@ class ChangedWorkingCopy(Subject):
         else:
             self.changed = self._change_files()
         # A commit has to go to the server, if there is one, so the working copy gets the URL of the server.
-        # origin(), which the cell has set, returns the URL of the tree.
+        # origin(), which the cell has set, returns the URL of the tree, such as svn://host:40123/x/trunk.
         assert self.origin
         served_root_url = self.origin().removesuffix(tree_path)
         if not served_root_url.startswith("file:"):
@@ -137,11 +140,10 @@ class ChangedWorkingCopy(Subject):
 
         If the tree has fewer files, the missing ones are added as new files.
         """
+        number = 1
         if self.change == THOUSAND_FILES:
             # The number of files is scaled like a number of revisions: 5 at a scale of 0.005.
             number = max(1, scaled_revisions(THOUSAND, self.recipe))
-        else:
-            number = 1
         files = self._list_files()
         parts = min(number, len(files))
         changed = []
@@ -155,7 +157,10 @@ class ChangedWorkingCopy(Subject):
         return changed + self._add_files(number - parts, ADDED_TEXT)
 
     def _add_files(self, number: int, content: bytes) -> list[str]:
-        """Add new files with a content to the top of the working copy, and return their names."""
+        """Add new files with a content to the top folder of the working copy, and return their names.
+
+        Raise UserError if the repository has a file of such a name.
+        """
         names = [f"{NEW}-{index + 1}" for index in range(number)]
         for name in names:
             path = self.working_copy / name
@@ -168,6 +173,7 @@ class ChangedWorkingCopy(Subject):
 
     def check_run(self) -> None:
         """Raise UserError unless the run has committed one revision."""
+        # The youngest revision before the run.
         base = self.repository.base
         youngest = fsfs.youngest(self.repository.path)
         if youngest == base + 1:

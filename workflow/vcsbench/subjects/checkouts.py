@@ -55,10 +55,11 @@ class HgCheckout(Checkout):
     kind = "hg_checkout"
 
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
-        # Mercurial writes caches into a repository that it reads.
+        # Mercurial writes caches into a repository that it reads, so it reads a temporary copy.
         source = temporary / "source"
         copy_tree(self.repository.path, source)
         revision = TRUNK
+        # `commits` counts the newest commits of all branches, which the clone will lack.
         if self.commits:
             options = ("-R", source, "-r", OLDER_REVISION.format(self.commits), "-T", "{node}")
             revision = run_hg("log", *options)
@@ -76,7 +77,7 @@ class FossilCheckout(Checkout):
 
     def check(self) -> None:
         super().check()
-        # The first command writes the settings of the user. Without it, the first run would write more.
+        # The first command also writes the user's settings. So it is this one, and not that of a timed run.
         run_fossil(self.run, "timeline", "-n", "1", cwd=self.path)
 
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
@@ -85,25 +86,27 @@ class FossilCheckout(Checkout):
         path.mkdir()
         clone = path / FOSSIL_FILE
         run_fossil(temporary, "clone", "--no-open", source / FOSSIL_FILE, clone)
-        # `commits` counts the check-ins of all branches. The clone will lack those of trunk among them.
-        (lacking,) = query_database(clone, TRUNK_OF_NEWEST, self.commits)
-        # `newest` are the check-ins that the clone will lack, `checkin` is the one before them.
-        *newest, checkin = newest_checkins(clone, int(lacking) + 1)
-        run_fossil(temporary, "open", clone, checkin, "--workdir", path)
-        if newest:
-            run_fossil(temporary, "purge", "checkins", *newest, cwd=path)
-            # A cluster is a list of artifacts. The server names only clusters and artifacts outside of them,
-            # so a client with the newest cluster would ask for nothing.
+        # A check-in is a commit. `commits` counts the newest check-ins of all branches. The clone will lack
+        # those of trunk among them.
+        (number_lacking,) = query_database(clone, TRUNK_OF_NEWEST, self.commits)
+        # `lacking` are the check-ins that the clone will lack. `newest` is the one before them.
+        *lacking, newest = newest_checkins(clone, int(number_lacking) + 1)
+        run_fossil(temporary, "open", clone, newest, "--workdir", path)
+        if lacking:
+            run_fossil(temporary, "purge", "checkins", *lacking, cwd=path)
+            # A cluster is a list of artifacts, such as check-ins. The server names only clusters and
+            # artifacts outside of them, so a client with the newest cluster would fetch nothing.
             clusters = query_database(clone, CLUSTERS)
             if clusters:
                 run_fossil(temporary, "purge", "artifacts", *clusters, cwd=path)
-            # Fossil has moved all of these to a store, from which it could restore them.
+            # `purge` has moved check-ins and clusters to a store, from which Fossil could restore them.
             for number in query_database(clone, "SELECT peid FROM purgeevent"):
                 run_fossil(temporary, "purge", "obliterate", number, "--force", cwd=path)
         return {}
 
     def _copy(self) -> None:
         super()._copy()
+        # The database of the working tree still has the path of the template's repository.
         _change(
             self.path / CHECKOUT_DATABASE,
             "UPDATE vvar SET value = ? WHERE name = 'repository'",
@@ -115,7 +118,7 @@ class FossilCheckout(Checkout):
         if not self.commits:
             return
         assert self.origin
-        # The update fetches from there. The server has an address only now, after check().
+        # The update fetches from this URL. The server has an address only now, after check().
         _change(
             self.path / FOSSIL_FILE,
             "REPLACE INTO config(name, value, mtime) VALUES ('last-sync-url', ?, 0)",

@@ -21,7 +21,7 @@ FOLDER = "working-copies"
 
 
 class ClientFolder(Target):
-    """A folder that is copied from a template before the runs. `_make` makes the template.
+    """A folder that is copied from a template before the runs. `_make` makes the template on the storage.
 
     `kind` is its name in studies, as the `output` of a command.
     """
@@ -41,23 +41,25 @@ class ClientFolder(Target):
 
     @property
     def commits(self) -> int:
-        """The number of commits of `revisions_behind`, at most half of the history."""
+        """The number of commits that a clone lacks, or has more for a push: at most half of the history."""
         behind = scaled_revisions(self.recipe.get("revisions_behind", 0), self.recipe)
         return min(behind, self.repository.metadata["youngest"] // 2)
 
     def check(self) -> None:
+        """Make the template if it does not exist, and set `template`: the path of the template."""
         repository = self.repository
-        # Copies in any state have the same objects and refs.
+        # Copies with equally many refs have the same objects and refs in any state. They share a template.
         key = [repository.variant.identity, repository.metadata.get("refs_count"), self.commits]
         digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
         folder = self.workdir.make(FOLDER)
         self.template = make_template(folder / f"{digest}-{self.kind}", self._make)["path"]
 
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        """Make the template at `path`, and return facts about it. `temporary` is a private folder."""
         raise NotImplementedError
 
     def idle_words(self) -> Words:
-        # There is no empty folder. A run on this one would load its files into the caches of a cold cell.
+        # No idle run: there is no empty folder for it. In this folder, it would load files of a cold cell.
         return {}
 
     def facts(self) -> SubjectFacts:

@@ -27,7 +27,7 @@ WRITABLE, WRITABLE_FILE, READABLE = 0o770, 0o660, 0o750
 
 
 class CommittedRepository(Repository):
-    """A private copy of a prepared copy, made once for each cell-round. restore() puts it back before a run.
+    """A private copy of a prepared copy, made for one round of a cell. restore() puts it back before a run.
 
     A run writes to the private copy only. {repository} is its path. `base` is its youngest revision before a
     run, and 0 before restore(). `hooks` is the value of the axis `hooks`.
@@ -42,12 +42,14 @@ class CommittedRepository(Repository):
         machine.
         """
         super().__init__(recipe, number, run, root)
+        # The key has the address of the other machine.
         if "remote" in recipe:
             raise UserError(
                 f"{recipe['cell']}: vcsbench commits to its own copies only. Leave `server` out of the "
                 f"configuration, or commits out of the grid."
             )
         workdir = WorkDir(recipe["storage"]["path"], root)
+        # Such as /var/tmp/vcsbench-1a2b3c4d/targets/4711-repository, with the id of this process.
         self.private = workdir.make(TARGETS) / f"{os.getpid()}-repository"
         # The superclass has set `name`, the name of the copy in a URL. `served` is the folder that the server
         # sees, with the copy and an empty repository, and none of the prepared copies.
@@ -85,12 +87,12 @@ class CommittedRepository(Repository):
         self.backup.put_back()
 
     def _grant_writing(self) -> list[str]:
-        """Let servers commit that root starts as another user. Return the files that the backup has to copy.
+        """Give root's servers, which run as another user, the right to commit.
 
-        These are all files but the revisions, for example "db/current".
+        Return the files that the backup has to copy: all but the revisions, for example "db/current".
         """
-        # A commit adds the files of its revision, and changes no earlier one. But it changes other files:
-        # db/current, db/txn-current and db/rep-cache.db.
+        # A commit adds the files of its revision, and changes no file of an earlier revision. It also changes
+        # files of no revision, such as db/current, db/txn-current and db/rep-cache.db.
         files_to_copy = []
         for folder, entries in walk(self.path):
             # No commit writes the hooks and the configuration, so servers get no right to write there.
@@ -98,7 +100,7 @@ class CommittedRepository(Repository):
             server_user.grant(self.path / folder, WRITABLE if is_writable else READABLE)
             for name, status in entries:
                 file = join(folder, name)
-                # True for all that is below db/revs and db/revprops.
+                # True for everything below db/revs and db/revprops.
                 is_revision = fsfs.is_shard(file)
                 if is_revision or not stat.S_ISREG(status.st_mode):
                     continue
@@ -109,6 +111,7 @@ class CommittedRepository(Repository):
 
     def check_run(self) -> None:
         """Raise UserError if the run has committed, and a hook has not run."""
+        # The hooks that have left no mark in the repository, such as ["post-commit"].
         missing = hooks.find_missing_marks(self.path, self.hooks)
         if missing and fsfs.youngest(self.path) > self.base:
             raise UserError(
@@ -141,5 +144,5 @@ class CommittedRepository(Repository):
         return super().facts()
 
     def flags(self) -> list[str]:
-        # The private copy lies somewhere else than the prepared copies.
+        # "apart" is about the place of the prepared copy on the disk. The private copy is in another place.
         return [flag for flag in super().flags() if flag != "apart"]

@@ -19,27 +19,28 @@ _DIGEST_MODULUS = 1 << 128
 class FolderBackup:
     """The content of a folder, with copies of those files that a run may change.
 
-    A run may change these files, and add others. put_back() raises an error after any other change.
+    A run may change these files, and add new ones. put_back() raises an error after any other change.
     """
 
     def __init__(self, folder: Path, copies: Path, names: Iterable[str]) -> None:
         """Copy the files `names`, which are paths below `folder`, to the new folder `copies`."""
         self.folder = folder
+        # {"db/current": copies/0, ...}
         self.copies = {name: copies / str(number) for number, name in enumerate(names)}
         copies.mkdir()
         for name, copy in self.copies.items():
             shutil.copy2(folder / name, copy)
-        # The states of all entries, such as {"db/current": ...}.
+        # The states (os.lstat) of all files and folders by their paths below `folder`.
         self.states = dict(self._list_states())
-        # The state and the digest of each entry: a file in the same state is not read again.
+        # The identity and the digest of each entry: a file with the same identity is not read again.
         self.known_digests: dict[str, tuple[str, int]] = {}
         self.digest = self._read_digest()
 
     def put_back(self) -> None:
         """Remove what was added, and restore what was changed, since the backup was made.
 
-        The backup has copies only of the files that were given to __init__(). Raise UserError if anything
-        else was changed or removed, or if the folder then has another digest than before.
+        The backup has copies only of the files that were given to __init__(). Raise UserError if an entry
+        without a copy was changed or removed, or if the folder then has another digest than before.
         """
         present = dict(self._list_states())
         # In reverse order, the content of a folder comes before the folder.
@@ -57,6 +58,7 @@ class FolderBackup:
             )
 
     def _restore(self, name: str, state: os.stat_result) -> None:
+        """Copy a file back, with the owner in `state`. Raise UserError if the backup has no copy of it."""
         path = self.folder / name
         if name not in self.copies:
             raise UserError(
@@ -66,6 +68,7 @@ class FolderBackup:
         remove_path(path)
         shutil.copy2(self.copies[name], path)
         os.chown(path, state.st_uid, state.st_gid)
+        # The new file has another inode and another ctime.
         self.states[name] = os.lstat(path)
 
     def _list_states(self) -> Iterator[tuple[str, os.stat_result]]:
@@ -88,6 +91,7 @@ class FolderBackup:
         return f"{total % _DIGEST_MODULUS:032x}"
 
     def _digest_entry(self, name: str, status: os.stat_result) -> int:
+        """Return the digest of an entry as a number: of its content with a copy, or of its identity."""
         if name not in self.copies:
             text = f"{name}\0{_identity(status)}"
             return _as_number(hashlib.blake2b(os.fsencode(text), digest_size=16))

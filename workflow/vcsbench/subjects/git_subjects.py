@@ -36,8 +36,8 @@ class GitRepository(Repository):
     """A copy of a bare git repository, which is only read.
 
     Words: {repository} is its path, {url} its URL, and {branch} its branch (find_branch). Of the files that
-    the last commits of this branch change, {busy_file} has the most changes, and {quiet_file} the fewest. For
-    a generated history, {busy_file} is that of all its revisions, in each system.
+    the last commits of this branch change, {busy_file} has the most changes, and {quiet_file} the fewest. In
+    a generated history, {busy_file} is the file with the most changes in all revisions, as in all systems.
     """
 
     @cached_property
@@ -71,6 +71,7 @@ class GitRepository(Repository):
         return changes
 
     def _most_changed(self) -> str:
+        # Of several files with the most changes, the first one by name.
         return min(self.changes, key=lambda name: (-self.changes[name], name))
 
     def words(self) -> Words:
@@ -134,6 +135,8 @@ class GitCheckout(Checkout, _TemplateTarget):
         git = path / ".git"
         path.mkdir()
         make_older_clone(self.repository.path, git, temporary, self.commits)
+        # The bare clone becomes one with a working tree: read-tree makes the index, the list of its files,
+        # and checkout-index writes the files.
         run_git(git, "config", "core.bare", "false")
         run_git(git, "read-tree", "HEAD")
         run_git(git, "checkout-index", "-q", "-a", f"--prefix={path}/")
@@ -141,7 +144,8 @@ class GitCheckout(Checkout, _TemplateTarget):
 
     def _copy(self) -> None:
         super()._copy()
-        # The index has the times and inodes of the template's files, so git would read all files in each run.
+        # The index has the times and inodes of the template's files. With these, git would read all files of
+        # the copy in each run. So they are updated.
         run_git(self.path / ".git", f"--work-tree={self.path}", "update-index", "-q", "--refresh")
 
 
@@ -169,6 +173,7 @@ class GitPushTarget(_TemplateTarget):
         return {"clone": self.template}
 
     def restore(self) -> None:
+        """Make the copy that the push changes, in a new folder that the server serves."""
         super().restore()
         self.path.mkdir()
         server_user.grant(self.path, 0o750)
@@ -177,6 +182,7 @@ class GitPushTarget(_TemplateTarget):
         # Only this copy accepts a push.
         for service in ("http.receivepack", "daemon.receivepack"):
             run_git(copy, "config", service, "true")
+        # Root's servers, which run as another user, have to write to the copy.
         for folder, _, names in os.walk(copy):
             server_user.grant(Path(folder), 0o770)
             for name in names:
@@ -184,7 +190,7 @@ class GitPushTarget(_TemplateTarget):
 
 
 class GitRef(NamedTuple):
-    """A ref, its object, and the commit of an annotated tag ("" for others)."""
+    """A ref such as refs/heads/main, its object, and the commit of an annotated tag ("" for other refs)."""
 
     name: str
     target: str
@@ -214,7 +220,7 @@ def find_branch(repository: Path) -> str:
 
 
 def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
-    """Make a bare repository with refs of another one and their objects, in one pack."""
+    """Make a bare repository at `path` with `refs` of the repository, and all objects that they need."""
     create_bare(path, object_format(repository))
     (path / "HEAD").write_bytes(os.fsencode(f"ref: {HEADS}{find_branch(repository)}\n"))
     # The new repository borrows the objects of the other one (alternates), until `repack` has copied them.
@@ -222,22 +228,27 @@ def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
     alternates.write_text(f"{repository / 'objects'}\n")
     lines = [f"update {ref.name} {ref.target}\n" for ref in refs]
     run_git(path, "update-ref", "--stdin", stdin=os.fsencode("".join(lines)))
-    # All objects of the refs are copied, because the pack is not limited to local ones (-l).
+    # All objects of the refs are copied to one pack. With -l, borrowed objects would be left out.
     run_git(path, "repack", "-a", "-d", "-q", "--no-write-bitmap-index")
     run_git(path, "pack-refs", "--all")
     alternates.unlink()
 
 
 def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int) -> None:
-    """Make a bare mirror at `path`, without the last `behind` commits of a repository."""
+    """Make a bare mirror at `path`, without the last `behind` commits of a repository.
+
+    Its refs are those of the repository, moved back. `temporary` is a private folder on the same storage.
+    """
     listed = run_git(repository, "rev-list", "--date-order", f"--max-count={behind}", "--all")
     new_commits = set(os.fsdecode(listed).split())
     parents: dict[str, list[str]] = {}
+    # A line has a commit and its parents.
     for line in os.fsdecode(run_git(repository, "rev-list", "--parents", "--all")).splitlines():
         commit, *parents_of_commit = line.split()
         parents[commit] = parents_of_commit
+    refs = list(_move_back(refs_of(repository), new_commits, parents))
     clone = temporary / "clone"
-    copy_refs(repository, clone, list(_move_back(refs_of(repository), new_commits, parents)))
+    copy_refs(repository, clone, refs)
     clone.rename(path)
 
 
@@ -246,7 +257,7 @@ def _move_back(
 ) -> Iterator[GitRef]:
     """Yield the refs, each moved back along first parents to a commit that is not in `new_commits`.
 
-    Annotated tags of new commits, and refs without an older commit, are left out. `parents` has the parents
+    Leave out annotated tags of new commits, and refs that lead to new commits only. `parents` has the parents
     of each commit.
     """
     for ref in refs:
@@ -284,7 +295,7 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
         stream += b"committer vcsbench <vcsbench@localhost> %d +0000\n" % (PUSHED_AT + commit)
         stream += b"data 8\nChange.\n\n"
         # The parent of the first commit is the present tip of the branch. `^0` is that commit itself: without
-        # it, fast-import refuses a branch as its own start. It knows the parent of each later commit.
+        # it, fast-import refuses a branch as its own start. Each later commit follows the one before it.
         if commit == 0:
             stream += b"from %s^0\n" % os.fsencode(ref)
         # Changes are numbered over all commits: 0 and 1 in the first commit, 2 and 3 in the second.
@@ -316,5 +327,5 @@ def _changeable_files(repository: Path, ref: str) -> list[bytes]:
 
 
 def _quote(name: bytes) -> bytes:
-    """Return a path for git fast-import."""
+    """Return a path in quotation marks, as git fast-import reads it."""
     return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"')

@@ -37,9 +37,9 @@ SAMPLED_SHARDS = 2
 
 
 class Variant(NamedTuple):
-    """A repository in one format and state. `identity` is its source's (Source.identity).
+    """A repository in one format and state. `identity` is a digest of its source (Source.identity).
 
-    The state is the packing of a Subversion repository. Its name is, for example, "ruby.f7.pack".
+    The state of a Subversion repository is its packing. The name of a variant is "ruby.f7.pack", for example.
     """
 
     repo: str
@@ -57,7 +57,7 @@ class Variant(NamedTuple):
 
     @property
     def is_made(self) -> bool:
-        """Return True if it is made from the loaded repository, and False if it is that one."""
+        """Return True for a variant that is made from the loaded repository, and False for that one."""
         return self.system.is_made(self.state)
 
 
@@ -85,8 +85,9 @@ def read_metadata(copy: Path) -> CopyMetadata:
 
 
 def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
-    """Return the metadata that results have."""
-    return cast("RepositoryFacts", {k: v for k, v in metadata.items() if k not in _INTERNAL})
+    """Return the metadata of a copy that results have, such as {"youngest": 2762, "packed_shards": 2}."""
+    facts = {key: value for key, value in metadata.items() if key not in _INTERNAL}
+    return cast("RepositoryFacts", facts)
 
 
 def check_copy(
@@ -171,7 +172,7 @@ def empty_copy_ok(workdir: Path, system: System) -> bool:
 
 
 def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
-    """Return the last revision of a dump: the command's `revisions`, or the youngest without them."""
+    """Return the last revision of a dump: `revisions` of a recipe (`parts`), or the youngest without them."""
     if "revisions" not in parts:
         return youngest
     return min(scaled_revisions(parts["revisions"], parts), youngest)
@@ -180,7 +181,7 @@ def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
 def scaled_revisions(revisions: int, parts: Recipe) -> int:
     """Return a number of revisions at the scale of the repository: 500 of 50,000 at a scale of 0.01.
 
-    A command with `scale_revisions: false` has the same number at any scale.
+    `parts` is a recipe. A command with `scale_revisions: false` has the same number at any scale.
     """
     scale = parts["repository"]["scale"]
     if scale is None or not parts.get("scale_revisions", True):
@@ -230,8 +231,12 @@ class Repository(Subject):
         return True
 
     def check(self) -> None:
-        """Check the copy, and that its tree can be written if the cell writes it."""
+        """Check the copy, and that its tree can be written if the cell writes it. Set `metadata` and `size`.
+
+        Raise ChangedError or UserError if the copy is not as it was made, or if the tree cannot be written.
+        """
         self.metadata = self._check_copy(SAMPLED_SHARDS)
+        # The numbers of paths that no disk can have, and of those that no working copy can have.
         odd_paths = OddPaths(
             self.metadata.get("long_names", 0), self.metadata.get("reserved_names", 0)
         )
@@ -241,13 +246,13 @@ class Repository(Subject):
         self.size = self.metadata["bytes"]
 
     def check_unchanged(self, closely: bool = False) -> None:
-        # None means all shards.
+        # None means that all shards (folders of revisions) are checked, and 0 that none is.
         self._check_copy(None if closely else 0)
 
     def _check_copy(self, shards: int | None) -> CopyMetadata:
         """Return the metadata of the copy. Raise ChangedError or UserError if it is not as expected."""
-        # In a guest (a virtual machine), files have other times than those in the metadata. So the copy would
-        # count as changed there, and only the check on the host counts.
+        # In a guest (a virtual machine), files have other times than those in the metadata, so the copy would
+        # seem to be changed. The copy was checked on the host, before the guest was started.
         if self.recipe.get("is_in_guest"):
             return read_metadata(self.path)
         check_copies_mounted(self.record)
@@ -297,8 +302,13 @@ class Repository(Subject):
 
 
 def variant_of(repository: RecipeRepository) -> Variant:
-    """Return the variant of a recipe's repository. Raise UserError if the study lacks an axis."""
+    """Return the variant of a recipe's repository: a repository in one format and state.
+
+    `repository` is that part of a recipe, which has everything that a cell's measurement depends on. Raise
+    UserError if the study lacks an axis.
+    """
     system = repository_system(repository)
+    # Each axis of the study has set a key of `repository`. The axis `repo` has set `name`.
     axes = {"repo": "name" in repository}
     for axis in system.axes:
         axes[axis] = axis in repository
@@ -340,7 +350,7 @@ class Dump(Subject):
 
     def facts(self) -> SubjectFacts:
         repository: RepositoryFacts = {**self.recipe["repository"]}
-        # The recipe's format is the format of the repository that is loaded from the dump. A dump has none.
+        # The recipe's format is that of the repository that is loaded from the dump. A dump has no format.
         repository.pop("format", None)
         return {
             "repository": repository,

@@ -21,7 +21,7 @@ def copytree(source: str, target: str) -> None:
 
 
 def naive(source: str, target: str) -> None:
-    """Make each folder, and read and write each file in its place: contents, links and executable files."""
+    """Make each folder, link and file at its final path. Files keep their contents and executable bits."""
     os.mkdir(target)
     for entry in os.scandir(source):
         path = os.path.join(target, entry.name)
@@ -46,6 +46,7 @@ def rename(source: str, target: str) -> None:
     os.mkdir(target)
     os.mkdir(limbo)
     numbers = itertools.count()
+    # Folders whose entries are still to be built: the path in `source`, and the path in `target`.
     waiting = [(source, target)]
     while waiting:
         folder, target_folder = waiting.pop()
@@ -56,7 +57,7 @@ def rename(source: str, target: str) -> None:
                 os.symlink(os.readlink(entry.path), temporary)
             elif entry.is_dir():
                 os.mkdir(temporary)
-                # The folder's content is built after the folder was renamed into its place.
+                # The content of the folder is built after the rename() below.
                 waiting.append((entry.path, path))
             else:
                 _write(entry, temporary)

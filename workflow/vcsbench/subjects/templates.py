@@ -40,9 +40,11 @@ def make_template(
     record_file = path.with_name(f"{path.name}.json")
     record = cast("TreeRecord", read_json(record_file))
     is_complete = path.exists() and "entries" in record
-    # With `check_sizes`, the record must have all sizes that the template has now.
-    if is_complete and (not check_sizes or _measure_sizes(path).items() <= record.items()):
-        return record
+    if is_complete:
+        # The record of an unchanged template has all sizes that the template has now.
+        has_changed = check_sizes and not _measure_sizes(path).items() <= record.items()
+        if not has_changed:
+            return record
 
     # A template counts as complete if it has a record. So the old record is removed first: if this process
     # is killed while it makes the template, the next process makes it again.
@@ -66,7 +68,7 @@ def make_template(
 
 
 def _measure_sizes(path: Path) -> TreeRecord:
-    """Return entries (1 for a file), approximate bytes on disk, and bytes of content."""
+    """Return the number of files and folders, the approximate bytes on disk, and the bytes of contents."""
     entries = 0
     content_bytes = 0
     all_bytes = 0
@@ -92,7 +94,7 @@ def _list_states(path: Path) -> list[os.stat_result]:
 def run_sources(*arguments: str) -> list[str]:
     """Run sources.main, and return the lines that it prints. Raise UserError with its last line if it fails.
 
-    It is a process, so that a change of the code of sources makes no result stale.
+    It runs in another process. If it were imported, a change of its code would make results out of date.
     """
     done = processes.run_program(
         [sys.executable, "-c", RUN_SOURCES, *arguments],

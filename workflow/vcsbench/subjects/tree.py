@@ -43,16 +43,24 @@ class Tree(FilesystemSubject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """`run` is the private folder of the cell in round `number`, and `root` the checkout."""
+        """Set the paths and the kind of store. Raise UserError if the study lacks an axis.
+
+        `recipe` has everything that the cell's measurement depends on. `run` is the private folder of the
+        cell in round `number`, and `root` the checkout.
+        """
         axes = {"repo": "repository" in recipe, "filesystem": "filesystem" in recipe}
         require_axes("a tree", axes)
         super().__init__(recipe, number, run, root)
+        # The repository that has the tree; None if the source itself has it.
         self.repository: Repository | None = None
         if self.reads_repository(recipe):
             self.repository = Repository(recipe, number, run, root)
+        # "" means that the command reads the tree itself.
         self.store_kind = recipe.get("store", "")
         self.store = STORES[self.store_kind]
+        # The templates of trees and stores are on the storage.
         self.workdir = WorkDir(recipe["storage"]["path"], root)
+        # The names of the templates of this source begin with this digest.
         identity = recipe["repository"]["identity"]
         self.digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.path = self.filesystem.inside / "store"
@@ -73,7 +81,7 @@ class Tree(FilesystemSubject):
         A store has the tree in another form, such as a git repository. Set `size`, `folders` and `idle` (the
         store of an empty tree). Set `path` if the command reads the template itself, without a copy.
         """
-        # This makes the file system, with room for the templates of tree and store (content_bytes).
+        # This makes the templates, and a file system with room for a tree and a store (content_bytes).
         super().check()
         # The template that the command reads: the store, or the tree itself.
         self.size = self.store_record["content_bytes"]
@@ -94,7 +102,8 @@ class Tree(FilesystemSubject):
         self.folders = [self.path]
 
     def content_bytes(self) -> int:
-        # The host has made the file system of a guest, so nothing is prepared in the guest.
+        """Make the templates of tree and store, and return the bytes of both, for which room is needed."""
+        # The host has made the file system of a guest (a virtual machine), so the guest needs no size.
         if self.recipe.get("is_in_guest"):
             return 0
         if self.repository:
@@ -109,10 +118,11 @@ class Tree(FilesystemSubject):
         return _make_words(self.idle)
 
     def facts(self) -> SubjectFacts:
-        """Return facts on the repository, on its tree, and on what the command has read: `read`.
+        """Return facts about the repository, its tree, and what the command has read: `read`.
 
-        That is the tree ("" as `store`) or a store of it, such as "git". `left_out` is the number of names
-        that the store lacks. `entries` is the number of files and folders, `bytes` the size of their content.
+        The command has read the tree ("" as `store`) or a store of it, such as "git". `left_out` is the
+        number of names that the store lacks. `entries` is the number of files and folders, and `bytes` the
+        size of their content. Raise UserError if the file system was unmounted.
         """
         self.filesystem.check()
         repository = self.recipe["repository"]
@@ -151,7 +161,7 @@ class Tree(FilesystemSubject):
         return self._make_store(self.digest, self.source_record)
 
     def _make_idle_store(self) -> Path:
-        """Return the path of the store of an empty tree."""
+        """Return the path of the store of an empty tree, which is made first if it does not exist."""
 
         def make_folder(path: Path, _: Path) -> TreeRecord:
             path.mkdir()
@@ -170,7 +180,7 @@ class Tree(FilesystemSubject):
         if not self.store_kind:
             return source
         # Other versions of the programs or of this code may make another store. So the name of the folder
-        # has a digest of the programs and the code.
+        # has a digest of the programs (the recipe's `binaries`) and the code.
         code = modules.code_digest(modules.imported_files([__file__]))
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         makers_digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
@@ -209,7 +219,7 @@ class Tree(FilesystemSubject):
         return copy, len(left_out)
 
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
-        """Put the tree at a path: an export of its repository, or without one the head of its source."""
+        """Put the tree at a path: an export of its repository or, without one, the source's youngest tree."""
         client = Programs(**self.recipe["build"]["client"])
         if self.repository:
             url = file_url(self.repository.path, self.repository.tree)
@@ -230,9 +240,10 @@ def _make_words(path: Path) -> Words:
 
 
 class BuiltTree(Subject):
-    """A tree that a strategy builds on the file system of a `tree`. {target} is its path, new in each run."""
+    """A tree that a strategy builds from the input (a Tree), on its file system. {target} is its path."""
 
     def check(self) -> None:
+        """Set the paths and `counterpart`, the tree that the built tree has to equal. Reset the stores."""
         if not isinstance(self.input, Tree):
             raise UserError(
                 "`commands`: a built tree is made of a tree. Add `input: tree` to the command."
@@ -240,10 +251,10 @@ class BuiltTree(Subject):
         self.tree = self.input
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
-        # A store that lacks names builds another tree.
+        # From a store that lacks names, a strategy builds another tree. It is compared with nothing.
         is_whole = not self.tree.store_record.get("left_out")
         if is_whole and self.recipe["work_kind"] == "built_tree":
-            # No URL: files of such a tree have no keywords.
+            # The files of such a tree have no keywords, and so no URL.
             self.counterpart = (Path(self.tree.source_record["path"]), "")
         self.restore()
 
@@ -261,8 +272,8 @@ class BuiltTree(Subject):
         remove_path(self.path.parent)
         # Each run builds in another part of the disk.
         next_directory(self.tree.filesystem.inside, BUILD_FOLDER)
-        # The idle run has read the store of the empty tree. In a cold cell, the other store must stay out of
-        # the caches.
+        # The idle run has read the store of the empty tree, and only this one is cleaned of traces. In a cold
+        # cell, the store that a timed run reads must stay out of the caches.
         self.tree.store.clean(self.tree.idle)
 
     def discard(self) -> None:
@@ -291,8 +302,8 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
     """Return the numbers of features that a built tree has lost: files' modes, empty folders, hard links.
 
     Example: {"modes": 0, "empty-folders": 2, "hard-links": 1}. Most strategies cannot carry these features,
-    so a loss is no error. The work of the run (measure.work.inspect_built_tree) covers contents, and which
-    files are executable. A run with other work than the source fails before this is called.
+    so a loss is no error. The work of the run, a fingerprint (measure.work.inspect_built_tree), covers
+    contents and executable bits. If it differs from that of the source, the run has failed before this call.
     """
     modes = 0
     empty_folders = 0
@@ -302,7 +313,7 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
     for path, status in entries(source):
         copy = built / os.path.relpath(path, source)
         if stat.S_ISDIR(status.st_mode):
-            # A missing folder was empty: a tree that lacks a file is other work.
+            # A missing folder was empty, because the built tree lacks no file.
             if not copy.is_dir():
                 empty_folders += 1
         elif stat.S_ISREG(status.st_mode):
@@ -319,7 +330,7 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
 
 
 def checkout_head(head: Head, path: Path, svn: str, identity: str = "") -> list[str]:
-    """Put the tree of a source's head (Source.head) at a new path, without its history.
+    """Put the tree of a source's head, its youngest tree, at a new path, without its history.
 
     A head is, for example, {"kind": "git", "path": "/src/ruby", "commit": "9f86d081"}. `svn` is the start of
     the client's command line, for a shell (export_head). `identity` is only for a source that is a folder

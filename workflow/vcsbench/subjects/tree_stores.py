@@ -20,9 +20,9 @@ from vcsbench.storages.file_trees import copy_tree, entries
 
 AUTHOR = "vcsbench <vcsbench@localhost>"
 MESSAGE = "the tree"
-# Files `.gitattributes` in the tree then convert nothing, in clones either.
+# With these attributes, files `.gitattributes` in the tree convert nothing, also in clones.
 NO_CONVERSION = "* -text -ident -filter !working-tree-encoding\n"
-# All files are binary: Fossil asks nothing and warns of nothing.
+# All files are binary, so Fossil has no questions and no warnings.
 FOSSIL_SETTINGS = {
     "crlf-glob": "*",
     "encoding-glob": "*",
@@ -34,7 +34,10 @@ PACK_HEADER = struct.Struct("<cIIQ")
 
 
 def _run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
-    """Run a program with a private home folder: the user's settings would change the store."""
+    """Run a program with a private home folder, because the user's settings would change the store.
+
+    The program runs in the folder `cwd`, by default `home`. Raise ProgramError if it fails.
+    """
     variables = {
         "HOME": str(home),
         "FOSSIL_HOME": str(home),
@@ -46,11 +49,11 @@ def _run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
     processes.run_program(argv, env=program_environment(variables), cwd=cwd or home)
 
 
-# Each of these gets the tree `source`, the new `path` of the store, and a private folder `home`.
+# Each function make_* gets the tree `source`, the new `path` of the store, and a private folder `home`.
 
 
 def make_svn(source: Path, path: Path, home: Path) -> None:
-    """Make a Subversion repository with one revision."""
+    """Make a Subversion repository with the tree `source` as one revision."""
     _run("svnadmin", "create", path, home=home)
     options = ("--no-ignore", "--no-auto-props", "--non-interactive", "--config-dir", home)
     _run("svn", "import", "-q", *options, "-m", MESSAGE, source, pegged(file_url(path)), home=home)
@@ -80,7 +83,7 @@ def make_git(source: Path, path: Path, home: Path) -> None:
 
 
 def prune_worktrees(path: Path) -> None:
-    """Remove the work trees of earlier runs from a git repository. Their folders are gone."""
+    """Remove the entries of work trees of earlier runs from a git repository. The work trees are gone."""
     _run("git", f"--git-dir={path}", "worktree", "prune", home=path)
 
 
@@ -116,15 +119,17 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
 def make_brz(source: Path, path: Path, home: Path) -> None:
     """Make a Breezy branch in the usual format 2a, with the tree as one commit, and no working files."""
     brz = partial(_run, sys.executable, "-I", "-m", "breezy", home=home)
-    # Empty ignore files, because the default ones exclude output of compilers.
+    # By default, Breezy ignores the output of compilers. With an empty file `ignore`, it ignores nothing.
     for folder in (home, home / "breezy"):
         folder.mkdir(exist_ok=True)
         (folder / "ignore").write_text("")
+    # Breezy commits only files in the branch's own folder. So the tree is copied there.
     copy_tree(source, path)
     brz("init", "-q", "--format=2a", path)
     brz("add", "-q", path)
+    # --unchanged allows the commit of an empty tree.
     brz("commit", "-q", "--unchanged", "-m", MESSAGE, path)
-    # Remove the working files again.
+    # The copied files are not needed any more.
     brz("remove-tree", "-q", "--force", path)
 
 
@@ -134,6 +139,7 @@ def make_fossil(source: Path, path: Path, home: Path) -> None:
     tree = home / "check-out"
     copy_tree(source, tree)
     fossil = partial(_run, "fossil", home=home, cwd=tree)
+    # The copy of the tree becomes a check-out of the repository. With --keep, its files stay as they are.
     fossil("open", "--force", "--keep", path)
     for name, value in FOSSIL_SETTINGS.items():
         fossil("settings", name, value)
@@ -145,18 +151,18 @@ def make_fossil(source: Path, path: Path, home: Path) -> None:
 
 
 def forget_checkouts(path: Path) -> None:
-    """Remove the check-outs of earlier runs from a Fossil repository. Their folders are gone."""
+    """Remove the entries of check-outs of earlier runs from a Fossil repository. The check-outs are gone."""
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DELETE FROM config WHERE name GLOB 'ckout:*'")
 
 
 def make_one_file(source: Path, path: Path, home: Path) -> None:
-    """Write the content of all files to one file, without names."""
+    """Write the contents of all files to one file, without names."""
     with path.open("wb") as whole:
-        for file, status in entries(source):
+        for name, status in entries(source):
             if stat.S_ISREG(status.st_mode):
-                with open(os.fsencode(file), "rb") as part:
-                    shutil.copyfileobj(part, whole)
+                with open(os.fsencode(name), "rb") as file:
+                    shutil.copyfileobj(file, whole)
 
 
 def make_pack(source: Path, path: Path, home: Path) -> None:
@@ -171,6 +177,7 @@ def make_pack(source: Path, path: Path, home: Path) -> None:
     with path.open("wb") as pack:
         for file, status in entries(source):
             name = os.fsencode(os.path.relpath(file, source))
+            # This is `name` itself, unless an earlier entry is the same file.
             first_name = first_names.setdefault((status.st_dev, status.st_ino), name)
             if stat.S_ISDIR(status.st_mode):
                 kind, content = b"d", b""

@@ -45,9 +45,9 @@ _WORKING_FILES = (
 class WorkingCopy(FilesystemSubject):
     """A working copy, alone on the file system under test. {working_copy} is its path.
 
-    With `revisions_behind` in the command, it is a copy of a template at an older revision. Without, it does
-    not exist before a run. {pristine_options} are options for its checkout. `revisions` are its revisions
-    before and after a run; the first is 0 for a checkout.
+    For an update (with `revisions_behind` in the command), it is a copy of a template at an older revision.
+    For a checkout, it does not exist before a run. {pristine_options} are options for its checkout.
+    `revisions` are its revisions before and after a run; the first is 0 for a checkout.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -58,6 +58,7 @@ class WorkingCopy(FilesystemSubject):
         self.path = self.filesystem.inside / "wc"
         self.folders = [self.path]
         self.client = Programs(**recipe["build"]["client"])
+        # content_bytes() sets the revisions.
         self.revisions = (0, 0)
 
     def content_bytes(self) -> int:
@@ -110,6 +111,7 @@ class WorkingCopy(FilesystemSubject):
         # The copy has disk blocks of its own. Blocks that it shared with the template would be measured as
         # shared.
         file_trees.copy_tree(template, self.path)
+        # The cell has set origin(), which returns the URL of the tree at the cell's server.
         assert self.origin
         if "remote" in self.recipe:
             # The user's server runs. `svn relocate` connects to it, and checks that it has this repository.
@@ -123,7 +125,10 @@ class WorkingCopy(FilesystemSubject):
             clone_working_files(self.path)
 
     def parts(self) -> dict[str, list[Path]]:
-        """Return the paths of pristines, database and working files; {} without a working copy."""
+        """Return the paths of pristines, database and working files; {} without a working copy.
+
+        A pristine is the unchanged copy of a file in .svn/pristine.
+        """
         administrative = self.path / ".svn"
         if not administrative.exists():
             return {}
@@ -145,7 +150,7 @@ class WorkingCopy(FilesystemSubject):
         _, youngest = self.revisions
         check_clean(self.client, self.path, youngest)
         # Before an update, the copy of the template was written to the file system, too. So only the bytes of
-        # a checkout are known. Only an update has a number of revisions in `behind`.
+        # a checkout are known.
         is_checkout = self.behind is None
         used_bytes = self.filesystem.used_bytes() if is_checkout else None
         return {
@@ -182,11 +187,16 @@ def check_clean(client: Programs, path: Path, revision: int) -> None:
 
 
 def measure_disk_space(path: Path) -> dict[str, int | None]:
-    """Return exclusive and shared bytes of all files in a folder (extents); None each if they are unknown."""
+    """Return the bytes on disk of all files in a folder: {"exclusive_bytes": 4096, "shared_bytes": 8192}.
+
+    Shared bytes belong to several files (reflinks), and count once. Both are None if the file system does not
+    report them.
+    """
     files = []
     for folder, _, names in os.walk(path):
         for name in names:
             file = os.path.join(folder, name)
+            # The file behind a link may be outside of the folder.
             if not os.path.islink(file):
                 files.append(file)
     try:
@@ -197,7 +207,10 @@ def measure_disk_space(path: Path) -> dict[str, int | None]:
 
 
 def list_working_files(path: Path) -> list[tuple[str, str]]:
-    """Return the versioned files of a working copy, sorted, each with the checksum of its pristine."""
+    """Return the versioned files of a working copy, sorted, each with the checksum of its pristine.
+
+    Example: [("lib/a.c", "$sha1$0a4d55a8...")].
+    """
     uri = f"file:{urllib.parse.quote(os.fsencode(path / DATABASE))}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as database:
         return database.execute(_WORKING_FILES).fetchall()
@@ -323,7 +336,7 @@ class WorkingCopyTemplates:
     def _run_client(
         self, command: str, revision: int, path: Path, options: Sequence[str]
     ) -> TreeRecord:
-        """Check out or export the tree to a path. Return the URL of its keywords."""
+        """Check out or export the tree to a path. Return {"url": URL}: keywords in files expand to it."""
         url = file_url(self.repository.path)
         source = pegged(f"{url}/{self.repository.tree}".rstrip("/"))
         common_options = ("-q", f"-r{revision}", "--ignore-externals")

@@ -33,7 +33,7 @@ def read_commit_count(path: Path) -> int:
 class Steps(NamedTuple):
     """The steps in which the files of a repository were written, such as its revisions, numbered from 0.
 
-    - `kind`: only repositories of one kind have the same steps.
+    - `kind`, such as "packed": only repositories of one kind have the same steps, and are compared.
     - `ends`: by kind, a number of steps. All copies of the kind take a sample of the steps below it.
     - `last`: the last step of this repository. `file` returns the path of a step's file.
     """
@@ -54,8 +54,9 @@ class Store:
     def mismatch(self, path: Path, fmt: str, state: str, last: int | None = None) -> str:
         """Return the first difference between a repository and its label, as a clause; "" if there is none.
 
-        `last` is the expected youngest revision or number of commits, None for any. A repository that cannot
-        be read differs, too: nothing is raised.
+        The label is the format `fmt`, such as f7, and the `state`, such as pack. `last` is the expected
+        youngest revision or number of commits, None for any. A repository that cannot be read differs, too:
+        nothing is raised.
         """
         raise NotImplementedError
 
@@ -68,9 +69,9 @@ class Store:
         raise NotImplementedError
 
     def finish_copy(self, path: Path, files: Sequence[StoredFile]) -> None:
-        """Bring a new copy into the state that its written files alone do not have; nothing by default.
+        """Complete a new copy, whose files are written already. By default, there is nothing to do.
 
-        `files` are those of its source (list_files).
+        `files` are the files of the copy's source (list_files). For git, the times of packs matter.
         """
 
     def is_sampled(self, folder: str) -> bool:
@@ -78,7 +79,10 @@ class Store:
         return False
 
     def changed_folder(self, path: Path, state: dict[str, str], sample: int | None = None) -> str:
-        """Return the first folder that was changed since read_state(); "" if none was (folder_states)."""
+        """Return the first folder that was changed since `state` was read (read_state); "" if none was.
+
+        Of the folders for which is_sampled() is True, only `sample` random ones are checked; None: all.
+        """
         return folder_states.changed_folder(path, state, self.is_sampled, sample)
 
     def steps(self, path: Path) -> Steps:
@@ -104,7 +108,7 @@ class FileStore(Store):
     """Repositories of plain files: a server reads them in no particular order."""
 
     def list_files(self, path: Path) -> list[StoredFile]:
-        """Return the files in the order of their times."""
+        """Return the files, sorted by time and name. The step of a file is its place in this order."""
         files = sorted(regular_files(path), key=lambda file: (file[1].st_mtime_ns, file[0]))
         return [
             StoredFile(step, name, status.st_size, status.st_mode & 0o777)

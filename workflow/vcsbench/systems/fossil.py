@@ -32,9 +32,10 @@ NEWEST_OF_TRUNK = (
 
 
 def run_fossil(home: Path, *arguments: str | Path, cwd: Path | None = None) -> str:
-    """Return the output of a command of Fossil, with its settings of a user in the folder `home`.
+    """Return the output of a command of Fossil, such as run_fossil(home, "rebuild", file).
 
-    Raise UserError if it fails.
+    Fossil keeps a user's settings in the folder `home`. The command runs in the folder `cwd`, by default
+    `home`. Raise UserError if it fails.
     """
     argv = ["fossil", *arguments]
     return processes.run_program(argv, env=fossil_environment(home), cwd=cwd or home).output
@@ -46,7 +47,7 @@ def fossil_environment(home: Path) -> dict[str, str]:
 
 
 def newest_checkins(file: Path, number: int) -> list[str]:
-    """Return the newest check-ins of trunk in a repository's file, the newest first.
+    """Return the newest check-ins (commits) of trunk in a repository's file, the newest first.
 
     Fossil's own name `trunk` may mean a check-in of another branch: its import gives that tag to all.
     """
@@ -68,6 +69,7 @@ class FossilStore(PlainStore):
     def create_empty(self, path: Path) -> None:
         path.mkdir()
         run_fossil(path, "init", path / FOSSIL_FILE, "-A", FOSSIL_USER)
+        # The command has written settings of a user to the folder. They are no part of the repository.
         (path / FOSSIL_SETTINGS).unlink(missing_ok=True)
         keep_commit_count(path, 0)
 

@@ -32,16 +32,16 @@ def youngest(path: Path) -> int:
 
 
 def revision_file(revision: int, size: int) -> str:
-    """Return the path below db/revs of an unpacked revision. `size` is a shard's, 0 without shards."""
+    """Return the path of an unpacked revision below db/revs: 1/1234. `size`: revisions per shard; 0: none."""
     return f"{revision // size}/{revision}" if size else f"{revision}"
 
 
 def check_shape(path: Path) -> formats.Shape:
     """Return the shape of a repository on disk, such as its format and youngest revision.
 
-    Raise ValueError if it is not FSFS, or if other shards are packed than its file min-unpacked-rev states: a
-    shard is a folder of usually 1,000 revisions. Raise OSError, ValueError or UserError if a file cannot be
-    read.
+    A shard is a folder of usually 1,000 revisions. Raise ValueError if the repository is not FSFS, or if
+    other shards are packed than its file min-unpacked-rev states. Raise OSError, ValueError or UserError if a
+    file cannot be read.
     """
     kind = (path / "db" / "fs-type").read_text().strip()
     if kind != "fsfs":
@@ -70,8 +70,8 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
     label = formats.parse_format(fmt)
-    # The label as-is (`is_as_is`) is of a copy of the user's repository, which may have any format. After an
-    # upgrade of the copy (as-is-to-f8), its format is known.
+    # The label as-is (`is_as_is`) is for a copy of the user's repository, which may have any format. Only
+    # after an upgrade of the copy (as-is-to-f8), its format is known.
     has_known_format = not label.is_as_is or label.is_upgraded
     if has_known_format and shape.format != label.format:
         return f"it is of format {shape.format}, not of {label.format}"
@@ -96,6 +96,7 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
 
 
 def is_shard(folder: str) -> bool:
+    """Return True for a path below db/revs or db/revprops, such as the folder of revisions db/revs/3."""
     return folder.startswith(("db/revs/", "db/revprops/"))
 
 
@@ -114,13 +115,17 @@ def list_files(path: Path) -> list[StoredFile]:
 
 
 def _find_revision(parts: Sequence[str], shard_size: int) -> int:
-    """Return the revision of a file by its path: 1234 of db/revs/1/1234, and 999 of db/revs/0.pack/pack."""
+    """Return the revision of a file by its path: 1234 of db/revs/1/1234, and 999 of db/revs/0.pack/pack.
+
+    `parts` is the path, such as ["db", "revs", "1", "1234"]. A file of no revision has AFTER_ALL_REVISIONS.
+    """
     if len(parts) < 3 or parts[0] != "db" or parts[1] not in ("revs", "revprops"):
         return AFTER_ALL_REVISIONS
     shard, _, suffix = parts[2].partition(".")
     if not shard.isdigit():
         return AFTER_ALL_REVISIONS
     if suffix == "pack":
+        # The last revision of the packed shard.
         return (int(shard) + 1) * shard_size - 1
     name = parts[-1]
     return int(name) if name.isdigit() else AFTER_ALL_REVISIONS

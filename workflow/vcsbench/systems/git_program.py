@@ -35,9 +35,9 @@ def start_git(
     """Start a command of git on the repository with the git folder `path`: start_git(path, "repack", "-a").
 
     If git fails, the error of the returned Program names `path` and the command. `settings` are added to
-    SETTINGS, or replace some of them.
+    SETTINGS, or replace some of them: {"pack.compression": "1"}.
     """
-    # git looks for a user's settings in these two folders. The git folder of a repository has none.
+    # git looks for a user's settings in HOME and XDG_CONFIG_HOME. The git folder of a repository has none.
     variables = {**GIT_ENVIRONMENT, "HOME": str(path), "XDG_CONFIG_HOME": str(path)}
     argv = ["git", f"--git-dir={path}"]
     for key, value in {**SETTINGS, **(settings or {})}.items():
@@ -50,7 +50,7 @@ def start_git(
 def run_git(
     path: Path, *arguments: str, stdin: bytes = b"", settings: Mapping[str, str] | None = None
 ) -> bytes:
-    """Return the output of a command of git, see start_git(). Raise UserError if the command fails."""
+    """Return the output of a command of git, which reads `stdin` (start_git). Raise UserError if it fails."""
     with start_git(path, *arguments, stdin=processes.PIPE, settings=settings) as program:
         output, _ = program.process.communicate(stdin)
         program.finish()

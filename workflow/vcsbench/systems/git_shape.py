@@ -23,7 +23,7 @@ REF_SIZES = (40 + 1, 64 + 1)
 
 
 class GitShape(NamedTuple):
-    """A repository by its own files.
+    """A repository by its own files: packs (files with many objects), indices and refs.
 
     `packed_objects` has the number of objects of each pack, the smallest first. `loose_refs` is the number of
     refs that are files, `packed_refs` that of refs in packed-refs. With `has_reftable`, both are 0.
@@ -52,21 +52,22 @@ class GitShape(NamedTuple):
 
 def read_git_shape(path: Path) -> GitShape:
     """Read the shape of a bare repository. Raise OSError, ValueError or UserError if it cannot be read."""
-    # The names are, for example, pack-1a2b.pack, pack-1a2b.idx (its index), pack-1a2b.bitmap, and for all
-    # packs multi-pack-index (midx) and multi-pack-index-1a2b.bitmap.
+    # Packs are files with many objects. The names are, for example, pack-1a2b.pack, pack-1a2b.idx (its
+    # index), pack-1a2b.bitmap, and for all packs multi-pack-index (midx) and multi-pack-index-1a2b.bitmap.
     names = os.listdir(path / PACKS)
     object_counts = [_count_objects(path / PACKS / name) for name in names if name.endswith(".idx")]
     packs = [name for name in names if name.endswith(".pack")]
     if len(packs) != len(object_counts):
         raise ValueError(f"it has {len(packs)} packs and {len(object_counts)} indices of packs")
-    loose_objects = 0
-    # A loose object is a file in a folder, which is named by the first two digits of the object.
-    for name in os.listdir(path / OBJECTS):
-        if re.fullmatch("[0-9a-f]{2}", name):
-            loose_objects += len(os.listdir(path / OBJECTS / name))
     bitmaps = [name for name in names if name.endswith(".bitmap")]
     midx_bitmaps = [name for name in bitmaps if name.startswith(MULTI_PACK_INDEX)]
     pack_bitmaps = set(bitmaps).difference(midx_bitmaps)
+
+    # A loose object is a file in a folder, which is named by the first two digits of the object.
+    loose_objects = 0
+    for name in os.listdir(path / OBJECTS):
+        if re.fullmatch("[0-9a-f]{2}", name):
+            loose_objects += len(os.listdir(path / OBJECTS / name))
     # The commit-graph is one file, or a chain of several files.
     graphs = list((path / GRAPHS).glob("graph-*.graph"))
     if (path / GRAPH).exists():
@@ -95,6 +96,7 @@ def read_git_shape(path: Path) -> GitShape:
 
 
 def _count_objects(index: Path) -> int:
+    """Return the number of objects of a pack, from its index. Raise ValueError if the index is too short."""
     with index.open("rb") as file:
         file.seek(_INDEX_COUNT)
         count = file.read(4)
@@ -106,8 +108,9 @@ def _count_objects(index: Path) -> int:
 def _has_changed_paths(graph: Path) -> bool:
     """Return True if a file of the commit-graph has the filters of changed paths in its table of chunks."""
     with graph.open("rb") as file:
-        # CGPH, the version, the kind of digests, the number of chunks, and of earlier files.
+        # CGPH, and a byte each: the version, the kind of digests, the number of chunks, and of earlier files.
         chunks = file.read(8)[6]
+        # An entry has 12 bytes: 4 with the name of the chunk, and 8 with its place in the file.
         table = file.read(12 * chunks)
     return any(table[start : start + 4] == _PATHS_CHUNK for start in range(0, len(table), 12))
 
@@ -118,7 +121,8 @@ def _loose_refs(path: Path) -> set[str]:
     for folder, entries in walk(path / "refs"):
         for name, status in entries:
             ref = f"refs/{join(folder, name)}"
-            # The name of an object and a line end. There may be too many files to read them all.
+            # The content is the name of an object and a line end. Only the size is checked: to read so many
+            # files would take too long.
             is_plain = stat.S_ISREG(status.st_mode) and status.st_size in REF_SIZES
             # Most symbolic refs are refs/remotes/*/HEAD. By chance, one may have this size, too.
             if is_plain and name == "HEAD":
@@ -129,13 +133,14 @@ def _loose_refs(path: Path) -> set[str]:
 
 
 def _packed_refs(path: Path) -> set[str]:
-    """Return the names in packed-refs. Other lines are the header, and the commits that tags lead to."""
+    """Return the names of the refs in the file packed-refs; an empty set without the file."""
     try:
         text = (path / "packed-refs").read_bytes()
     except FileNotFoundError:
         return set()
     refs = set()
     for line in text.splitlines():
+        # `#` begins the header, and `^` the commit of the annotated tag in the line before.
         if not line.startswith((b"#", b"^")):
             refs.add(os.fsdecode(line.partition(b" ")[2]))
     return refs

@@ -103,13 +103,16 @@ class GitState(NamedTuple):
 
 
 def parse_state(name: str) -> GitState:
-    """Return the state with a name (GitState.name). Raise ValueError for another text."""
-    # Such as "bitmap_20000-loose". "one-pack" has no part behind a "_".
+    """Return the state with a name (GitState.name). Raise ValueError for another text.
+
+    "bitmap_20000-loose" gives GitState("bitmap", "20000", "loose"). "one-pack" has the default refs.
+    """
     upkeep, _, refs = name.partition("_")
+    # The number may be "as-is", so only the last "-" separates it from the storage.
     number, _, storage = refs.rpartition("-")
     state = GitState(upkeep, number, storage) if refs else GitState(upkeep)
-    is_number = state.refs == AS_IS_REFS or state.refs.isdecimal()
-    if upkeep not in UPKEEPS or state.ref_storage not in REF_STORAGES or not is_number:
+    has_valid_refs = state.refs == AS_IS_REFS or state.refs.isdecimal()
+    if upkeep not in UPKEEPS or state.ref_storage not in REF_STORAGES or not has_valid_refs:
         raise ValueError(f"{name} is no state of a git repository")
     return state
 
@@ -127,25 +130,29 @@ def why_git_too_old(version: str) -> str:
 
 
 def why_no_state(state: GitState, version: str) -> str:
-    """Return why a release of git, such as "2.39.5", cannot have a state, as a clause; "" if it can."""
+    """Return in a clause why git ("2.39.5"; "" without git) cannot make a state; "" if it can."""
     # The first release with each part of the state that not all releases can make.
-    releases: dict[str, tuple[int, int]] = {}
+    first_releases: dict[str, tuple[int, int]] = {}
     if state.upkeep in UPKEEP_RELEASES:
-        releases[state.upkeep] = UPKEEP_RELEASES[state.upkeep]
+        first_releases[state.upkeep] = UPKEEP_RELEASES[state.upkeep]
     if state.ref_storage == REFTABLE:
-        releases[REFTABLE] = REFTABLE_RELEASE
+        first_releases[REFTABLE] = REFTABLE_RELEASE
     numbers = version_numbers(version)
-    for part, since in releases.items():
-        if numbers is None or numbers < since:
-            needed = ".".join(map(str, since))
+    for part, first_release in first_releases.items():
+        if numbers is None or numbers < first_release:
+            needed = ".".join(map(str, first_release))
             return f"{part} needs git {needed} or later, and git is {version or 'not installed'}"
     return ""
 
 
 def create_bare(path: Path, object_format: str = "sha1", ref_storage: str = PACKED_REFS) -> None:
-    """Make a bare repository without commits, and without the files of git's templates."""
+    """Make a bare repository without commits, and without the files of git's templates.
+
+    `object_format` is the kind of digests, sha1 or sha256, and `ref_storage` one of REF_STORAGES.
+    """
     for folder in ("objects/pack", "objects/info", "refs/heads", "refs/tags"):
         (path / folder).mkdir(parents=True)
+    # A repository with extensions has format version 1, and its configuration names them in a section.
     extensions = []
     if object_format != "sha1":
         extensions.append(f"\tobjectFormat = {object_format}\n")
@@ -172,14 +179,15 @@ def list_packs(path: Path) -> list[Path]:
 def set_pack_times(packs: Sequence[Path]) -> None:
     """Give all packs of a repository, the oldest first, times that are a second apart.
 
-    git compares whole seconds, and takes objects of several packs from the youngest, or from the oldest for a
-    multi-pack index. Pushes and copies write several packs in a second, so chance would decide what git reads
-    and sends.
+    An object may be in several packs. git reads it from the youngest pack, or from the oldest for a
+    multi-pack index, and compares whole seconds. Pushes and copies write several packs in a second, so chance
+    would decide what git reads and sends.
     """
     if not packs:
         return
     youngest_s = int(packs[-1].stat().st_mtime)
     for age_s, pack in enumerate(reversed(packs)):
+        # The pack and the files that belong to it, such as its index.
         for file in pack.parent.glob(f"{pack.stem}.*"):
             os.utime(file, (youngest_s - age_s, youngest_s - age_s))
 
@@ -202,6 +210,7 @@ class GitStore(FileStore):
             return f"it cannot be read as a git repository: {error}"
         if last is not None and shape.commits != last:
             return f"it has {shape.commits} commits, not {last}"
+        # The loaded repository may have any packs, indices and refs.
         if label.is_as_loaded:
             return ""
         return _upkeep_mismatch(shape, label.upkeep) or _refs_mismatch(shape, label)
@@ -209,7 +218,7 @@ class GitStore(FileStore):
     def finish_copy(self, path: Path, files: Sequence[StoredFile]) -> None:
         # Copied packs may have the same time, so their order is that of the source's files.
         stored = [path / file.name for file in files if file.name.endswith(".pack")]
-        # A ref may have such a name, too.
+        # The name of a ref may end in .pack as well, so the folder counts.
         set_pack_times([pack for pack in stored if pack.parent == path / PACKS])
 
     def facts(self, path: Path) -> dict[str, Any]:
@@ -217,10 +226,10 @@ class GitStore(FileStore):
         refs_count = shape.refs
         head = os.fsdecode((path / "HEAD").read_bytes()).removeprefix("ref: ").strip()
         if shape.has_reftable:
-            # Only git can read a reftable, which also has the real HEAD. A symbolic ref has a text here, and
-            # counts as little as in the shape.
-            symbolic = run_git(path, "for-each-ref", "--format=%(symref)").splitlines()
-            refs_count = symbolic.count(b"")
+            # Only git can read a reftable, which also has the real HEAD. The line of a symbolic ref has a
+            # text, and that of any other ref is empty. As in the shape, symbolic refs do not count.
+            symbolic_targets = run_git(path, "for-each-ref", "--format=%(symref)").splitlines()
+            refs_count = symbolic_targets.count(b"")
             head = _read_head(path)
         return {
             "youngest": shape.commits,
@@ -286,6 +295,7 @@ def _refs_mismatch(shape: GitShape, label: GitState) -> str:
     """Return the first difference between the refs of a repository and its label, as a clause; "" if none."""
     if shape.has_reftable != (label.ref_storage == REFTABLE):
         return "it has a reftable" if shape.has_reftable else "it has no reftable"
+    # The shape has no number of the refs in a reftable.
     if shape.has_reftable:
         return ""
     if label.ref_storage == PACKED_REFS and shape.loose_refs:
