@@ -85,8 +85,7 @@ def test_finding_with_a_direction_only_is_marked_and_counted(results):
     ]
     text = describe_findings(views)
     assert text == (
-        f"3 of {len(rows)} findings are measured: 2 reproduced, 1 weaker. "
-        "Of those reproduced, 1 states a direction only."
+        f"3 of {len(rows)} findings are measured: 1 reproduced, 1 weaker, 1 reproduced in direction only."
     )
     assert describe_findings([view for view in views if view.verdict == "not measured"]) == ""
 
@@ -166,6 +165,14 @@ def test_every_code_has_a_text():
     assert texts.UNDECIDED_TEXTS.keys() == set(WhyUndecided)
     assert texts.NO_BEST.keys() == set(WhyNoBest)
     assert all(texts.withheld_text([code]) for code in WithheldCode)
+
+
+def test_shares_of_reasons_have_two_digits_without_an_exponent():
+    scale = Reason(ReasonCode.SCALE, {"subject": "ruby", "share": 99.6})
+    assert "ruby has 100 % of" in texts.reason_text(scale)
+    facts = {"measured": "SSD", "published": "spinning disk", "cold": 33.0, "warm": 1.0}
+    text = texts.reason_text(Reason(ReasonCode.FASTER_STORAGE, facts))
+    assert "cold 3 %, warm 100 %" in text
 
 
 @pytest.mark.parametrize("state", ["failed", "invalid", "outdated", "not finished"])

@@ -72,7 +72,7 @@ except UserError as error:
 
 
 def one_of(names):
-    """Return a pattern for these names only. Snakemake refuses a target with another name by a sentence."""
+    """Return a pattern for these names only. Snakemake refuses a target with another name in one sentence."""
     return "|".join(re.escape(name) for name in names)
 
 
@@ -94,11 +94,12 @@ def code_of(script):
 
 
 def cell_inputs(wildcards):
-    """Return the records of all that is prepared for a round of a cell, such as the record of a storage's copies.
+    """Return the records of all that is prepared for a round of a cell, and the files of its environments.
 
-    A recipe (everything that a measurement depends on) identifies the repository. So a result that is up to date is
-    not measured again if copies were made again after a reboot: the times of `ancient` records do not count. All
-    other cells need the plain records, because Snakemake compares no params of a job that depends on a running job.
+    A record is, for example, that of the copies on a storage. A recipe (everything that a measurement depends on)
+    identifies the repository. So a result that is up to date is not measured again if copies were made again after
+    a reboot: the times of `ancient` records do not count. All other cells need the plain records, because Snakemake
+    compares no params of a job that depends on a running job. Raise UserError on a cluster.
     """
     if CLUSTER:
         raise UserError(
@@ -116,7 +117,7 @@ def exports(wildcards):
 
 
 def raw_data(wildcards):
-    """Return the results, contexts, decisions and system-call counts of all studies (Project.raw_data)."""
+    """Return exports, contexts, last decisions and system-call counts of all studies (Project.raw_data)."""
     get = checkpoints.decide.get
     return [file for study in PLAN.config.studies for file in PROJECT.raw_data(study, get)]
 

@@ -27,7 +27,8 @@ def write_measurements() -> None:
         # A recipe is everything that a measurement depends on. `digests` has its digest by cell.
         # Snakemake keeps a result of another recipe if it has no record of the params that made it.
         is_other_recipe = not is_up_to_date(result, params.digests.get(result.cell, ""))
-        # An unreadable result is no error here. collect() lists it as a failure, with the reason.
+        # An unreadable result is no error here. collect() lists a damaged context as a failure, and raises
+        # UserError for an export that is not JSON.
         if is_other_recipe and is_readable(result):
             raise UserError(
                 f"{result.export}: this was measured with other settings, and Snakemake has lost its record "

@@ -179,9 +179,10 @@ class Console:
 
 
 def describe_failure(fields: Mapping[str, Any]) -> str:
-    """Return the output of a failed job, its logs and their last lines, from the fields of Snakemake's event.
+    """Return a text on a failed job: the path of its output, its logs, and their last lines.
 
-    For example: "failed: results/cells/s/a/round1.json (log: results/logs/cells/s/a/round1.log)".
+    `fields` are those of Snakemake's event. The text begins, for example, with "failed:
+    results/cells/s/a/round1.json (log: results/logs/cells/s/a/round1.log)".
     """
     logs = [str(log) for log in fields.get("log") or ()]
     # A rule without output has its name only.
@@ -210,8 +211,8 @@ def _describe_crash(traceback: str) -> str:
     """Return a sentence with the error at the end of a traceback, and the remedy."""
     error = traceback.rstrip().splitlines()[-1]
     number = ERRNO.match(error)
-    # The error arose while Snakemake read its records. With a number of the system, such as that of a full
-    # disk, the records themselves are not at fault.
+    # An error in Snakemake's code for its records mostly comes from a damaged record. With an error number of
+    # the system, such as that of a full disk, the records are not at fault.
     if PERSISTENCE in traceback and not number:
         return (
             f".snakemake: Snakemake cannot read its records of earlier jobs: {error}. Remove the folders "

@@ -6,7 +6,8 @@ import sys
 
 __version__ = "0.2.0"
 
-# If a full disk or a limit cuts a file of bytecode, Python never starts again. Below 64 MiB, it writes none.
+# If a full disk, or a limit on the size of files, cuts a file of bytecode, no process can start. So Python
+# writes none if less than 64 MiB are free, or if the limit is below 64 MiB.
 _disk = os.statvfs(__file__)
 _limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
 _can_be_cut = _limit != resource.RLIM_INFINITY and _limit < 64 << 20

@@ -86,7 +86,8 @@ def main(arguments: list[str]) -> int:
         code = EXIT_FAILED
     except Exception as error:
         print(printable(describe_fault(error)), file=sys.stderr)
-        # `doctor` returns EXIT_FAILED if this machine cannot measure. So its errors have another code.
+        # `doctor` returns EXIT_FAILED if this machine cannot measure all cells. So its errors have another
+        # code.
         code = EXIT_MISCONFIGURED if options.action == "doctor" else EXIT_FAILED
     # After an error, the output of the action may still be in the buffer.
     try:
@@ -267,7 +268,7 @@ def _study_names(options: argparse.Namespace) -> list[str]:
 
 def run(options: argparse.Namespace, overrides: Overrides) -> int:
     """Measure, write the report and print its answers."""
-    # These imports are here, because they take time, and other actions do not need them.
+    # These imports are here, because they take time, and not all actions need them.
     from vcsbench.config.configuration import load_config
     from vcsbench.run.workflow import is_dry_run, run_workflow
     from vcsbench.sources import detect
@@ -365,7 +366,7 @@ def doctor(options: argparse.Namespace, overrides: Overrides) -> int:
 
 def show(options: argparse.Namespace, overrides: Overrides) -> int:
     """Print what a cell does, step by step."""
-    # These imports are here, because they take time, and other actions do not need them.
+    # These imports are here, because they take time, and not all actions need them.
     from vcsbench.measure.work import WORK_KINDS
     from vcsbench.run.workflow import checkout_lock
 
@@ -468,7 +469,7 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
 
 def measure(options: argparse.Namespace, overrides: Overrides) -> int:
     """Measure one round of a cell and print its runs; keep no result."""
-    # These imports are here, because they take time, and other actions do not need them.
+    # These imports are here, because they take time, and not all actions need them.
     from vcsbench.isolation import isolate_network
     from vcsbench.measure.runs import read_export
     from vcsbench.run.cell import measure_round

@@ -229,7 +229,7 @@ def today_settings(number: int) -> dict[str, str]:
     # Subversion reads no db/fsfs.conf of an older format.
     if number < PACKABLE:
         return {}
-    # The first format that has the options of a section of fsfs.conf. PACKABLE had all other sections.
+    # By section of fsfs.conf: the first format that has its options. All other sections came with PACKABLE.
     first_format = {"packed-revprops": 6, "io": LOGICAL}
     settings = {}
     for option, value in _F8.items():

@@ -109,7 +109,7 @@ def unshare_mounts() -> None:
 @cache
 def is_allowed(act: Callable[[], object]) -> bool:
     """Return True if a function, such as unshare_network(), raises nothing in a child process."""
-    # The function changes the child for good, so this process stays as it is. In the child, fork() returns 0.
+    # The function may change its process for good, so a child calls it. In the child, fork() returns 0.
     # os._exit() ends the child, even after an exception. So the child never goes on with the code of its
     # parent, whose files it has.
     pid = os.fork()

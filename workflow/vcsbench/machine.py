@@ -143,7 +143,7 @@ def machine_identity(name: str, cpu: str) -> str:
 
     It survives an upgrade of kernel and programs, and changes with the parts of the machine.
     """
-    # The first file that exists counts. Without any, the other parts have to distinguish the machine.
+    # The first file that has an id counts. Without any, the other parts have to distinguish the machine.
     machine_id = ""
     for file in MACHINE_IDS:
         machine_id = machine_id or read(file)

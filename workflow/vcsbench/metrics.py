@@ -145,8 +145,8 @@ class Metric:
     def change_words(self) -> tuple[str, str]:
         """Return the words for a candidate whose ratio baseline / candidate is above 1, and below 1.
 
-        They are ("faster", "slower") for times, and ("lower", "higher") for a throughput. With a ratio above
-        1, the candidate has the smaller value. That is the worse value of a throughput.
+        They are ("faster", "slower") for a duration, and ("lower", "higher") for a throughput. With a ratio
+        above 1, the candidate has the smaller value. That is the worse value of a throughput.
         """
         if self.better == LOW:
             return self.words.better, self.words.worse

@@ -153,7 +153,7 @@ def family_usage(pid: int) -> tuple[list[int], Usage]:
     """Return a process with its descendants, and their usage.
 
     Parents are read before their children. If a child ends in between, its counts go to its parent, and would
-    be missing in the sum. So all processes are read again then, at most FAMILY_TRIES times.
+    be missing in the sum. So all processes are then read again, in at most FAMILY_TRIES attempts in all.
     """
     for _ in range(FAMILY_TRIES):
         members = family(pid)

@@ -208,7 +208,8 @@ class Programs(_Places):
     def path(self, name: str) -> str:
         """Return the path of a program or module, by its name in digests; "" if it is missing.
 
-        Only programs of Subversion, httpd and its modules are of this build. All others are on the PATH.
+        Only programs of Subversion, httpd and its modules are of this build. All others, such as git and
+        sshd, are the same for all builds.
         """
         # The file with the version of Mercurial has its path as its name (_with_version_file).
         if os.path.isabs(name):

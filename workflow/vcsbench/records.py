@@ -23,8 +23,8 @@ class State(TypedDict, total=False):
     prepare: list[str]  # the steps before each run
     warmup: int  # the number of runs that are not timed
     warmup_of_server: int  # further ones of a cell with a server
-    discard: bool  # the first cold run of a copy is not timed
-    runs: int  # the number of timed runs
+    discard: bool  # one more run is not timed, if no cold run has read the copy lately
+    runs: int  # the number of timed runs, if the configuration has `auto`
     promises: Promises
     later_promises: Promises  # of the runs after the first one, if they differ
 

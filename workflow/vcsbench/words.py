@@ -55,7 +55,7 @@ def decimals(values: Iterable[object], unit: str = "") -> int:
 
     - 3 decimals.
     - The decimals with which the smallest number has three significant digits: 2 for 4.22, and 0 for 422.
-    - The decimals that are not 0 in all numbers: 1 for 13.4 and 5.0.
+    - The most decimals of one of the numbers, without zeros at its end: 1 for 13.4 and 5.0.
 
     Percentages get 0. Values that are no number are ignored.
     """

@@ -160,8 +160,8 @@ def answer_with_choice(
         sentence = f"Choose {text}."
         return Answer(kind, chosen, str(kind), sentence, effect=text, against=compared)
 
-    # Without a gain and a loss in all cases, nothing shows that the choice matters. So no value is
-    # recommended, unless the reader has one already, which is then kept.
+    # Without a gain or a loss in any case, nothing shows that the choice matters. So no value is recommended
+    # to a reader whose value is unknown.
     effects = []
     for case in cases:
         start = _start_in_case(chosen, case, context.start)
@@ -207,8 +207,8 @@ def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) 
     Only some cases may compare the start. The other cases have a clause on the effect over their baseline,
     such as one pack: `clone 2.5x faster; against one pack: log 8.6x faster`.
     """
-    # The cases by the value with which they compare. `context.start` is put in first, so that its clause
-    # comes first. It may have no case.
+    # The cases by the value with which `value` is compared there. `context.start` is put in first, so that
+    # its clause comes before the others. It may have no case.
     cases_by_start: dict[str, list[Case]] = {context.start: []}
     for case in cases:
         start = _start_in_case(value, case, context.start)

@@ -103,7 +103,7 @@ class Card:
 
     @property
     def start(self) -> str:
-        """Return the value that most readers have, over which gains are.
+        """Return the value that most readers have. Gains are over this value.
 
         It is the first value in `question.start` that was measured. Without one, it is the reference.
         """
@@ -134,7 +134,7 @@ class Card:
         deciding = self._deciding_cases(cases, current)
         kind, value = self._recommend(cases, deciding)
         if kind == AnswerKind.NOT_MEASURED:
-            # No case decides the reader's value. If it was measured all the same, the kind is more exact.
+            # No case counts. A more exact kind replaces this one if there are comparisons all the same.
             if cases:
                 kind = AnswerKind.UNDECIDED
             elif self.is_withheld(picks):
@@ -184,8 +184,8 @@ class Card:
         # A cost is the time of a value against that of the reference.
         if self.question.is_cost:
             counted = [case for case in counted if case.decides(self.reference)]
-        # Only decided cases share the weight of an operation, such as 60 % for log. If undecided cases took a
-        # part of it, this part would have no effect on the recommendation.
+        # Only decided cases share the weight of an operation, such as 60 % for log. Undecided cases show
+        # nothing, so their part of the weight would be lost.
         decided = [case for case in counted if case.is_decided]
         undecided = [case for case in counted if not case.is_decided]
         weights = share_weights([case.where for case in decided], self.workload)

@@ -121,7 +121,8 @@ class Pair:
     def proven_ratio(self) -> float:
         """Return the ratio to decide by.
 
-        It is 1 without a difference, and the cautious end of the interval if start-up hides the true factor.
+        It is 1 without a difference. If start-up hides the true factor, it is the cautious end of the
+        interval, otherwise the measured ratio.
         """
         if self.result != Result.DIFFERENT:
             return 1.0
@@ -196,7 +197,7 @@ class Case:
 
     @cached_property
     def mostly_start_up(self) -> set[str]:
-        """Return the values without a loss that have a comparison of times which are mostly start-up."""
+        """Return the values that `losses` lacks, with a comparison whose times are mostly start-up."""
         pairs = [pair for pair in self.pairs if pair.result == Result.TOO_SMALL]
         return {side for pair in pairs for side in pair.sides} - self.losses.keys()
 
@@ -290,7 +291,7 @@ class Withheld:
 
 
 def compares(definition: Mapping[str, Any], axis: str, metric: str = DEFAULT_METRIC) -> bool:
-    """Return True if decisions can use a table: it compares values of an axis by a metric, in mean times.
+    """Return True if decisions can use a table: it compares values of an axis by the means of a metric.
 
     A definition is {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"], ...}}.
     """
@@ -311,7 +312,7 @@ def find_cases(
     same values of the other axes become one case. So the cold log of f6 against f7, and of f6 against f8, is
     one case with two pairs.
     """
-    # By case, which is the values of the other axes as items: its comparisons by their sides. Example:
+    # By case (the values of the other axes, as items): its comparisons, by their sides. Example:
     # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}.
     pairs_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Pair]] = defaultdict(dict)
     withheld_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Withheld]] = defaultdict(dict)

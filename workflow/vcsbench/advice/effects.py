@@ -116,8 +116,8 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
     losses: defaultdict[str, list[float]] = defaultdict(list)
     # The number of cases with each effect.
     counts: Counter[ChangeEffect] = Counter()
-    # Texts begin with the groups that matter to most users. All users wait for an access, such as http. Few
-    # users run a command without one, such as a dump. Nobody runs a command of svnbench at work.
+    # Texts begin with the groups that matter to most users. All users run commands with an access, such as
+    # http. Few users run a command without one, such as a dump. Nobody runs a command of svnbench at work.
     with_access, without_access, of_svnbench = range(3)
     ranks: dict[str, int] = {}
     has_accesses = any(case.where.get(ACCESS_AXIS) for case in cases)

@@ -119,7 +119,7 @@ def factor(ratio: float) -> str:
     """Return a factor of at least 1 as `5.7 %`, `1.12x`, `2.9x`, `12x`, at most `9999x`."""
     if ratio < _PERCENT_BELOW:
         return f"{100 * (ratio - 1):.1f} %"
-    # times() has two decimals below 2. One is enough to compare two answers from 1.2 on.
+    # times() has two decimals below 2. From 1.2 on, one is enough to compare two answers.
     if 1.195 <= ratio < 1.995:
         return f"{ratio:.1f}x"
     return times(min(ratio, _LARGEST))
@@ -127,7 +127,7 @@ def factor(ratio: float) -> str:
 
 def times(ratio: float) -> str:
     """Return any ratio as `0.074x`, `0.74x`, `1.12x`, `1.64x`, `2.1x`, `11x`."""
-    # The limits are rounded to 0.10, 2.0 and 10, from which on a text needs fewer decimals.
+    # A ratio at a limit is printed as 0.10, 2.0 or 10. Larger ratios need fewer decimals than smaller ones.
     if ratio < 0.0995:
         return f"{significant(ratio, 2)}x"
     if ratio < 1.995:

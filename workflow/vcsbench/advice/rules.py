@@ -78,9 +78,9 @@ def _rule_of_groups(
     """Return the names of groups by the value to choose in them, `best` first.
 
     Example: `{"f7": ["cold log"], "f6": ["export"]}`, for the best value f7. `groups` has the cases of each
-    group by its name. `reference` is the value that stays if the user changes nothing. A value of which a
-    case shows nothing counts there as fast as the reference. `limits` has the margin. Return {} if `best` is
-    chosen in all groups, or in none, or if another value would do for all cases.
+    group by its name. `reference` is the value that stays if the user changes nothing. If a case shows
+    nothing about a value, the value counts there as equal to the reference. `limits` has the margin. Return
+    {} if `best` is chosen in all groups, or in none, or if another value would do for all cases.
     """
     rule: dict[str, list[str]] = {best: []}
     for name, cases in groups.items():

@@ -94,11 +94,12 @@ def _where_to_enter(directive: str) -> str:
 def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     """Return sentences on the memory that a server configuration can take, and on its restart.
 
-    `settings_by_server` has the settings of each server: {"svnserve": "svnserve -d -M 1024", "httpd": ""}. ""
-    is a server with its defaults. If no settings have a cache, the cost is the restart alone. Example:
-    `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB = 16 GiB;
-    svnserve 1 GiB. With a cache of 256 MiB in each process: httpd 4 GiB; svnserve 256 MiB. One restart
-    (httpd: graceful; ...).` The memory of an svnserve without threads is that `for each connection`.
+    `settings_by_server` has the settings of each server; "" is a server with its defaults. If no settings
+    have a cache, the cost is the restart alone. Example: {"svnserve": "svnserve -d -T -M 1024", "httpd":
+    "SVNInMemoryCacheSize 1048576"} gives `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 /
+    ThreadsPerChild 25) x 1 GiB = 16 GiB; svnserve 1 GiB. With a cache of 256 MiB in each process: httpd 4
+    GiB; svnserve 256 MiB. One restart (httpd: graceful; ...).` The memory of an svnserve without threads is
+    that `for each connection`.
     """
     # cache_bytes() returns the sizes that the text of a server sets, [] for the default.
     if not any(cache_bytes(server, text) for server, text in settings_by_server.items()):

@@ -120,8 +120,8 @@ def _rank_choices(
     for cell in other_cells:
         logs = log_times[cell]
         log_ratios = [logs[number] - log for number, log in logs_of_best.items() if number in logs]
-        # A few rounds give an uncertain error of the ratio. with_error() replaces it by an error that has the
-        # noise of the study in it. The noise is that of the pair of cells, whose order does not matter.
+        # A few rounds give an uncertain error of the ratio. with_error() replaces it by an error that
+        # includes the noise of the study. The order of the two cells does not matter there.
         ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
     # Many comparisons find some differences by chance, so call_ratios() corrects for their number. SLOWER is
     # the call of a ratio above 1, and FASTER of one below. That is possible: `best` is the fastest over the

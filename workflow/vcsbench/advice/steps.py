@@ -152,9 +152,9 @@ def plan_steps(
 
     `picks` are the reader's values by axis, such as {"access": "http", "format": "f6"}. A change sets the
     axis of a card to another value. A step is a change that the reader is advised to make. A factor of
-    `margin` or more, such as 1.1, is worth a change. The other changes are of two kinds: the best change of
-    each card whose axis has no step, and a change that gains more than the step of its axis, but has a
-    condition, such as a stop of commits.
+    `margin` or more, such as 1.1, is worth a change. There are two kinds of other changes. The first is the
+    best change of each card whose axis has no step. The second is a change that gains more than the step of
+    its axis, but has a condition, such as a stop of commits.
     """
     steps: list[ValueChange] = []
     # A state has the reader's values after some steps. A reader may leave out any step, so there is a state
@@ -503,7 +503,8 @@ def _effect_of_choice(now: Choice, then: Choice, margin: float) -> ChangeEffect:
     A choice is a combination of values with its mean time. The two choices were not compared with each other,
     but each with the best choice. They are shown to be equal if their times are within the margin, and both
     comparisons with the best choice are decided. They are shown to differ if one of them is slower than the
-    best choice, and neither is open: undecided, and slower than the best choice by the margin or more.
+    best choice, and neither is open. An open choice has no decided comparison, and its measured time is
+    longer than the best one by the margin or more.
     """
     if at_least_1(now.seconds / then.seconds) < margin:
         is_decided = all(choice.is_equal or choice.is_slower for choice in (now, then))

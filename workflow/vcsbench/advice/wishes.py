@@ -30,7 +30,7 @@ class MeasuredWork:
 
     @property
     def text(self) -> str:
-        """Return `4 s for 20,000 revisions`, or `4 s for 20,000 revisions in memory`."""
+        """Return `4 s for 20 000 revisions`, or `4 s for 20 000 revisions in memory`."""
         storage = " in memory" if self.is_in_memory else ""
         return f"{duration_from_1_s(self.seconds)} for {self.amount}{storage}"
 
@@ -101,7 +101,7 @@ class Wish:
         """Return sentences on the gain, on the price of the change, and on operations that become slower.
 
         Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.`, `svnadmin
-        pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).` Values
+        pack REPO, no downtime, 4 s for 20 000 revisions.` and `Slower: cold export over svn (1.3x).` Values
         that the user may not have stand behind the times: `1.57 → 0.93 s (from default settings)`.
         """
         # Both end with the unit, `1.57 s` and `0.93 s`, which the text has once.

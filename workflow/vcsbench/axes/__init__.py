@@ -51,9 +51,10 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
     """Return the values of each axis of a study, with this configuration and on this machine.
 
     A study gives each axis a list of values, or a word. The word `commands` stands for the names of the
-    study's commands, and any other word for names in the configuration: `{"cache": ["cold"], "build":
-    "builds"}` becomes `{"cache": ["cold"], "build": ["trunk", "mine"]}`. A repository is left out if its
-    definition names other studies only. Raise UserError for a word that stands for nothing.
+    study's commands. Any other word stands for values that are defined elsewhere, mostly in the
+    configuration: `{"cache": ["cold"], "build": "builds"}` becomes `{"cache": ["cold"], "build": ["trunk",
+    "mine"]}`. A repository is left out if its definition names other studies only. Raise UserError for a word
+    that stands for nothing.
     """
     values: dict[str, list[str]] = {}
     for axis, list_or_word in study.axes.items():
@@ -106,7 +107,7 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
     - The study has the axis `build`, and the configuration has no builds.
     - No machine can measure a value, such as `cache: tepid`. A value that only this machine cannot measure is
       no fault: its cells are skipped later.
-    - A default is wrong (_check_defaults).
+    - A default is wrong, or has no effect (_check_defaults).
     - A table compares the first value of an axis with all others, and there are no others.
     """
     file = f"config/studies/{study.name}.yaml"

@@ -99,7 +99,7 @@ class Environment:
         if behind == 0:
             for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
                 record = read_json(path)
-                # The identity is a digest of the source's content. A record with another one is out of date.
+                # The identity changes with the history. A record with another one is out of date.
                 if record.get("identity") == source.identity():
                     return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
         return source.odd_paths(behind)

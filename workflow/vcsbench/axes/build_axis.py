@@ -111,9 +111,9 @@ def needed_format(recipe: Recipe) -> str:
 def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
     """Return why a build is too old for the format of a cell's repository, in a clause; "" if it is not.
 
-    The programs that open the repository decide: the server's, or the client's without a server. A program of
-    unknown version is no reason. Example: `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or
-    later`.
+    The programs that open the repository decide: the server's, or the client's without a server. For a
+    working copy, the client's svn decides, too. A program of unknown version is no reason. Example:
+    `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
     """
     # The present format of the repository: f8 for `f6-to-f8`, and that of the user's repository for `as-is`.
     value = needed_format(recipe)
@@ -166,8 +166,8 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     """
     # A side of a build may be a conda environment that Snakemake makes before the run, from a file.
     for side in (build.client, build.server):
-        # `environments` has the file by the name of the environment's folder in results/builds. None: no
-        # environment.
+        # `environments` has the file by the name of the environment's folder in results/builds. The result is
+        # None for a side that is no environment.
         file = build.environments.get(os.path.basename(side.prefix))
         if file and _is_to_be_made(side) and not any(shutil.which(name) for name in CONDA):
             return f"none of {', '.join(CONDA)} is installed, which {file} needs"
@@ -213,10 +213,10 @@ def _commands_of(recipe: Recipe) -> str:
 
 
 def installed_programs(recipe: Recipe) -> set[str]:
-    """Return the programs that a cell runs from the PATH, such as {"svn", "httpd", "ssh"}.
+    """Return the installed programs that a cell runs, such as {"svn", "httpd", "ssh"}.
 
-    The commands run them, the server does, or they load the repository. The programs in the prefix of a build
-    (its folder, such as /opt/svn) are left out.
+    Its commands need them, or its server, or the load of its repository. Programs in the prefix of a build (a
+    folder such as /opt/svn) are left out.
     """
     build = recipe["build"]
     # The further requirements of the command, such as "git".
@@ -248,7 +248,7 @@ def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
     """Return why a side of a build (client, server) has no usable program `name`, in a clause; "" if it has.
 
     `programs.prefix` is the folder of the build, such as /opt/svn, and "" for the programs on the PATH. In
-    the folder of a build, a program of Subversion must also run. All other programs must only exist.
+    the folder of a build, a program of Subversion must also run. All other programs only have to exist.
     """
     # Snakemake makes this conda environment before the run, with the programs in its file.
     if _is_to_be_made(programs):
@@ -455,8 +455,8 @@ def _digested_server(build: Build, recipe: Recipe, env: Environment) -> str:
 
 def _has_digests(build: Build, side: Programs, env: Environment) -> bool:
     """Return False for a side of a build (client or server) in a conda environment, True for all others."""
-    # A changed environment is measured again without digests of its programs: the name of its folder has the
-    # digest of its file, or Snakemake itself compares an environment that it deploys.
+    # After a change of an environment, cells are measured again without these digests: the name of its
+    # folder has the digest of its file, or Snakemake itself compares an environment that it deploys.
     if side.prefix:
         return not build.has_made(side)
     return not env.machine.deployed

@@ -57,7 +57,7 @@ BULK_UPDATES: dict[str, Recipe] = {
 
 
 def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[str, str]], bool]:
-    """Return a function that returns True if an axis applies to a cell with some values of axes.
+    """Return the function `applies` of an axis, which is True if the axis applies to a cell.
 
     The axis applies to the accesses `names`, such as "http" and "https". Over another access with a server,
     such as "svn", only its `neutral` value applies, which changes nothing. So a cell over http and a cell
@@ -74,7 +74,7 @@ def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[st
 
 def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment) -> str:
     """Return why the server of a cell cannot have its authentication, in a clause; "" if it can."""
-    # Such as "basic-md5". The value `none` of the axis sets no key of the recipe.
+    # The kind, such as "basic-md5". The value `none` of the axis sets no key of the recipe.
     kind = recipe.get("authentication")
     if not kind:
         return ""

@@ -20,7 +20,7 @@ def _link_keys(link_name: str, env: Environment) -> Recipe:
 
     Example: `{"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0, "shaper": "netem", "relay": ""}}`.
     The shaper delays packets. It is the kernel's netem, or vcsbench's own program relay. `relay` has the
-    digest of the program's source, and "" with netem.
+    digest of the program's source; "" without it.
     """
     if link_name in ("", LOOPBACK):
         return {}

@@ -51,7 +51,7 @@ def _repository_keys(repo: str, env: Environment) -> Recipe:
     - `scale`: the share of the published size that a generated history has, such as 0.1.
     - `head`: the place of the youngest tree, such as a path with a commit, or a URL with a revision.
 
-    The axes `format` and `packing` add further keys to this mapping.
+    Other axes, such as `format` and `packing`, add further keys to this mapping.
     """
     if not repo:
         return {}
@@ -152,7 +152,7 @@ def _why_no_format(fmt: str) -> str:
 
 
 def _format_keys(fmt: str, env: Environment) -> Recipe:
-    """Return the keys that a format sets in a recipe: the format, and the settings of FSFS that write it.
+    """Return the keys that a format sets in a recipe: the format, and the settings with which FSFS writes it.
 
     Example: `{"repository": {"format": "f8", "fsfs_settings": {"compression": "lz4", ...}}}`. An exact copy
     (`as-is`) has the settings of the user's repository, {} if its files cannot be read. Return {} for a cell
@@ -187,7 +187,7 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     parsed = parse_format(fmt)
     newest = env.machine.newest_format
     if parsed.is_as_is:
-        # In a study without the axis `repo`, the recipe names no repository. Then it is the only one.
+        # Without a value of the axis `repo`, the recipe names no repository. Then it is the only one.
         name = recipe.get("repository", {}).get("name", env.only_repository)
         if name != env.only_repository:
             return f"{name} is no repository of yours to copy as it is"

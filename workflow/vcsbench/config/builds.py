@@ -128,7 +128,7 @@ class BuildReader:
         """Return the programs of a conda environment, which a rule makes later from this file.
 
         `keys` is the path of the file's key in the configuration, such as ["builds", "x", "conda"]. Raise
-        UserError if the file is missing, or has no `dependencies`.
+        UserError if the file is missing or damaged, or has no `dependencies`.
         """
         content = read_yaml(file) if os.path.isfile(file) else None
         if not isinstance(content, Mapping) or not content.get("dependencies"):

@@ -165,7 +165,7 @@ def load_config(
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
     if UNUSABLE.search(tempfile.gettempdir()):
         raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {WHY_UNUSABLE}. Use another folder.")
-    # These words have a meaning in the configuration, or are the name of a page, so no study may have them.
+    # These words have a meaning in the configuration, or are the name of a page. So they name no study.
     for word in (ALL, DEFAULT, INDEX_PAGE):
         path = root / STUDIES / f"{word}.yaml"
         if os.path.exists(path):
@@ -255,7 +255,7 @@ def _find_source(
         # A file with `repository: null` leaves the value to the option --repository, and is not its source.
         # A key without an option has its null from the file.
         is_left_to_option = value is None and option != ""
-        # If the merged configuration has another value, an option has replaced the value of the file.
+        # If the merged configuration has another value, that of the file was replaced (_is_replaced).
         if not is_left_to_option and not _is_replaced(value, keys, merged):
             return str(file)
     return option or "--config"

@@ -383,9 +383,9 @@ class Settings(Model):
     repositories: dict[Name, RepositorySettings] = key(min_length=1)
     """The values of the axis `repo`, each with its source."""
     builds: dict[Name, BuildPlace | None] = key({})
-    """The values of the axis `build`: names, each with the place of its programs. The first entry, of the
-    first file that has `builds`, is the baseline of the others. A build without a place (`system: {}`) has
-    the programs on the PATH."""
+    """The values of the axis `build`: names, each with the place of its programs. In the study `builds`,
+    the first entry of the first file with this key is the baseline of the others. A build without a place
+    (`system: {}`) has the programs on the PATH."""
     storages: dict[Name, Text] = key(min_length=1)
     """Folders on the storages under test, by name. vcsbench makes one folder in each and touches nothing else
     there. The servers' user (nobody, if you are root) must be able to enter it. If `/etc/fstab` lists a
@@ -437,8 +437,8 @@ class Settings(Model):
     undecided. A build listed twice is no duplicate: it is the noise check of the page and the terminal."""
     min_effect_pct: Percentage = key(10, was="notable_pct")
     """The margin: the smallest effect worth noting, in per cent, on every machine. A comparison is equal if a
-    test shows that its difference is below it, or if a certain difference was measured below it
-    (docs/statistics.md)."""
+    test shows that its difference is below it, or if a certain difference was measured below it.
+    Counts are equal up to 1 % (docs/statistics.md)."""
     workload: (
         Annotated[dict[str, Weight], Field(min_length=1)]
         | Annotated[list[WorkloadPart], Field(min_length=1)]

@@ -405,7 +405,7 @@ def _with_counts(table: TableDefinition) -> TableDefinition:
 
 
 def _with_two_sides(table: TableDefinition) -> TableDefinition:
-    """Return the table. Raise ValueError if it compares a value with itself, or restricts that axis."""
+    """Return the table. Raise ValueError if it compares a value with itself, or limits the compared axis."""
     if "compare" in table:
         compare = table["compare"]
         # `rest` never has the first value, which is the baseline.
@@ -442,7 +442,7 @@ class StudyFile(Model):
     """Where it was published."""
     axes: dict[AxisName, AxisValueList | Text] = key(min_length=1)
     """The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for names
-    that are defined elsewhere (table below)."""
+    that are defined elsewhere (last table in docs/study-keys.md)."""
     commands: dict[CommandName, Command] = key({})
     """The commands; a study without any has published numbers only."""
     defaults: dict[str, str] = key({}, was="held")

@@ -131,7 +131,7 @@ def _check_events(text: str, path: str | Path) -> None:
     The loader recurses at each level, and would crash at 100,000 levels. An alias repeats a value: ten levels
     of lists that repeat the next level ten times become billions of values. So an alias counts as all values
     that it repeats, before anything is loaded. A tag could give a value another type, such as a set. An event
-    of the parser is the begin or the end of a list or mapping, a value, or an alias.
+    of the parser is, for example, the start of a list or mapping, a value, or an alias.
     """
     # The sizes of finished values by anchor. An anchor is a name, as in `&name [1, 2]`, which the alias
     # `*name` repeats. A collection counts itself and its values, so the size of this one is 3. Values without
@@ -244,7 +244,7 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
     Raise UserError for a key that the model refuses. `where` returns the file that has a path of keys, such
     as ["storages", "disk"], for the error. Validators get the whole content as their context.
     """
-    # Its import takes long, and a process that reads YAML only does not need it.
+    # The import takes long, and a process that only reads YAML does not need pydantic.
     import pydantic
 
     try:
@@ -312,7 +312,7 @@ def _is_type(error: ErrorDetails) -> bool:
 
 
 def _shown_value(keys: Keys, error: ErrorDetails) -> str:
-    """Return the refused value in quotation marks for the error, without secrets: "'-1'"."""
+    """Return the refused value in quotation marks, such as "'-1'"; "this value" for a URL."""
     # A URL may contain a password.
     if keys and keys[-1] == "url":
         return "this value"

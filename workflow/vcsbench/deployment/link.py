@@ -116,7 +116,7 @@ class LinkedNetworks:
         if self.shaper != Shaper.RELAY:
             with self._ends() as (client, server):
                 link_check.wait_for_first_packet(client, server)
-        # A line that is not shaped never has a relay to be started: choose_shaper() returns NONE for it.
+        # A line that is not shaped has no relay to start: choose_shaper() returns NONE for it.
         if self.link.is_shaped:
             self._shape_exactly()
 
@@ -184,7 +184,7 @@ class LinkedNetworks:
         self._shape(self.link.delay_ms / 2)
         with self._ends() as (client, server):
             round_trip_ms = link_check.measure_round_trip_ms(client, server, self.link.delay_ms)
-        # On a busy machine, the surplus may be much larger than the kernel's own time.
+        # On a busy machine, the surplus may be much larger than the kernel's own time, so it is limited.
         surplus_ms = min(max(0.0, round_trip_ms - self.link.delay_ms), MAX_CORRECTION_MS)
         self._shape(max(0.0, self.link.delay_ms - surplus_ms) / 2)
 

@@ -129,10 +129,10 @@ def _make_frames(
     times = {name: frame[name].astype(float) for name in TIMES}
     frame = pd.DataFrame(dict(frame.items()) | times)
 
-    # This flag makes a run invalid, and invalid runs on the empty repository do not count for the fixed cost.
+    # The flag `libraries-differ` makes a run invalid. An invalid run does not count for the fixed cost.
     all_runs = comparison_flags.flag_other_libraries(frame)
     measurements, fixed_cost = separate_fixed_cost(all_runs, axes)
-    # From here on, `flags` has texts. The runs on the empty repository are not compared any further.
+    # The lists in `flags` become texts. The runs on the empty repository are not compared any further.
     if not measurements.empty:
         measurements["flags"] = comparison_flags.find_all_flags(measurements, axes, min_run_s)
     fixed_cost = fixed_cost.assign(flags=fixed_cost["flags"].map(flags.join_flags))
@@ -268,7 +268,7 @@ def _flags_of_run(
         *judgement.judge(record, timed.elapsed_s, limits),
         # Faults of the repository or the output, such as `nothing-packed`. The measurement stored them.
         *context["flags"],
-        # Client or server loaded libraries of another build.
+        # Client or server loaded libraries from outside of its build, or unknown ones.
         *run_columns.build_flags(context),
         # Requests of many clients failed or had to wait. Other runs get none of these flags.
         *run_columns.traffic_flags(record),

@@ -276,7 +276,7 @@ def git_columns(run: RunRecord, context: Context) -> RunColumns:
 
 
 def size_columns(context: Context) -> RunColumns:
-    """Return the bytes of the repository on the server, and of the client's files; {} without any number.
+    """Return the bytes of the repository on the server, and of the client's files, if the cell has them.
 
     Only a study that compares version control systems counts the files that the client keeps (`kept_bytes`).
     """
@@ -307,7 +307,7 @@ def read_traces(
     traces = {}
     for cell, (traced_cell, digest) in traced.items():
         used_trace = trace_by_cell.get(traced_cell)
-        # An older trace, of another command line, has another digest and does not count.
+        # An older trace, such as of another command line, has another digest and does not count.
         if used_trace and used_trace.get("digest") == digest:
             traces[cell] = used_trace
     return traces

@@ -228,7 +228,7 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
 
 
 def has_too_few_reads(run: RunRecord, context: Context) -> bool:
-    """Return True if a timed run with a quiet option read less than half (READ_SHARE) of the checked run.
+    """Return True if a timed run with a quiet option read less than half as much as the checked run.
 
     A run with a quiet option, such as -q, prints nothing. So only its reads show if it did its work. The
     checked run is the untimed run of the cell-round whose output was read. It has no quiet option. Return
@@ -290,6 +290,8 @@ def _needed_bytes(
       run whose output was read. It is left out for traffic.
     - The `share` of the bytes that the client printed or wrote, such as 20 kB of 1 MB for a log.
     - 4 bytes for each object of git, if the work of the client has the number of objects.
+
+    The last two count only if the server has to send everything (_sends_all_work). The result is at least 1.
     """
     # A request gets an answer, however small.
     lower_bounds = [1.0]

@@ -119,7 +119,7 @@ def estimate_load_s(source: Source) -> float:
 def _estimate_cell_round_s(plan: Plan, cell: CellSpec) -> float:
     """Return about how many seconds a cell-round without any result takes, by the size of its repository."""
     name = plan.draft(cell).get("repository", {}).get("name", "")
-    # A cell without a repository ("") is no source, and the empty repository has no size to estimate.
+    # Without a repository, the name is "". The empty repository has no size to estimate.
     if name not in plan.env.sources or name == EMPTY:
         return CELL_ROUND_S
     factor = repository_bytes(plan.env.sources[name].estimate()) / TYPICAL_BYTES

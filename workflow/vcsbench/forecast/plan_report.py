@@ -157,7 +157,7 @@ def _describe_limit(plan: Plan, minutes: float, spent_s: float, forecast_s: floa
         return f"No more rounds follow: the {minutes:g} min are spent. A longer limit gives more rounds."
     if reasons:
         return "No more rounds follow: they would decide nothing more."
-    # No measurement takes less than a second. So a shorter time means that nothing was measured.
+    # A run that measures takes more than a second. So a shorter time means that nothing was measured.
     spent = f", of which {words.duration(spent_s)} are spent" if spent_s >= 1 else ""
     left_s = minutes * 60 - spent_s
     if left_s > forecast_s:
@@ -204,7 +204,7 @@ def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
     """Return how much runs of a typical cell scatter, in per cent by study: {"fsfs-san-2014": 1.8}.
 
     A study without results of this machine, or with too few of them to estimate the scatter, is left out. So
-    is a study to which an axis was added after its results were measured.
+    is a study whose blocks got another axis after its results were measured.
     """
     scatter_pct = {}
     for study, definition in plan.config.studies.items():

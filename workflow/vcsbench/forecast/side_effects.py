@@ -119,9 +119,9 @@ def _bytes_to_load(plan: Plan, repositories: PreparedRepositories) -> int:
 def storage_bytes(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
     """Return about how many more bytes a run takes on a storage, for repositories, their copies and spacers.
 
-    Spacers are files of `fragmentation_kib` on average. They are made between the revisions of copies, and
-    scatter these on the device. If a run replaces an older repository by a new one, only the difference of
-    both sizes counts.
+    Spacers are files of `fragmentation_kib` KiB on average. They are made between the revisions of copies,
+    and scatter these on the device. If a run replaces an older repository by a new one, only the difference
+    of both sizes counts.
     """
     spacer_kib = plan.config.settings.fragmentation_kib
     loads = missing_loads(repositories)
@@ -157,7 +157,7 @@ def storage_bytes(plan: Plan, repositories: PreparedRepositories, storage: str) 
             # The sizes of the repository of an earlier load, and of those that were made from it.
             old_sizes = repositories.sizes_of_loaded(repo, fmt, home)
             needed_bytes += size - sum(min(size, old_size) for old_size in old_sizes)
-    # The sum is negative if an earlier load had a packed repository that is not needed now.
+    # The sum can be negative if an earlier load had a packed repository that is not needed now.
     return max(0, needed_bytes)
 
 

@@ -173,7 +173,8 @@ def try_server(plan: Plan) -> Iterator[Lack]:
     """
     if not any(plan.draft(cell)["access"]["server"] for cell in plan.cells):
         return
-    # With the port 0, the kernel chooses a free one. The next steps need no port, so a failure ends nothing.
+    # With the port 0, the kernel chooses a free one. The next steps need no port, so a failure does not end
+    # the trial.
     try:
         with socket.socket() as any_socket:
             any_socket.bind((HOST, 0))
@@ -315,8 +316,8 @@ def _input_files(root: Path) -> Iterator[str]:
             # os.walk() does not enter subfolders that are taken out of its list.
             if folder in (str(root / LOGS), str(root / ENVIRONMENTS)):
                 subfolders.clear()
-            # The files directly in this folder are logs, too. Those next to the environments are records of
-            # the environments, which are inputs.
+            # The files directly in the folder of logs are logs, too. Those next to the environments are
+            # their records, which are inputs.
             if folder == str(root / LOGS):
                 continue
             for file in files:

@@ -109,8 +109,8 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
 def has_cached_names(*paths: Path) -> bool:
     """Return True if the kernel can report which names below the folders `paths` are in its cache.
 
-    query_residency_by_names() needs that. Return False for a network file system, and for a kernel without
-    openat2(2). This opens the paths, and nothing below them.
+    query_residency_by_names() needs that. Return False for a file system that is not in LOCAL, such as NFS,
+    and for a kernel before Linux 5.12. This opens the paths, and nothing below them.
     """
     try:
         for path in paths:
@@ -210,7 +210,10 @@ def _open_cached(name: bytes, folder: int = AT_FDCWD) -> int | None:
 
 
 def _query_and_close(file: int, filesystem: str = "") -> FileUse:
-    """Return size and cached bytes of an open file, and close it. `filesystem`: "" for all in LOCAL."""
+    """Return size and cached bytes of an open file, and close it.
+
+    `filesystem` is the kind of file system that has the file; "" for one in LOCAL.
+    """
     pages_bytes = 0
     try:
         size = os.fstat(file).st_size
@@ -239,7 +242,7 @@ def _sum_uses(uses: Iterable[FileUse]) -> FileUse:
 def choose_page_counter(filesystem: str) -> Callable[[int, int], int]:
     """Return the function that counts the cached pages of an open file, given its descriptor and its size.
 
-    `filesystem` is the kind of file system that has the file, such as "ext4"; "" if that does not matter.
+    `filesystem` is the kind of file system that has the file, such as "ext4"; "" for any but an overlay.
     """
     if filesystem == OVERLAY:
         # A file of an overlay has no pages itself: cachestat reports 0. A mapping is of the file below it.
@@ -263,7 +266,8 @@ def count_by_mincore(file: int, size: int) -> int:
     if address in (None, MAP_FAILED):
         raise system_error()
     try:
-        # A byte for each page, also for a last page in part. Its lowest bit is set if the page is in memory.
+        # A byte for each page, also for a last page that the file fills in part. The lowest bit of a byte is
+        # set if its page is in memory.
         states = ctypes.create_string_buffer((size + PAGE - 1) // PAGE)
         check_result(libc.mincore(address, size, states))
         return sum(state & 1 for state in states.raw)

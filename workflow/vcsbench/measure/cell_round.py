@@ -112,7 +112,7 @@ class RoundMeasurement:
         what a run wrote.
         """
         self.runs = []
-        # It reads the kernel's counters before and after each run.
+        # The collector reads the kernel's counters before and after each run.
         self.collector = EvidenceCollector(
             # If the server is another machine, the files that it reads are not here.
             read=None if "remote" in self.recipe else self.cell.input,
@@ -280,7 +280,7 @@ class RoundMeasurement:
         self.collector.begin(self.hyperfine.pid, is_timed)
 
     def _warm_up(self, is_representative: bool) -> None:
-        """Run the command untimed, after collector.begin() has read the counters before the run.
+        """Run the command untimed, and read the counters after it. The caller has read those before it.
 
         A representative run stands for all timed runs (_capture). It is stored as `captured`, with the bytes
         that its server has read and written. Raise UserError if the run fails.
@@ -345,8 +345,8 @@ class RoundMeasurement:
         if read_work:
             # With a quiet option, the command would print no output to read.
             argv = [word for word in argv if word not in self.work_kind.quiet_options]
-        # git traces to a file. A command without a URL, such as {url}, is local: its trace would have neither
-        # a protocol nor sent objects.
+        # git traces to a file. A command without {url} or {push_url} is local: its trace would have neither a
+        # protocol nor sent objects.
         trace = None
         has_url = not URL_WORDS.isdisjoint(WORD.findall(self.recipe["argv"]))
         if self._program == "git" and has_url:
@@ -453,7 +453,7 @@ class RoundMeasurement:
             subject.check_run()
         output = self.cell.output
         if self.work_kind.inspect and output:
-            # A fingerprint of files. It leaves out these URLs, which differ between cells with equal work.
+            # The fingerprint of files leaves out these URLs, which differ between cells with equal work.
             run["work"] = self.work_kind.inspect(output.inspected, self.cell.urls)
         # The launcher starts several clients at once, and reports the times of each.
         if "clients" in self.recipe:

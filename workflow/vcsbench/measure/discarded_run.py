@@ -59,7 +59,7 @@ class DiscardedRun:
         # The command with its words in braces, such as "{svn} log {url}", and its standard input.
         templates = [recipe["argv"], recipe["stdin"]]
         # Two values of an axis are two commands only if a template has the axis as a word, such as {level}.
-        # Other axes, such as the access, change the folders of the subject or nothing that is read.
+        # Any other axis changes the folders of the subject, a key in READING_KEYS, or nothing that is read.
         word_values = {}
         for axis, value in recipe["axes"].items():
             if any(f"{{{axis}}}" in template for template in templates):

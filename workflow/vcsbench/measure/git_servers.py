@@ -148,7 +148,7 @@ class GitSshd(_GitServer, Sshd):
         return [*super()._newer_directives(), "AcceptEnv GIT_PROTOCOL"]
 
     def greet(self) -> str:
-        """Request a repository that does not exist, as git's client does, and return git's error about it."""
+        """Request a repository that does not exist, over ssh, and return git's error about it."""
         command = shlex.join(["git-upload-pack", f"{self.root}/no such repository"])
         argv = [*self._client_command(), self.host, command]
         done = processes.run_program(argv, may_fail=True, limit_s=START_LIMIT_S)

@@ -56,7 +56,7 @@ def read_git_trace(path: Path) -> GitTrace:
 
 
 def _count_received(argv: Sequence[str]) -> int:
-    """Return the objects of a received pack by the arguments of the program that reads it; otherwise 0."""
+    """Return the number of objects in a received pack, from a child's arguments; 0 without a pack."""
     for word in argv:
         match = _PACK_HEADER.fullmatch(word)
         if match:

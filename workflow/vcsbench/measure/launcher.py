@@ -21,7 +21,7 @@ CANNOT_RUN = 127
 
 
 class Client:
-    """A client by its number from 0: the time of its end, and its CPU seconds; 0 while it runs."""
+    """A client: its number (from 0), and the time of its end and its CPU seconds, both 0 while it runs."""
 
     def __init__(self, number: int) -> None:
         self.number = number

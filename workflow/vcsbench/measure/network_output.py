@@ -61,7 +61,7 @@ def find_network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> Netw
     if mount.filesystem not in NETWORK:
         return None
     has_input = any(mount_of(folder).point == mount.point for folder in inputs)
-    # Only an NFS server with a loopback address is on this machine. The disks of all others are unknown.
+    # Only an NFS server with a loopback address is known to be on this machine. Other disks are unknown.
     storage: tuple[Path, ...] = ()
     if mount.filesystem in NFS and LOOPBACK_ADDRESS.search(mount.options):
         storage = _read_local_exports()

@@ -60,7 +60,7 @@ class FossilServer(Server):
     @cached_property
     def _home(self) -> str:
         """The folder of a user's settings, which Fossil writes. The first use makes it."""
-        # SQLite opens a database by its real path, so a path such as /proc/self/fd/5 would not do.
+        # SQLite opens a database by its real path, so the server has to search the folders above it.
         self._let_server_search_run()
         self._make_writable()
         return str(self.run / WRITABLE_FOLDER)

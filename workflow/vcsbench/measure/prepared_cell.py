@@ -94,10 +94,10 @@ class PreparedCell:
     """One round of a cell: a command, what it reads and writes, its server, and the steps between runs."""
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
-        """Make what the command reads and writes, and its server. open() checks them, and starts no server.
+        """Make the subjects (what the command reads and writes) and the server, which does not run yet.
 
-        `recipe` has everything that the measurement depends on. `number` is the number of the round, from 1,
-        `folder` a private folder, and `root` the checkout.
+        open() checks the subjects. `recipe` has everything that the measurement depends on. `number` is the
+        number of the round, from 1, `folder` a private folder, and `root` the checkout.
         """
         self.recipe = recipe
         self.number = number
@@ -110,11 +110,11 @@ class PreparedCell:
         self.output = self._make_subject(recipe["output"])
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         if self.input and self.output:
-            # An output, such as a working copy, is made of the input.
+            # Some outputs, such as a git clone, are made from the input.
             self.output.input = self.input
-            # A working copy also needs the URL of the input, by which the command will find it. The URL may
-            # have the port of the server, which does not exist yet. So the output gets a method that returns
-            # the URL later. `served` is None for an input that no server can serve, such as a tree.
+            # A working copy, for example, needs the URL of the input, by which the command will find it. The
+            # URL may have the port of the server, which does not exist yet. So the output gets a method that
+            # returns the URL later. `served` is None for an input that no server can serve, such as a tree.
             self.output.origin = self.origin if self.input.served else None
         # The folder that the server serves; None if no subject has one. If both have one, it is the last one,
         # that of the output: a push goes to the output, and not to the input.

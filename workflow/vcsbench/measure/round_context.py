@@ -104,7 +104,7 @@ def describe_round(
         },
         # The number of warm-up runs.
         "warmup": state["warmup"],
-        # The network namespace of the processes, such as "own": one for this cell alone.
+        # The network namespace of the processes, such as "own": one for this round alone.
         "network": recipe.get("network"),
         # The shaped network between client and server, such as one with a delay of 20 ms.
         "line": cell.networks.describe() if cell.networks else None,
@@ -276,7 +276,7 @@ def _read_io_limits() -> list[str]:
 
 
 def _read_weights() -> list[str]:
-    """Return weights of the control groups around this process, such as "cpu.weight 30", without defaults.
+    """Return the weights of all groups around this process, such as "cpu.weight 30", without defaults.
 
     A group gets processors and I/O in proportion to its weight, if its siblings need them as well. Default
     weights are left out. Otherwise, two equal rounds would have different lists: the number of groups around

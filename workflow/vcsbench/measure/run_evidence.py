@@ -148,7 +148,7 @@ class EvidenceCollector:
         # The network file system, such as NFS, that the runs write to; None if they write to a local one.
         self.network = find_network_output(inputs, outputs)
         kinds = {mount_of(folder).filesystem for folder in (*inputs, *outputs)}
-        # True on ZFS, for example: the kernel may count bytes from its own cache as read from the disk.
+        # True on ZFS: the kernel may count bytes from the cache of ZFS as read from the disk.
         self.has_own_cache = not kinds.isdisjoint(OWN_CACHE)
 
         # Facts about all runs. The first is the delay and rate of the line, as set and as measured.
@@ -197,7 +197,7 @@ class EvidenceCollector:
         self.cleared = ClearedResidency(self._query_input(), _query_subject(self.output))
         # With cached names, the query of the input opens only files whose inodes are in memory.
         has_opened_input = self.input is not None and not self.has_cached_names
-        # None: there is no output, or no file of it yet.
+        # None: there is no output, it has no bytes yet, or it cannot be queried.
         has_opened_output = self.cleared.written is not None
         return has_opened_input or has_opened_output
 
@@ -368,7 +368,7 @@ class EvidenceCollector:
         )
 
     def _read_server(self) -> ServerCounters | None:
-        """Read the counters of the server; None if no server runs. Add a new server to the control group."""
+        """Return the server's counters; None if no server runs. Add a new server to the control group."""
         pid = self.server.pid if self.server else 0
         if not pid:
             return None
@@ -390,7 +390,7 @@ class EvidenceCollector:
         """Return the evidence that follows from the counters before and after a run, timed or not.
 
         For example, {"client_read_bytes": 4096, "server_cpu_s": 0.25, "others_cpu_pct": 1.5}. The parts that
-        are merged here have no keys in common, so the order of merging replaces no value.
+        are merged here have no keys in common, so merging replaces no value.
         """
         # Events of the machine, such as {"device_reads": 3, "wire_bytes": 8192}.
         events = counters.count_events(before.machine, after.machine)
@@ -512,7 +512,7 @@ def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
 
 
 def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
-    """Return True if a child of the server has ended within a run, or if the server has started or ended."""
+    """Return True if a server's descendant has ended within a run, or the server has started or ended."""
     if not before.server or not after.server:
         # Without a server at both moments, None is compared with None.
         return before.server is not after.server

@@ -102,7 +102,7 @@ class Hyperfine:
         """
         argv = self._build_argv(command, runs)
         began = time.monotonic()
-        # _answer_request() adds the time of each hook.
+        # _answer_request() adds the time of each hook to it.
         self.hooks_s = 0.0
         # After an error within this block, background() ends hyperfine with its group.
         with (
@@ -121,7 +121,7 @@ class Hyperfine:
 
         if process.returncode == 0:
             return None
-        # A negative code is the signal that ended hyperfine.
+        # A negative code is the negated number of the signal that ended hyperfine.
         if process.returncode < 0:
             return f"hyperfine {processes.how_it_ended(process.returncode)}"
         return " | ".join(processes.last_lines(self.log, 2)) or "hyperfine printed nothing"
@@ -181,7 +181,7 @@ class Hyperfine:
             raise self.hook_error
 
     def _answer_request(self) -> None:
-        """Do the work of a hook (answer_hook) that waits in its pipe, and write the answer to the other pipe.
+        """Do the work of the hook that has asked (answer_hook), and write the answer to its pipe.
 
         Set `since_hook_s`, add to `hooks_s`, and set `hook_error` if the work fails.
         """

@@ -186,7 +186,7 @@ class Server:
         return f"{self.host}:{self.port}"
 
     def await_connections(self) -> None:
-        """Wait until the processes of closed connections have ended.
+        """Wait until the processes of closed connections have ended, for at most CONNECTION_END_S seconds.
 
         The kernel adds the counts of a process to those of its parent only when the process ends.
         """
@@ -376,7 +376,7 @@ class Server:
     def may_be_wrapper(self) -> bool:
         """Return True if the program may be a wrapper: a script that runs the server.
 
-        By default, only a build in a folder of its own (a prefix) may have one.
+        By default, only a build in a folder of its own (a prefix) may have such a script.
         """
         return bool(self.programs.prefix)
 
@@ -418,7 +418,7 @@ class Server:
         return self._hand_over(name, os.O_RDONLY)
 
     def _hand_over(self, name: str, flags: int) -> str:
-        """Open a file or folder of the run for the server, and return its path there: /proc/self/fd/5.
+        """Open a file or folder of the run for the server, and return its path, such as /proc/self/fd/5.
 
         The server inherits the open file, so its user needs no right on the folders above the file.
         """

@@ -215,7 +215,7 @@ class Sshd(Server):
         return answer.decode(errors="replace")
 
     def _check_options(self) -> None:
-        # Only svnserve's command line is checked: sshd writes its state over its own one. But greet() could
+        # Only svnserve's command line is checked: sshd writes its state over its own. But greet() could
         # log in with the keys of the run, which shows that sshd has read its configuration.
         self.check_argv(list(self.session_argv), self.system_command())
 

@@ -264,8 +264,8 @@ def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]
     """
     # As in rounds with warm caches, the server is started before the output is reset for the first time.
     cell.start_server()
-    # This puts what the command writes back to its state before a run. If the command changes its input, as
-    # a commit does, this also ends the server. Otherwise, the start below does nothing.
+    # The output is put back to its state before a run. If the command changes its input, as a commit does,
+    # the input is put back, too, and the server is ended. Otherwise, the start below does nothing.
     cell.reset_output()
     cell.start_server()
     began = time.monotonic()

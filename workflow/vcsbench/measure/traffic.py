@@ -217,7 +217,7 @@ class TrafficGenerator:
         """
         requests = self.requests[kind]
         if kind == COMMIT:
-            # Each commit needs another content of its file.
+            # Each commit needs a content of its file that differs from the last one.
             requests.number += 1
             line = f"committer {client + 1}, request {requests.number}\n"
             with open(requests.changes[client], "w") as file:

@@ -139,7 +139,7 @@ class _UntimedRun:
         return self.tracer.io or process_facts.io_counts(self.process.pid)
 
     def close(self) -> None:
-        """End what still runs after an exception: the command, and processes that hold its output open."""
+        """End what still runs, as after an exception: the command, and what holds its output open."""
         os.close(self.ended)
         os.close(self.gate)
         self._end_writers()

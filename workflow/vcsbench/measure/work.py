@@ -430,9 +430,9 @@ def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> F
     Two trees are compared by their fingerprints. A fingerprint has the numbers of files, directories and
     symlinks, and the bytes in files. Its digest covers names, contents, the executable bit and the targets of
     symlinks. In contents, `urls` replaces the repository's URLs, which differ between copies. With
-    `is_built`, one of several systems has written the tree, such as Subversion and git. Some of them make no
-    empty directories, so directories are left out. Their METADATA, such as .git, is left out as well. Return
-    {} for a tree without files and symlinks.
+    `is_built`, the tree is compared with those of other systems or programs, such as git. Some of them make
+    no empty directories, so directories are left out. Their METADATA, such as .git, is left out as well.
+    Return {} for a tree without files and symlinks.
     """
     files = 0
     directories = 0

@@ -187,7 +187,7 @@ def remove_unreadable(root: Path) -> list[Path]:
 
     Snakemake makes missing files again, but does not look at their content, so a damaged file would stay.
     Logs, builds and records of preparations (UNCHECKED) stay, and so does a file that cannot be read for now,
-    because a disk has failed. The caller holds the lock of the checkout.
+    for example because a disk has failed. The caller holds the lock of the checkout.
     """
     removed: list[Path] = []
     for folder in sorted((root / "results").glob("*")):

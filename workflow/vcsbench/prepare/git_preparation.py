@@ -178,7 +178,7 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
 
 
 def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
-    """Make a repository with the objects of a loaded one: a copy or, with many packs, by pushes."""
+    """Make a repository with the objects of a loaded one, by a copy or, for many packs, by pushes."""
     if upkeep not in git_store.MANY_PACKS_UPKEEPS:
         shutil.copytree(loaded, new)
         return

@@ -131,8 +131,8 @@ def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
         gaps = [after - before for before, after in pairwise(starts)]
         # Without a gap, only one copy has this step in an extent of its own.
         if gaps:
-            # Each copy has a gap before and a gap behind it. The first copy has no gap before it, so the gap
-            # behind it is taken twice. The last copy is the other way round. The smaller gap counts.
+            # The smaller of the gaps before and behind a copy counts. The first copy has no gap before it,
+            # and the last one none behind it, so their only gap is taken twice.
             yield from map(min, [gaps[0], *gaps], [*gaps, gaps[-1]])
 
 

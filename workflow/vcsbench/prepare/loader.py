@@ -67,7 +67,7 @@ def choose_staging(
       loaded one. Each of them is as large as the loaded one.
     - `spacer_bytes`: the bytes of the spacers on each storage, which are files that scatter the copies.
     - `others`: the other loads of this session that have not ended (unfinished_loads).
-    - `cores`: the number of loads that are made at the same time, with this one; None: all.
+    - `cores`: the largest number of loads that are made at the same time, with this one; None: all.
     - `replaced_bytes`: the bytes of the older repositories on each storage that the new ones replace.
 
     Print the needed and the free space, and that a load is not in `scratch`. Raise UserError if a storage has

@@ -348,7 +348,7 @@ class PreparedRepositories:
             workdir, self.needed[storage], self.copies, self.fragmentation_kib, SAMPLED_FILES
         )
         record = cast("CopiesRecord", read_json(self.copies_record(storage)))
-        # The record may be of copies in another folder, which the storage had before. Its mount is no matter.
+        # The record may be of copies in another folder, which the storage had before. Then it is not used.
         if missing and record.get("place") == str(workdir):
             repository.check_copies_mounted(record)
         return missing
@@ -402,7 +402,7 @@ def count_spacer_bytes(request: LoadRequest, fmt: str, revisions: int) -> dict[s
 
 
 def count_replaced_bytes(request: LoadRequest, size: int) -> dict[str, int]:
-    """Return how many bytes the new repositories of a load gain from older ones: {"/var/tmp": 81920}.
+    """Return how many bytes the new repositories of a load get from older ones: {"/var/tmp": 81920}.
 
     An older repository is removed before a new one is made in its place. `request` has the bytes of each
     older one, by folder of its storage. `size` is the estimated bytes of each new one.

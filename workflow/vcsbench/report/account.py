@@ -75,7 +75,7 @@ class Account:
         """Return the seconds until each block has `rounds` rounds in total, at its speed so far."""
         seconds = 0.0
         for block in self.blocks:
-            # The speed of a block without a measured round is unknown.
+            # The speed of a block without a measured round is unknown, so the block is left out.
             if block.rounds:
                 seconds_per_round = block.seconds / block.rounds
                 missing_rounds = max(0, rounds - block.rounds)

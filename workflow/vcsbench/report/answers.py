@@ -163,7 +163,7 @@ def _describe_same(card: Card, results: Results) -> str:
     # varying() returns the axes with several values in the grid.
     for axis in varying(results.grid, results.order):
         values = {where.get(axis, "") for where in wheres}
-        # "" is the value of an axis that does not apply to a case, and no value that all cases have.
+        # An axis that does not apply to a case has "", which is no value that the cases share.
         if axis not in left_out and len(values) == 1 and "" not in values:
             names.append(value_label(axis, values.pop()))
     return ", ".join(names)
@@ -211,8 +211,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         if meanings:
             lines.append(f"{'; '.join(meanings)}.")
 
-    # The study's values that the grid lacks. If these values are a text, it is a key of the configuration,
-    # such as `builds`, and the user has chosen them. A question about some values only needs no others.
+    # The study's values that the grid lacks. A text in place of the values is a key of the configuration,
+    # such as `builds`: the user has chosen the values. A question about some values only needs no others.
     study_values = results.study.axes.get(axis, ())
     if not isinstance(study_values, str) and not card.question.values:
         in_grid = {cell.get(axis) for cell in results.grid}
@@ -220,7 +220,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         if outside:
             lines.append(f"This run did not measure {words.enumeration(outside)}.")
 
-    # The answer leaves out cases of svnbench's commands, such as null-log: nobody runs these at work.
+    # The cases that the answer leaves out. They are of svnbench's commands, such as null-log. It leaves these
+    # out if the question is about the access, or if no other command is decided.
     cases = card.uncounted_cases
     if cases:
         commands = words.enumeration(unique_values(case.where[COMMAND_AXIS] for case in cases))
@@ -267,8 +268,8 @@ def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[Car
     # The values of all axes identify a cell: ("log", "svn", "f7", "cold").
     runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     pairs = sorted(_list_pairs(card), key=_rank_pair)
-    # A row does not name what all rows share. The axis of the chart names a common side (the baseline or the
-    # candidate). CardView.same, or the head of the page, names a common state of the caches.
+    # The label of a row names no sides (baseline and candidate) if all rows have the same two: the axis of
+    # the chart names them. CardView.same, or the head of the page, names a common state of the caches.
     names_cache = len({case.where.get(CACHE_AXIS) for case, _ in pairs}) > 1
     names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     names_baseline = len({pair.baseline for _, pair in pairs}) > 1

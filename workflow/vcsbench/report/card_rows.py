@@ -102,8 +102,8 @@ def make_card_row(
     if flags:
         notes.append(f"flags: {', '.join(label_flag(flag) for flag in flags)}")
     # The call is the outcome for the candidate, such as FASTER. Its style gives the row a colour: blue for a
-    # faster candidate, orange for a faster baseline. In all cards, blue means that the recommended value is
-    # faster. So the two styles are exchanged if the card recommends the baseline.
+    # faster candidate, orange for a faster baseline. If one side is the recommended value, blue means that
+    # this side is faster. So the two styles are exchanged if the card recommends the baseline.
     style = ROW_STYLES.get(pair.call, UNDECIDED_STYLE)
     if card.answer.value == pair.baseline:
         style = EXCHANGED_STYLES.get(style, style)

@@ -240,7 +240,7 @@ def summarise_times(runs: Rows) -> list[float | None]:
 
     - the elapsed time, as in tables: the geometric mean over the rounds,
     - the CPU time of the client, and that of the server: medians of the means of rounds,
-    - the waiting: the elapsed time without both CPU times. It is below 0 if both sides computed at once.
+    - the waiting: the elapsed time without both CPU times. It can be below 0 if both sides computed at once.
     """
     # A geometric mean needs numbers above 0.
     timed = [run for run in runs if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0]

@@ -46,7 +46,7 @@ def make_estimate(results: Results) -> LoadEstimate | None:
     if not load:
         return None
     sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    # A context has the facts of the repository that a cell read: its format, its packing, its bytes.
+    # A context has the facts of the repository that a cell-round read: its format, its packing, its bytes.
     for context in results.contexts:
         facts = context["repository"]
         if facts.get("name") == repository and facts.get("bytes"):
@@ -83,7 +83,7 @@ def measured_work(results: Results) -> WorkOfChange:
     amount = words.count_of(load["revisions"], "commit" if is_git else "revision")
     work: dict[tuple[str, str], MeasuredWork] = {}
     for (axis, value), taken in seconds.items():
-        # 0 s: no command was needed, or the time is unknown.
+        # 0 s: no command was needed, for example because the loaded repository is packed already.
         if taken:
             work[axis, value] = MeasuredWork(taken, amount, _is_in_memory(load, axis))
     return work

@@ -58,7 +58,7 @@ TEXT_LINE = 52
 # Characters in a line of the title of an axis.
 TITLE_LINE = 50
 PLOT_WIDTH = 420
-# The space between the labels of two findings.
+# The least space between the labels of two findings.
 FINDING_GAP = 12
 NOISE_ROW = 14
 # Vega and browsers measure texts with different fonts, so the texts on the right, and the title of the axis
@@ -97,7 +97,7 @@ def factor_domain(values: Iterable[float | None]) -> tuple[float, float]:
     for value in values:
         # Factors of 0 and infinity have no place on a logarithmic axis.
         if value is not None and 0 < value < math.inf:
-            # A factor beyond MAX_FACTOR becomes MAX_FACTOR, and one below 1 / MAX_FACTOR becomes that.
+            # A factor above MAX_FACTOR counts as MAX_FACTOR, and one below 1 / MAX_FACTOR as 1 / MAX_FACTOR.
             factors.append(min(max(value, 1 / MAX_FACTOR), MAX_FACTOR))
     return min(factors) / AXIS_MARGIN, max(factors) * AXIS_MARGIN
 
@@ -160,8 +160,8 @@ def pick_filter(axes: Iterable[str], compared: str = "") -> str:
 
     A parameter of Vega, such as `pick_cache`, has the picked value of an axis, or `any` (_pick_parameters).
     The part for the axis `cache` is `(pick_cache === 'any' || !datum['cache'] || datum['cache'] ===
-    pick_cache)`: a row without a value of an axis fits every pick. If the rows compare two values of an axis
-    (`compared`, "" for none), a row fits a pick on that axis if the picked value is one of these two.
+    pick_cache)`: a row without a value of an axis fits every pick. The rows may compare two values of an axis
+    (`compared`, "" for none). A pick on that axis fits a row if it is one of the two values.
     """
     # Without an axis, every row fits.
     tests = ["true"]

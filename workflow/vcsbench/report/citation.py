@@ -18,7 +18,7 @@ def describe_origin(study: Study) -> str:
     """
     authors = ", ".join(study.authors)
     url = study.url
-    # A published study has authors and an address, so the sentence also mentions that they are unknown.
+    # Readers expect authors and an address of a published study, so the sentence says if one is unknown.
     if study.published:
         authors = authors or "author not known"
         url = url or "No stable address known."

@@ -58,7 +58,7 @@ def _make_rows(
     margin = 1 + results.advice.min_effect_pct / 100
     rows: list[list[str]] = []
     has_mark = False
-    # The numbers of the first row; [] until it is found.
+    # The numbers of the first row that has any, in the table of the example; [] until it is found.
     first_numbers: list[float | None] = []
     # The table of the row above ("" without one), and the axis values that all cells of that row have.
     table_above = ""
@@ -97,8 +97,8 @@ def _is_open(
 ) -> bool:
     """Return True if a table compares two cells by a metric, and leaves their difference open.
 
-    `above` and `cell` are the values of both cells by axis: {"packing": "pack", ...}. Return False if they
-    differ on several axes, because no table compares such cells.
+    `above` and `cell` are the values of both cells by axis: `{"packing": "pack", ...}`. Return False if they
+    differ on no axis, or on several: no table compares such cells.
     """
     axes = [axis for axis in {**above, **cell} if str(above.get(axis)) != str(cell.get(axis))]
     if len(axes) != 1:

@@ -39,7 +39,7 @@ def expected_rows(
     They show which rows a measured table lacks, and why. A table that compares has a row for each pair of
     cells, any other table one for each cell. Duplicates (second measurements for the noise) and cells that
     the table does not select are left out. `axes` are those of the study. `grid` has a row for each cell,
-    `failures` one for each round of a cell without a result, and `measurements` one for each timed run.
+    `failures` one for each cell-round without a result, and `measurements` one for each timed run.
     """
     failures_by_cell = grouped_by(failures, lambda failure: failure["cell"])
     runs_by_cell = grouped_by(measurements, lambda run: run["cell"])
@@ -53,8 +53,8 @@ def expected_rows(
     for keys, cells in _rows_of_grid(definition.get("compare"), axes, cells_of_table):
         paths = tuple(cell["cell"] for cell in cells)
         skips = [cell["skip"] for cell in cells if cell["skip"]]
-        # The rounds without a result. Some of them did not fail: the next run measures those with a reason of
-        # PENDING (outdated or unmeasured).
+        # The rounds without a result. Those with a reason of PENDING (outdated or unmeasured) did not fail:
+        # the next run measures them.
         missing = [row for path in paths for row in failures_by_cell.get(path, [])]
         runs = [run for path in paths for run in runs_by_cell.get(path, [])]
         flags = {flag for run in runs for flag in run["flags"].split()}

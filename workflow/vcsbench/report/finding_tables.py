@@ -90,7 +90,7 @@ def find_table(
     where = dict(definition.get("where", {}))
     # {} for a finding on the numbers of one metric.
     compare = definition.get("compare", {})
-    # An expectation can compare this run with a saved baseline, which has a table. `to` is its name.
+    # An expectation can compare this run with a saved baseline (`to`). Each saved baseline has a table.
     if "to" in compare:
         name = table_name(compare["to"])
         return (name if name in tables else ""), where
@@ -161,8 +161,8 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
     reversals.sort(key=lambda reversal: -abs(math.log(reversal.comparison.ratio)))
     # Other results may be the opposite of a smaller published difference (REVERSED_FACTOR).
     published = f"a published difference above {100 * (REVERSED_FACTOR - 1):.0f} %"
-    singular = f"result outside the findings is the opposite of {published}"
-    plural = f"results outside the findings are the opposite of {published}"
+    singular = f"other result reverses {published}"
+    plural = f"other results reverse {published}"
     return PlainTable(
         title=words.count_of(len(reversals), singular, plural),
         heads=["Comparison", "Published", "Measured", "95 % interval"],
@@ -231,7 +231,7 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
 def _reversal_texts(results: Results, reversal: Reversal) -> list[str]:
     """Return the row of a reversed comparison: its case, both results, and the interval of the measured one.
 
-    Example: `["cold log over svn (ruby): f7 against f6", "1.3x slower", "1.2x faster", "1.1x to 1.3x
+    Example: `["cold log over svn (ruby): f7 against f6", "1.3x slower", "1.2x faster", "1.10x to 1.3x
     faster"]`.
     """
     comparison = reversal.comparison

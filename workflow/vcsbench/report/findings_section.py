@@ -32,16 +32,15 @@ MEANINGS = {
     Verdict.REVERSED: "the other side is the better one now",
     Verdict.GONE: "an effect was published, and none worth noting is here",
     Verdict.WEAKER: "the effect is smaller than published",
-    Verdict.STRONGER: "the effect is larger than published, or new where none was published",
+    Verdict.STRONGER: "a larger difference than published, or one where none was published",
     Verdict.FAILS: "the measured interval is outside the expected range. A difference that is certainly "
     "below the margin (min_effect_pct) is neither better nor worse",
-    Verdict.MIXED: "by their own intervals, some pairs are better and others worse",
+    Verdict.MIXED: "some pairs are better, others worse, each by its own interval",
     Verdict.TOO_SMALL: "process start, connection and waits of 40 ms for delayed acknowledgements can "
     "explain it (see Fixed cost), or its runs are too short",
     Verdict.UNDECIDED: "the interval is partly inside the range, or there is none, or cells "
     "cannot be compared (each row has the reason)",
-    Verdict.REPRODUCED: "the interval is inside the range. For a statement without a number, it is on the "
-    "stated side of 1x (in direction)",
+    Verdict.REPRODUCED: "the interval is inside the range. In direction: only on the stated side of 1x",
     Verdict.HOLDS: "the interval is inside the range",
     Verdict.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed, invalid, not "
     "compared, or not finished so far (each row has the reason)",
@@ -102,15 +101,13 @@ class FindingView(FindingFacts):
     ratio: str  # the meaning of the number: `time of f6 ÷ time of f7: above 1x, f7 is faster`
     pairs: str  # the pairs or cells from which the number was computed
     is_different: bool  # True for a verdict in EXPLAINABLE
-    is_direction: (
-        bool  # True if the statement has a direction only, such as `faster`, and no number
-    )
+    is_direction: bool  # True if the statement is only `faster` or `slower`, without a number
     steps: Sequence[ReasonText]  # the reasons of the verdict; possible causes if it is EXPLAINABLE
     notes: Sequence[str]  # remarks, as sentences
-    note: str  # the flags of its runs, as labels
-    flags: Sequence[str]  # the names of these flags
+    note: str  # remarks on its runs, such as the labels of flags
+    flags: Sequence[str]  # the names of the flags in `note`
     table: str  # the title of the table with its numbers
-    anchor: str  # the place of their row in that table
+    anchor: str  # the place of the first of these numbers on the page
     source: str  # the address of the statement, "" if the study has one for all
     dot: FindingDot | None  # its data in the plot of findings
 
@@ -227,7 +224,7 @@ def _make_view(
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
     expected = expected_range(expect, margin)
-    # `equal` has a number: the margin. `faster` and `slower` have none.
+    # `equal` and `not faster` have a number: the margin. `faster` and `slower` have none.
     is_direction = expected.direction in (Direction.FASTER, Direction.SLOWER)
     # An expected direction is printed as `above 1x`. The text of FindingView.ratio has its meaning.
     directions = ("above 1x", "below 1x")
@@ -282,23 +279,23 @@ def name_verdict(verdict: str, is_direction: bool) -> str:
 
 
 def describe_findings(views: Sequence[FindingView]) -> str:
-    """Return the numbers of measured findings and of their verdicts in sentences, "" without a measured one.
+    """Return the numbers of measured findings and of their verdicts in a sentence, "" without a measured one.
 
-    Example: `14 of 19 findings are measured: 6 reproduced, 5 weaker, 1 mixed. Of those reproduced, 2 state a
-    direction only.`
+    Example: `9 of 19 findings are measured: 4 reproduced, 3 weaker, 2 reproduced in direction only.`
     """
     measured = [view for view in views if view.verdict != Verdict.NOT_MEASURED]
     if not measured:
         return ""
     verb = "is" if len(measured) == 1 else "are"
-    counts = describe_verdicts(view.verdict for view in measured)
-    text = f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured: {counts}."
-    reproduced = [view for view in measured if view.verdict == Verdict.REPRODUCED]
-    directions = sum(view.is_direction for view in reproduced)
-    if directions:
-        verb = "states" if directions == 1 else "state"
-        text += f" Of those reproduced, {directions} {verb} a direction only."
-    return text
+    # A direction alone is a weak statement, so its findings are counted apart.
+    in_direction = [
+        view for view in measured if view.is_direction and view.verdict == Verdict.REPRODUCED
+    ]
+    parts = [describe_verdicts(view.verdict for view in measured if view not in in_direction)]
+    if in_direction:
+        parts.append(f"{len(in_direction)} reproduced in direction only")
+    counts = ", ".join(part for part in parts if part)
+    return f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured: {counts}."
 
 
 def _make_dot(
@@ -451,8 +448,8 @@ def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:
     if sides and sides.baseline != section.baseline:
         ratios = [1 / ratio for ratio in ratios]
     low, high = times(min(ratios)), times(max(ratios))
-    # One text for both ends, not with a further digit: the mean is printed without it, too, and 2.3x would
-    # seem to be outside of `2.25x to 2.27x`.
+    # Ends with the same text are printed once. times_between() would add a digit, which the mean lacks: 2.3x
+    # would seem to be outside of `2.26x to 2.28x`.
     if low == high:
         return f"{len(ratios)} pairs, {low}"
     return f"{len(ratios)} pairs, {low} to {high}"
@@ -499,7 +496,7 @@ def _find_anchor(where: Row, section: TableSection) -> str:
     `section` is a table of the page. `where` selects the rows of the finding in it, by axis: `{"cache":
     "cold"}`, or a list of values. If no row of the finding has a number, return the anchor of the table.
     """
-    # A table has a grid for each repository, for example: the measured one, next to the published one.
+    # A pair is a measured grid, such as that of a repository, with the published grid next to it.
     rows = [row for pair in section.pairs if pair.measured for row in pair.measured.rows]
     for row in rows:
         for point in row.points:

@@ -374,7 +374,8 @@ def _make_rows(
             group=by_axis.get(group_axis, ""),
             labels=labels,
             points=[point_by_place.get((row_values, column)) for column in column_values],
-            # The anchor of the row ends with this. Rows of other grids may have the same values.
+            # The anchor of the row ends with this. It has the values of the grid, too, because rows of
+            # other grids may have the same values.
             slug=words.slug(" ".join(grid_values + row_values)),
             keys=keys,
         )
@@ -387,7 +388,7 @@ def _label_keys(point: Point, keys: Sequence[str], layout: Layout) -> str:
     """Return the labels of a point's values on some keys: `ruby, f7`."""
     values = {}
     for key in keys:
-        # If a table compares with one candidate only, the title of the table names it already.
+        # If a table has only one candidate, the title of the table names it already.
         is_only_candidate = key == CANDIDATE and len(layout.order.get(CANDIDATE, ())) == 1
         if not is_only_candidate:
             values[layout.axis_of(key)] = point.keys.get(key, "")

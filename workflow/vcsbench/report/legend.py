@@ -105,7 +105,7 @@ def list_words(results: Results) -> dict[str, str]:
     # General terms, and then those of each version control system that was measured.
     vocabulary = load_vocabulary()
     meanings |= vocabulary.terms
-    # A context is the record of a measured cell. In a study of trees, it has no repository and no system.
+    # A context is the record of a cell-round. In a study of trees, it has no repository, and so no system.
     repositories = [context["repository"] for context in results.contexts if context["repository"]]
     # The key `system` is missing for Subversion.
     for system in unique_values(facts.get("system", SUBVERSION.name) for facts in repositories):

@@ -76,8 +76,8 @@ class MakeCommand:
         chosen = []
         is_of_configuration = False
         for argument in shlex.split(self.arguments):
-            # Each of these options has several values: `--configfile a.yaml b.yaml`. They belong to the
-            # option until the next option. `--config` is also the beginning of `--configfile`.
+            # These options may have several values: `--configfile a.yaml b.yaml`. All words up to the next
+            # option belong to them. `--config` is also the beginning of `--configfile`.
             if argument.startswith("-"):
                 is_of_configuration = argument.startswith(("--config", "-C"))
             if is_of_configuration:

@@ -95,7 +95,7 @@ class FindingSection:
     """The published findings and the user's expectations, with the known facts about their reasons.
 
     A finding has the verdict on a published statement, an expectation that on a statement of the user.
-    `reversed` is a table of the comparisons with the opposite of the published result that no finding covers.
+    `reversed` is a table of comparisons that no finding covers, and whose published result is the opposite.
     `compared` is a table of the published and the measured setup. Each is None if it would be empty.
     """
 
@@ -113,7 +113,7 @@ class TablePart:
     """The tables of the study, and the titles of those without a cell in the grid (`absent`).
 
     `measured_where` is the origin of measured numbers (`here, 2026`), `published_where` that of published
-    numbers (`2014, SAN`).
+    numbers (`2014, 2 cores, 4 GB, ...`).
     """
 
     sections: Sequence[TableSection]
@@ -208,7 +208,7 @@ def describe_page(results: Results) -> Page:
     tables = table_sections(results)
     findings = _describe_findings(results, setup, tables)
     answer_section = _describe_answers(results, setup, tables)
-    # A reader picks the values that he has, such as f6. The charts show only the rows that fit the picks.
+    # A reader picks present values, such as f6. Forest plots and the noise show only rows that fit the picks.
     pick_axes = [pick.axis for pick in answer_section.picks]
     page_charts = make_charts(results, answer_section.cards, findings.views, pick_axes)
     # The facts for the index of all pages, which reads them as JSON from the head of this page.
@@ -303,7 +303,7 @@ def _describe_answers(
         min_effect=f"{advice.min_effect_pct:g} %",
         picks=picks,
         labels=_label_values(results),
-        # The script scales this time and these sizes to the reader's number of revisions.
+        # The time of a load and sizes of files. The script scales them to the reader's number of revisions.
         estimate=make_estimate(results) if has_loads else None,
         cards=cards,
         pick_answers=pick_answers,
@@ -402,8 +402,8 @@ def _describe_findings(
 def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSection]) -> TablePart:
     """Return the tables of a page, the titles of the study's other tables, and the origins of the numbers.
 
-    `sections` are the tables with a cell in the grid. The origin of measured numbers has the machine and the
-    year, as far as known: `my-server, 2026`. The origin of published numbers is, for example, `2014, SAN`.
+    `sections` are the tables of the page. The origin of measured numbers has the machine and the year, as far
+    as known: `my-server, 2026`. The origin of published numbers is, for example, `2014, 2 cores, 4 GB, ...`.
     """
     study = results.study
     measured_where = [words.enumeration(setup.host_names)]

@@ -57,7 +57,7 @@ def make_charts(
         undrawn = [view.verdict for view in measured if not view.dot]
         if undrawn:
             counts = describe_verdicts(undrawn)
-            note = f"Not drawn, because its number is no factor: {counts}."
+            note = f"Not drawn, because there is no factor: {counts}."
             chart = replace(chart, key=f"{chart.key} {note}")
         charts.append(chart)
     charts += _make_level_charts(results)
@@ -67,7 +67,7 @@ def make_charts(
         charts.append(chart_specs.noise_chart(rounds, picks))
     account = results.account
     if account.spent_s:
-        # By step of the sessions, such as `measuring`.
+        # By step of the sessions, such as `measuring`: its seconds.
         steps = account.spent_s.items()
         seconds = {STEP_LABELS.get(step, step): spent_s for step, spent_s in steps}
         # `taken_s` is all of the time. The start of Snakemake, the analysis and the report are no steps of
@@ -161,7 +161,7 @@ def _make_round_dots(results: Results) -> list[RoundDot]:
     10 per cent above a cell's mean of 1.0 s. Invalid runs and duplicates (second measurements) are left out.
     """
     axes = list(results.order)
-    # The labels of cells have only the axes on which cells differ.
+    # Labels of cells name the axes on which cells differ, and always the command and the cache.
     label_axes = varying(results.comparable_runs, axes)
     dots = []
     for runs in grouped_by(results.comparable_runs, lambda run: run["cell"]).values():

@@ -36,7 +36,7 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
 
     Return a single sentence if no result is shown: `No result is up to date.` or `Nothing has been measured.`
     Otherwise there are two or three lines. The first has the repositories, their storage, and the amounts
-    that commands read and write: `ruby: 5,526 revisions, on ext4 (virtual disk); dump reads 601 revisions`.
+    that commands read and write: `ruby: 5 526 revisions, on ext4 (virtual disk); dump reads 601 revisions`.
     The second has programs, machine, time and number of runs: `Subversion 1.14.2 on here (2 cores); 21
     November 2026, 14 min with preparation and report; 360 timed runs of 72 cells (a command with all its
     settings)`. Some pages have a third line, which is about cold runs (describe_cold).
@@ -73,15 +73,15 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
 
 
 def describe_cold(results: Results) -> str:
-    """Return up to two sentences on cold runs: how fast they read, and whether they are as fast as warm runs.
+    """Return sentences on cold runs: how fast they read, and whether they are as fast as warm runs.
 
     A cold run finds no file in memory, so it reads from a device. Example of the first sentence: `Cold runs
     read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.` It is missing if no cold run is
-    known to read a device. The second sentence is that of _compare_cold_and_warm().
+    known to read a device. The other sentences are those of _compare_cold_and_warm().
     """
     runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
     cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
-    # The bytes are unknown if the kernel hides them.
+    # The bytes are unknown on a storage in memory, and if the kernel hides them.
     measured_runs = [run for run in cold_runs if words.is_number(run.get("device_bytes"))]
     reading_runs = [run for run in measured_runs if run["device_bytes"] > 0]
     reads = ""
@@ -98,11 +98,12 @@ def describe_cold(results: Results) -> str:
 
 
 def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
-    """Return a sentence on the cold cells that take no longer than warm ones, "" without such a cell.
+    """Return two sentences on the cold cells that take no longer than warm ones, "" without such a cell.
 
     A cell is a command with all its settings. A cold cell reads from a device. If it is as fast as a warm
     one, it shows little about other storage: a cache below this machine may have answered. Example: `2 of 6
-    cold cells with a warm counterpart are as fast (within 10 %): ...`. `runs` have a state of the caches.
+    cold cells with a warm counterpart are as fast (within 10 %). There, ...`. `runs` have a state of the
+    caches.
     """
     # Times within this factor, such as 1.1, count as equal.
     margin = 1 + results.advice.min_effect_pct / 100
@@ -123,8 +124,8 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
                 warm_means.append(mean)
         if cold_means and warm_means:
             compared_groups += 1
-            # The group counts if any of its cold states takes no longer than any of its warm states. Then the
-            # fastest cold state takes no longer than the slowest warm state.
+            # The group counts if one of its cold states takes no longer than one of its warm states. If that
+            # holds for any two, it holds for the fastest cold state and the slowest warm state.
             if min(cold_means) <= max(warm_means) * margin:
                 groups_as_fast += 1
     if not groups_as_fast:
@@ -149,7 +150,7 @@ def _list_build_versions(results: Results) -> list[str]:
     1.14.2, 1.15.0`. A build without a known version is left out. Return [] for a study without this axis.
     """
     versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}
-    # A context is the record of a measured cell, with the programs of its build.
+    # A context is the record of a measured cell-round, with the programs of its build.
     for context in results.contexts:
         build = context["build"]
         # Without the axis, the only build has no name, and `versions` is empty.
@@ -171,9 +172,9 @@ def describe_condition(results: Results, setup: Setup) -> str:
     """Return a warning that changes may gain more or less for cold commands elsewhere; "" if none is needed.
 
     A cold command finds no file in memory, so its gains depend on the storage and on the size of the
-    repository. The warning is needed if one of these differs from the published study. Example: `Measured on
-    ext4 (virtual disk) with 5,526 revisions. On other storage (published: spinning disk), cold commands may
-    gain more or less:` The colon stands before a link to the findings.
+    repository. The warning is needed if the published study had another storage, or a larger part of the
+    repository. Example: `Measured on ext4 (virtual disk) with 5 526 revisions. On other storage (published:
+    spinning disk), cold commands may gain more or less:` The colon stands before a link to the findings.
     """
     published = results.study.published
     storage = setup.conditions.storage
@@ -241,7 +242,8 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]
     """Return sentences on the comparisons without an answer, [] if none is too small or undecided.
 
     The first sentence counts all: `Answered over all cases: 74 of 82 comparisons, 8 undecided.` `steps` are
-    the advised next runs. If none of them has more rounds, the last sentence is that more rounds do not help.
+    the advised next runs. If comparisons are undecided, and no next run has more rounds, the last sentence is
+    that more rounds do not help.
     """
     # The account has the number of comparisons by their result.
     account = results.account
@@ -322,8 +324,8 @@ def make_history_table(history: Row) -> PlainTable | None:
     """Return a table of the saved baselines (results of earlier runs) and this run; None for fewer than two.
 
     Each of them has a row, with the baseline before it, the outcomes of their comparisons, and the changes:
-    `("now", "21 November 2026, ...", "here", "old", "4 faster, 2 equal", "kernel 6 to 7")`. `history` is the
-    file results/history/<study>.json (baseline_comparison.make_history).
+    `("now", "21 November 2026, ...", "here#1a2b", "old", "4 faster, 2 equal", "kernel 6 to 7")`. `history`
+    is the file results/history/<study>.json (baseline_comparison.make_history).
     """
     # An entry is a baseline or this run.
     entries = history.get("times", [])

@@ -81,8 +81,8 @@ class ChangeView:
 
     `lead` is `Step 1: pack the repository.`, and `anchor` is the place of the card on the page. `conditions`
     are sentences on when to take an optional step. `opposites` is a sentence on published results that are
-    the opposite of the measured ones. `command` is the command to type, "" without one or if it is long.
-    `cost` and `undo` are sentences. A sentence is "" if it does not apply.
+    the opposite of the measured ones. `command` is the command to type, "" if there is none, or several, or
+    a long one. `cost` and `undo` are sentences. A sentence is "" if it does not apply.
     """
 
     lead: str
@@ -219,10 +219,10 @@ def _make_table(
 ) -> ChangeTable:
     """Return the table of a plan for one reader: the steps (advised changes), and the optional changes.
 
-    Optional are two kinds of the plan's other changes. A change of the first kind (Worth.DO) is worth it
-    under a condition only, such as a stop of commits. A change of the second kind (Worth.DEPENDS) is faster
-    for some operations and slower for others, and its card recommends it. The table has a column for each of
-    the `operations`, such as the cold log, on which some of its changes have an outcome.
+    The optional changes are two kinds of the plan's other changes. A change of the first kind (Worth.DO) is
+    worth it under a condition only, such as a stop of commits. A change of the second kind (Worth.DEPENDS) is
+    faster for some operations and slower for others, and its card recommends it. The table has a column for
+    each of the `operations`, such as the cold log, on which some of its changes have an outcome.
     """
     # The reader's values before all steps: {"format": "f6"}.
     present = plan.states[0]
@@ -341,8 +341,8 @@ def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
     """Return a list of one row: the effect of all steps (advised changes) together, `steps 1 and 2 together`.
 
     Return [] for fewer than two steps, and if that effect is unknown. To know it, exactly one measured
-    combination of values must fit the reader before the steps. Without a pick on the axis of a step, several
-    combinations fit.
+    combination of values must fit the reader before the steps, and one after them. Without a pick on the axis
+    of a step, several combinations fit.
     """
     if len(table.step_numbers) < 2:
         return []

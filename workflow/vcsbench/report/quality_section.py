@@ -208,8 +208,8 @@ def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
 
     Example: `[("cache-not-warm: A hot run read from the device.", ["log/ruby/...", ...])]`. A cell-round is
     one round of a cell. If a hot run read from the device, this attempt to measure the round was set aside,
-    and another attempt followed. The column `set_aside` has the flags of all attempts but the last one:
-    `cache-not-warm, clock restarted` are two attempts, the second one with two flags.
+    and another attempt followed. The column `set_aside` has the flags that made earlier attempts invalid:
+    `cache-not-warm, cache-not-warm clock` are two attempts, the second one with two flags.
     """
     reasons = []
     for row in measurements:

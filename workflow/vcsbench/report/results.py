@@ -401,7 +401,7 @@ def _read_contexts(folder: Path, study: str, measurements: Rows) -> list[Row]:
     for cell, number in unique_values((row["cell"], int(row["round"])) for row in measurements):
         record = _read_json(Path(CellRound(study, cell, number, str(folder)).context))
         if record is not None:
-            # An empty value replaces each missing part, so that no reader has to check.
+            # Most missing parts become empty, so that readers need no checks. Missing numbers stay missing.
             contexts.append(complete_context(record))
     return sorted(contexts, key=lambda context: context["started_at"])
 
@@ -433,7 +433,7 @@ def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
     packed one, or one after the upkeep by git. `seconds_by_state` is added to the record, the longest time in
     which each state was made: `{"ruby": {"revisions": 5526, "seconds": 40.1, "loaded_in": "/dev/shm/...",
     "seconds_by_state": {"pack": 2.0}, ...}}`. The folder also keeps records of an earlier scale or format. So
-    a load counts only if a cell-round of `contexts` read the repository.
+    a load counts only if a cell-round of `contexts` read its source in its format.
     """
     repositories = [context["repository"] for context in contexts]
     named = [facts for facts in repositories if facts.get("name")]

@@ -33,7 +33,7 @@ class SetupConditions:
     """The conditions of the runs in which a published study can differ, as texts; "" if unknown.
 
     Several different ones are joined: `ext4 (SSD) and tmpfs`. `parts` is what commands work on: `log reads
-    5,000 revisions; export writes 606 files`. `systems` has the measured programs: `Subversion 1.14.2, git
+    5 000 revisions; export writes 606 files`. `systems` has the measured programs: `Subversion 1.14.2, git
     2.39.5`.
     """
 
@@ -117,13 +117,13 @@ def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
 def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
     """Return the size of each subject, and its share of the published size if it is smaller.
 
-    Example: `ruby (generated): 5 526 revisions (13 % of the published 42 000 revisions)`. `subjects` has an
-    entry for each cell-round that used a subject.
+    Example: `ruby (generated): 5 526 revisions (13 % of the published 42 000 revisions)`. `subjects` has the
+    subjects of all cell-rounds.
     """
     texts = []
     for name, members in grouped_by(subjects, lambda subject: subject.name).items():
-        # One cell-round stands for all. A load reads a dump file, and has no number of revisions
-        # (`youngest`). So the first cell-round with this number is taken, or the first load without any.
+        # One entry stands for all. A load reads a dump file, and has no number of revisions (`youngest`). So
+        # the first entry with this number is taken. If none has it, the first one of all is taken.
         with_revisions = [subject.facts for subject in members if subject.facts.get("youngest")]
         facts = with_revisions[0] if with_revisions else members[0].facts
         is_generated = facts.get("source") == "generated"

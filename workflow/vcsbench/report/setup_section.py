@@ -297,7 +297,7 @@ def _list_nodes(contexts: Rows, study: Study) -> list[str]:
 
 
 def _list_programs(contexts: Rows, build: str) -> list[str]:
-    """Return the programs of a build: `client: /t/bin/svn, 1.15.0, libraries in /t/lib, digest 0fe81425`.
+    """Return the programs of a build: `client: /t/bin/svn, 1.15.0, libraries in /t/lib, digest 0fe814251c2d`.
 
     A context is the record of a cell-round. Its key `build` has the programs of the build that it measured:
     `{"name": "trunk", "digest": "0fe81425...", "client": {"program": "/t/bin/svn", "version": "1.15.0",

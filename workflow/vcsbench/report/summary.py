@@ -69,7 +69,7 @@ def describe_disturbance(share: float) -> str:
 def describe_verdicts(verdicts: Iterable[str]) -> str:
     """Return the numbers of verdicts in words: `6 reproduced, 1 reversed, 2 not measured`."""
     counts = Counter(verdicts)
-    # All other verdicts, such as `weaker`, have no plural.
+    # All other verdicts, such as `weaker`, are the same words in the plural.
     plurals = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold"}
     # The verdict NOT_MEASURED is no result, so it comes last.
     order = sorted(Verdict, key=lambda verdict: verdict == Verdict.NOT_MEASURED)

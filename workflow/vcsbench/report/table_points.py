@@ -290,7 +290,7 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
 def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     """Return the sentences of a comparison: its factor, its outcome (its call), and what could be detected.
 
-    The first text is `f7: 1.2x faster (95 % interval 1.1x to 1.3x faster), over 5 rounds. time of f6 ÷ time
+    The first text is `f7: 1.2x faster (95 % interval 1.15x to 1.3x faster), over 5 rounds. time of f6 ÷ time
     of f7 = 1.22.` Here f6 is the baseline, f7 the candidate. Without an interval, it is the only text.
     """
     metric = metric_in(definition)

@@ -206,7 +206,7 @@ def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
     """
     # By kind: the reason of each of its cells.
     reasons_by_kind: dict[str, list[str]] = {"Skipped": [], "Failed": []}
-    # The codes of cells that did not fail: the next run measures them.
+    # By code of cells that did not fail (the next run measures them): their kind.
     kinds_of_pending = {OUTDATED: "Outdated", UNMEASURED: "Unfinished"}
     for kind in kinds_of_pending.values():
         reasons_by_kind[kind] = []

@@ -71,8 +71,8 @@ def main(
     The arguments come from a command line. `recipe_json` has everything that the measurement depends on.
     `number` is that of the round, such as "3". `order` is its position among the rounds of all cells, which
     `seed` has shuffled. `thresholds` is JSON with the limits beyond which a run gets a flag, such as
-    {"min_run_s": 0.2}. `export` (the times, by hyperfine) and `context` (facts about the round) are the files
-    to write.
+    {"max_steal_pct": 2.0}. `export` (the times, by hyperfine) and `context` (facts about the round) are the
+    files to write.
     """
     # An export without its context counts as out of date. So the old context is removed first: a process that
     # is killed before the end leaves no result that looks valid.
@@ -341,7 +341,10 @@ def _measure_in_guest(
 
 
 def _work_folder(configured: str, root: Path) -> Path:
-    """Return the work folder in a configured folder. Links in its path stay: the guest finds it by them."""
+    """Return the work folder in a configured folder, with the links in its path.
+
+    The guest has to have the folder at this path and at its real path (guest._hidden_folders).
+    """
     return root / configured / WorkDir(configured, root).path.name
 
 

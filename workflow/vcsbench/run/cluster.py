@@ -159,11 +159,11 @@ class NodeAssignment:
 def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     """Copy the results of a job from the folders of its nodes, and return the node of each complete block.
 
-    A block is a group of cells that are compared, so all of its results must come from one node. It is
-    complete if one node has all of its exports (result files of cell-rounds): {"fsfs-san-2014/log": "n1"}.
-    The results of an incomplete block are taken from the present node only, which will complete it. At the
-    end, the assignment of the job to its node is written again, because reports depend on the time of this
-    file (Cluster.records).
+    Example of the result: {"fsfs-san-2014/log": "n1"}. A block is a group of cells that are compared, so all
+    of its results must come from one node. It is complete if one node has all of its exports (result files of
+    cell-rounds). The results of an incomplete block are taken from the present node only, which will complete
+    it. At the end, the assignment of the job to its node is written again, because reports depend on the time
+    of this file (Cluster.records).
     """
     assignment = NodeAssignment.read(root, job)
     present_node = assignment.node
@@ -301,8 +301,8 @@ class Cluster:
         """Return the files on which the rule of the measurements depends: the records of the nodes' jobs.
 
         Snakemake starts a job without a record, also one that failed. A run that measures nothing must start
-        none. So it returns the assignments of jobs to nodes, as far as they exist. collect_job() copies
-        results and then writes the assignment, so this file is newer than measurements without the results.
+        none. For such a run, return the assignments of jobs to nodes, as far as they exist. collect_job()
+        copies results and then writes the assignment, so this file is newer than measurements without them.
         """
         jobs = sorted(set(self.jobs.values()))
         if self.plan.config.settings.measure == NOTHING:

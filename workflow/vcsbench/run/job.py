@@ -22,10 +22,11 @@ SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "t
 
 @contextlib.contextmanager
 def job_log(path: str | Path) -> Iterator[None]:
-    """Redirect standard error to the log at `path` while the block of a Snakemake job runs in this process.
+    """Redirect standard error to the log at `path` while the `with` block runs.
 
-    An error in the block ends the process with exit code 1, after one sentence in the log and on the
-    terminal. The log also gets the traceback of an error that is neither a UserError nor an OSError.
+    The block is the work of a Snakemake job, in a process of its own. An error in the block ends the process
+    with exit code 1, after one sentence in the log and on the terminal. The log also gets the traceback of an
+    error that is neither a UserError nor an OSError.
     """
     # If Snakemake is killed, this process ends, too. After a signal, it cleans up first.
     end_with_shell()
@@ -72,8 +73,8 @@ def exit_on_signals(
     """Raise SystemExit for the first SIGTERM, Ctrl-C or closed terminal, so that `finally` blocks run.
 
     Further signals are ignored. `status` is a function of the number of the signal. It returns the exit code,
-    or a message that Python prints before the exit code 1. `grace_s` seconds after the first signal, the
-    kernel ends this process.
+    or a message. Python prints a message, and exits with 1. If this process has not ended `grace_s` seconds
+    after the first signal, the kernel ends it.
     """
 
     def end(number: int, _: object) -> None:

@@ -43,7 +43,7 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
     exit_on_signals(grace_s=LONG_GRACE_S)
     os.umask(0o022)  # the servers, which run as another user, read the files
     job = int(number)
-    # Such as "n1".
+    # The name of this node, such as "n1".
     node = node_name()
     # `work` lists the blocks of the job with their result files. `assignment` stores the job's present node,
     # its lost and rejected nodes, and why the job failed.

@@ -352,7 +352,7 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
                 "a command that reads a dump file", {REPOSITORY_AXIS: "name" in repository}
             )
             name = repository["name"]
-            # A repository has one dump file, which needs the most revisions that any cell loads.
+            # A repository has one dump file, so the cell that loads the most revisions decides its length.
             last = last_dumped_revision(recipe)
             dumped_revisions[name] = max(dumped_revisions.get(name, 0), last)
     return PreparedRepositories(

@@ -21,9 +21,9 @@ class SamplingState:
     def exports(self, study: str, decide: Decide) -> list[str]:
         """Return the exports (result files) of a study, after the last decision on more rounds.
 
-        A study is measured in batches of rounds, and a decision file defines each batch after the first one.
-        `decide` requires the file of a batch: it raises an exception of Snakemake until the file exists.
-        Snakemake then makes the file, and calls this method again.
+        With a time limit, a study is measured in batches of rounds. A decision file defines each batch after
+        the first one. `decide` requires the file of a batch: it raises an exception of Snakemake until the
+        file exists. Snakemake then makes the file, and calls this method again.
         """
         if self.is_cluster:
             # The jobs of the nodes make the exports, so rules here depend on the records of these jobs.

@@ -185,7 +185,7 @@ class StudyParams:
         for name, table in study.tables.items():
             key = f"tables.{name}.by"
             self._check_name(key, fault="no column", names=table.get("by", []), known=columns)
-        # Reading the property raises UserError for an axis or a value that the study lacks.
+        # Reading the property raises UserError for an axis that the study lacks, and an unknown statistic.
         for finding in self.findings:
             for allowance in ("allow_inconclusive", "allow_not_measured"):
                 if allowance in finding:
@@ -309,7 +309,10 @@ class StudyParams:
 
     @property
     def findings(self) -> list[definitions.FindingDefinition]:
-        """Return the published findings of the study. Raise UserError for an axis or value that it lacks."""
+        """Return the published findings of the study.
+
+        Raise UserError for an axis that the study lacks, and for an unknown statistic.
+        """
         # None allows any value. The column STATISTIC, which is no axis, has fixed values.
         choices: dict[str, Sequence[str] | None] = dict.fromkeys([*self.axes, *self.by])
         if STATISTIC in choices:

@@ -58,14 +58,14 @@ def open_source(
     """Return the source of a repository's definition, such as {"source": "git", "path": "/srv/x"}.
 
     `name` is the name of the repository in the file `where`; errors have both. `root` is the checkout of
-    vcsbench, in which a git source makes a private folder to run git in. Raise UserError for a wrong
+    vcsbench, which owns the private folder of a git source (run_folder). Raise UserError for a wrong
     definition, such as one with an unknown key. The repository, such as /srv/x, is checked later
     (Source.check).
     """
     # A source refuses keys that it does not define.
     definition = {key: value for key, value in definition.items() if key not in COPY_KEYS}
     kind = definition["source"]
-    # A repository of Subversion on a server (`url`) has a class of its own, next to that of a local one.
+    # The source `svn` has one class for repositories with a `url`, and another for those with a `path`.
     if kind == SvnSource.kind and "url" in definition:
         return SvnUrlSource(name, definition, where)
     # A git repository is converted to a dump stream, or copied as it is (`history: as-is`).
@@ -87,8 +87,8 @@ def _check_scale(name: str, definition: Definition, where: str) -> None:
     cannot make this check: an edit of its code changes the identity of all generated histories.
     """
     profile = PROFILES[definition["profile"]]
-    # `imported` is the part of the tree that the first import adds. Without one (0), the scale only shortens
-    # the history, and its first import always has files.
+    # `imported` is the part of the tree that the first import adds. If it is 0, the tree grows with the
+    # history. The scale then only shortens the history, and the first import always has files.
     if not profile.imported:
         return
     scale = definition.get("scale", 1.0)
@@ -171,7 +171,7 @@ def own_repository(
     /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. `configured` has the entries of
     the configuration, whose names are taken. `tree` is the folder in the repository that commands export.
     With `keeps_git`, a git repository is copied as it is, and another kind raises UserError. Also raise
-    UserError if there is no repository at the path, or if `tree` is given and its kind has no such option.
+    UserError if there is no repository at the path, or if `tree` is given and its source has no such key.
     """
     # This raises UserError for a path without a repository.
     definition = detect(path)
@@ -211,7 +211,7 @@ def _count_odd_paths(repository: str, tree: str, revision: str) -> list[str]:
 
 
 def _write_git_tree(path: str, folder: str, commit: str) -> list[str]:
-    # The process begins in the checkout, which is the `root` for git's private folder.
+    # The working directory of the process is the checkout, which owns git's private folder.
     with open_repository(Path(path), root=".") as git:
         return write_tree(git, commit, Path(folder))
 

@@ -73,7 +73,7 @@ class HistoryForm(StrEnum):
 class Source(Protocol):
     """A history that can be written as a dump stream or a stream for git, the same bytes each time.
 
-    The methods that have a body here are right for most repositories of users. Other sources replace them.
+    The methods that have a body here are defaults. A source replaces those that do not fit it.
     """
 
     kind: str
@@ -92,8 +92,9 @@ class Source(Protocol):
     def identity(self) -> str:
         """Return a hex digest that changes when the history changes. This takes milliseconds.
 
-        The digest is of a repository's present state. A later write() writes that state, without the commits
-        since then, or raises UserError because of them.
+        After later commits, write() writes the former state of a local repository, or raises UserError. After
+        a change of a dump file or directory, check_unchanged() raises UserError. The digest of a URL of
+        Subversion does not cover the history.
         """
 
     def check(self) -> None:
@@ -105,7 +106,7 @@ class Source(Protocol):
         return
 
     def scale(self) -> float:
-        """Return the size as a part of that of the published repository; 1.0 for a user's history."""
+        """Return the share of the published repository that is generated; 1.0 for a user's history."""
         return 1.0
 
     def describe(self) -> str:
@@ -159,7 +160,7 @@ class Source(Protocol):
         return f"a source of kind {self.kind} has no format of Subversion's"
 
     def describe_place(self, revision: int) -> str:
-        """Return where the source has a loaded revision; "" if the revision has the same number there.
+        """Return where a dump file has a loaded revision; "" for other sources.
 
         Such as `revision 7 of /srv/x.dump, at byte 1,234 of the stream`.
         """
@@ -192,8 +193,8 @@ def describe_unreachable(text: str, error: Exception) -> str:
 def readable(path: Path) -> Iterator[None]:
     """Replace an OSError of the `with` block about a file that cannot be read by a UserError.
 
-    The UserError names the file of the OSError, or `path` if the OSError has no file. An OSError from writing
-    output in the block passes unchanged, because the file that is read is not at fault.
+    The UserError names the file of the OSError, or `path` if the OSError has no file. An OSError about a full
+    disk, or about a program that reads no more output, passes unchanged: the read file is not at fault.
     """
     try:
         yield

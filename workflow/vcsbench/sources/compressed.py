@@ -31,7 +31,7 @@ DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 def detect_compression(path: Path) -> Compression | None:
     """Return the compression of a regular file; None if it is not compressed."""
     with open(open_regular(path), "rb") as file:
-        # No compression begins with more than 6 bytes.
+        # The longest beginning, that of xz, has 6 bytes.
         start = b"" if _has_no_size(file) else file.read(8)
     for compression in Compression:
         if start.startswith(compression.value):
@@ -60,7 +60,7 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
     # open_regular() returns a descriptor, which open() closes at the end.
     with open(open_regular(path), "rb") as file:
         if _has_no_size(file):
-            # A file of the kernel, such as /proc/kmsg, is taken for an empty one: to read it may never end.
+            # A file of the kernel, such as /proc/kmsg, is taken for an empty one: reading it may never end.
             yield io.BytesIO()
         elif compression == Compression.GZIP:
             with gzip.open(file, "rb") as stream:

@@ -25,8 +25,8 @@ class OddPath(NamedTuple):
 class PathTracker:
     """Follow the folder to export, and the paths that no disk or working copy can hold, through records.
 
-    `has_tree` is True if there is a folder at `tree` now. It is None if that depends on the content of a
-    copied folder, which is not known.
+    `has_tree` is True if there is a folder at `tree` now. It is None if that depends on a copy whose content
+    or kind (file or folder) is not known.
     """
 
     def __init__(self, tree: str) -> None:
@@ -58,7 +58,7 @@ class PathTracker:
             self._odd_paths = {
                 odd for odd in self._odd_paths if not (odd + b"/").startswith(prefix)
             }
-        # For the path trunk, the exported folder trunk/lib is below it.
+        # True for the path trunk if the exported folder is trunk/lib.
         is_above_tree = self._tree.startswith(prefix)
         if action == b"delete":
             if path == self._tree or is_above_tree:

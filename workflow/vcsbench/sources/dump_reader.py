@@ -86,7 +86,7 @@ class DumpReader:
     - `offset`: the number of bytes that were read or skipped.
     - `is_whole`: True after the last record.
     - `paths`: the exported folder, and the paths that no disk or working copy can hold, at this offset.
-    - `texts`: a sample of the texts. Only a reader that skips texts has one.
+    - `texts`: a sample of the texts. It stays empty unless the reader skips texts.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class DumpReader:
         return len(self.numbers)
 
     def run(self, most_records: int = sys.maxsize, most_bytes: int | None = None) -> None:
-        """Read the stream, or at most `most_records` of it, and set the public attributes of the reader.
+        """Read the stream, or at most `most_records` records, and set the public attributes of the reader.
 
         With `most_bytes`, read only a part of the stream: stop before a property, or a skipped text, that
         ends behind this number of bytes. Raise UserError with the revision and the byte of the first fault:
@@ -342,7 +342,7 @@ class DumpReader:
         """Go to the end of a text of `length` bytes. What is read of the text goes to `out`, if there is one.
 
         With `skips_texts`, seek to the end of the text instead of reading it. Read only its beginning, if the
-        sample of texts needs that. Raise UserError if the stream ends before the text.
+        sample of texts needs that. Raise UserError if the stream ends within the text.
         """
         if self._skips_texts:
             # This raises an error if the text ends behind the stream, or behind the part to read.

@@ -31,8 +31,8 @@ from vcsbench.storages.file_trees import OddPaths
 COMPRESSED_FACTOR = 6
 # Fewer bytes of first records do not show it, because Python reads up to 128 KiB of the file ahead.
 LEAST_SAMPLE_BYTES = 1 << 20
-# Bytes of a repository per byte of a dump of source code. This is the least for any dump. A dump of archives
-# or images becomes no smaller in a repository, and a dump with deltas a little. A sample of texts shows that.
+# Bytes of a repository per byte of a dump of source code, which is the least for any dump. Archives and
+# images become no smaller in a repository, and deltas only a little smaller. A sample of texts shows that.
 REPOSITORY_FACTOR = 1 / 4
 # Enough records for an exact count of most dumps, within two seconds. To skip a text in a compressed file,
 # its bytes must be decompressed, which takes time, so their number is limited, too.
@@ -157,7 +157,8 @@ class DumpSource(SourceWithTree):
         """The estimated size, from a sample: the first records of the file.
 
         If the sample has all records, the number of revisions is exact. Otherwise the other revisions are
-        taken to be as long as those in the sample, and as well compressed.
+        taken to be as long as those in the sample. They are also taken to be as well compressed, or by
+        COMPRESSED_FACTOR if the sample does not show that.
         """
         sample = self._sample
         # The bytes of the dump stream: those of the file, unless the file is compressed.

@@ -349,7 +349,8 @@ def _draw_hunks(rng: Random, size: int, excess: float) -> list[Hunk]:
             # At most a quarter, so that a large hunk does not empty a small file.
             hunks.append(Hunk(removed=min(changed, size // 4), added=0))
         else:
-            # The new bytes are 0.5 to 1.5 times as many, and then up to half fewer (excess 1) or more (-1).
+            # At random, the new bytes are 0.5 to 1.5 times as many as the old ones. This number is then
+            # multiplied by 0.5 (excess 1) to 1.5 (excess -1).
             added = int(changed * (0.5 + rng.random()) * (1 - 0.5 * excess))
             hunks.append(Hunk(removed=min(changed, size // 2), added=added))
     return hunks

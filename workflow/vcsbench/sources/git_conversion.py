@@ -173,8 +173,8 @@ def _changes_node(change: TreeChange) -> bool:
 def _changed_properties(change: TreeChange) -> dump_format.Properties | None:
     """Return all properties of a file after a change; None if they stay as they are.
 
-    A plain file has none, {}. For a new file, and for a link that becomes a file, None is never returned:
-    the link may be a plain file in Subversion, so its properties before the change are not known here.
+    A plain file has none, {}. For a new file, and for a link that becomes a file, None is never returned.
+    Such a link may be a plain file in Subversion, so its properties before the change are not known here.
     """
     # A link that stays a link keeps its properties, also if it became a plain file in Subversion. With a new
     # text, read_link() returns its properties.
@@ -215,15 +215,15 @@ class RevisionWriter:
         # The date of the last revision, in seconds since 1970.
         self._seconds = 0
         self._late_commits = 0
-        # The folders that hold branches and tags, as far as they exist: trunk, branches, tags, branches/a.
+        # The folders of LAYOUT, and those that were made for branches and tags in them, such as branches/a.
         self._folders = set(LAYOUT)
 
     def write(self, index: int, details: CommitDetails) -> None:
         """Write the revision of the commit with this index, and the revisions that follow from the commit.
 
         Each tag at this commit, and each branch there without commits of its own, is a copy in a revision.
-        Then each unnamed branch that ends at this commit is deleted in a revision. It was merged, and git has
-        no name for it any more. Commits must be written in the order of their indices.
+        Then each unnamed branch that ends at this commit is deleted in a revision. git has no name for it any
+        more, usually because it was merged. Commits must be written in the order of their indices.
         """
         commit = self._plan.commits[index]
         self._write_commit(index, details)

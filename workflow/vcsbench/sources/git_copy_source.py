@@ -76,13 +76,13 @@ class GitCopySource(GitSource):
 
     def _read_identity(self, git: Git) -> str:
         """Return a digest of HEAD, the refs, and names and sizes of the files of objects."""
-        # Both calls raise UserError: for a repository that cannot be copied, and for one without a commit.
+        # The first call raises UserError if the repository cannot be copied, the second without a commit.
         self._check_can_be_copied(git)
         self._find_commit(git)
         state = hashlib.sha256(b"git as-is " + git.head + b"\n")
         state.update(git.output("for-each-ref", "--format=%(objectname) %(refname) %(symref)"))
-        # `git repack` changes these files and no object. Other files are read faster or slower, so they are
-        # another state of the repository.
+        # `git repack` changes these files, but no object. git reads the new files faster or slower, so they
+        # are another state of the repository.
         for file in sorted(_list_objects(find_object_folders(git.layout.common))):
             state.update(f"{file.name} {file.size}\n".encode())
         return state.hexdigest()
@@ -204,7 +204,8 @@ class GitCopySource(GitSource):
 
 def _list_objects(folders: list[Path]) -> Iterator[ObjectFile]:
     """Yield the files of all folders of objects, each name once, without those that are being written."""
-    # git names these files by digests, so files of the same name have the same objects.
+    # git usually names packs and loose objects by digests of their content. So files of the same name in
+    # several folders have the same objects.
     seen = set()
     for folder in folders:
         for file in _list_folder(folder):
@@ -312,7 +313,7 @@ def _read_loose_refs(common: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _find_endless_ref(contents: dict[str, bytes]) -> str | None:
-    """Return a symbolic ref from which git gives up: its refs form a circle or a row that is too long.
+    """Return a symbolic ref that git cannot follow: it leads to a circle, or to a row that is too long.
 
     Return None if there is no such ref. `contents` has the content of each ref by its name, such as {"HEAD":
     b"ref: refs/heads/main", "refs/heads/main": b"0a4d55a8..."}.

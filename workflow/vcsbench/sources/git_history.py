@@ -73,7 +73,7 @@ class ConversionPlan:
             path = self._choose_path(b"tags/", tag.name)
             self.copies[index[tag.commit]].append(path)
         # The commits without a line so far are on no branch. The youngest of them is the last commit of an
-        # unnamed line, the youngest of the rest that of the next line, and so on.
+        # unnamed line. Of the rest, the youngest is the last commit of the next one, and so on.
         unnamed_lines = []
         for i in reversed(range(len(commits))):
             if i not in self.lines:

@@ -103,7 +103,7 @@ def find_object_folders(common: Path) -> list[Path]:
     """Return the real folders of objects: first the repository's own, then all that it borrows from.
 
     `git clone --shared` makes a repository that borrows objects: it reads those of another repository, the
-    lender. Raise UserError if such a folder is missing, or has an entry that is dangerous to open
+    lender. Raise UserError if the folder of a lender is missing, or has an entry that is dangerous to open
     (check_files), such as a pipe.
     """
     folders = [Path(os.path.realpath(common / "objects"))]

@@ -58,7 +58,7 @@ class TreeChange(NamedTuple):
     """A file, link, folder or submodule that a commit adds, deletes, renames or changes.
 
     `source` is the path before a rename or copy. In any other change, it is equal to `path`. `is_moved` is
-    True for a rename, whose source is gone after the commit. A mode is of git, such as b"100644" for a file.
+    True for a rename, whose source is gone after the commit. Modes are git's, such as b"100644" for a file.
     The old mode of an added path, and the new mode of a deleted one, is b"000000".
     """
 

@@ -166,8 +166,8 @@ class Git:
         """
         is_partial = "extensions.partialclone" in settings
         for key, value in settings.items():
-            # Such as remote.origin.promisor: that remote has the objects that are missing here. The values of
-            # FALSE are those that git reads as false.
+            # Such as remote.origin.promisor: that remote has the objects that are missing here. git reads the
+            # words of FALSE as false.
             if key.endswith(".promisor") and value.lower() not in FALSE:
                 is_partial = True
         if is_partial:

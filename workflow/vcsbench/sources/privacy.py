@@ -76,7 +76,7 @@ def _is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
 
 
 def _can_others_read(state: os.stat_result) -> bool:
-    """Return True if other users can read a file or folder, and for a link or pipe, which nobody reads."""
+    """Return True if other users can read a file or folder. The modes of links and pipes do not matter."""
     needed = 0
     if stat.S_ISDIR(state.st_mode):
         needed = stat.S_IROTH | stat.S_IXOTH

@@ -80,8 +80,8 @@ LINE_BYTES = 1 << 16
 class ServerLog:
     """The number of each command in a server's log, such as {"log": 750}, and of each unknown action.
 
-    The key `logged_as` of a study's command is the name that the command has in a log. Several commands may
-    have the same name there: checkout and export are both "checkout-or-export".
+    A command of a study has one of these names in its key `logged_as`, such as "cat" for the action get-file
+    (LOGGED_COMMANDS). Several commands may have the same one: checkout and export have "checkout-or-export".
     """
 
     name: str
@@ -92,8 +92,8 @@ class ServerLog:
         """Return a weight in per cent for each command of a study whose `logged_as` is in the log.
 
         Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if the study has none of
-        the log's commands. The weights add up to 100. Several commands of a study with the same `logged_as`,
-        their name in a log, have equal weights.
+        the log's commands. The weights add up to 100. Several commands of a study with the same `logged_as`
+        have equal weights.
         """
         study_commands = _commands_by_name(study)
         # The numbers of the log's commands that the study measures, such as {"log": 750}.
@@ -180,7 +180,7 @@ def read_server_log(path: Path) -> ServerLog:
             f"{one_line(path)}: cannot be read: {reason}. Check the file and its permissions."
         ) from None
     if not counter.commands:
-        # With lines of a log, the file is a server's, but does not log the commands of clients.
+        # The file may be the log of a server that does not log the commands of clients.
         if counter.lines_of_log:
             fault = (
                 'has no command of a Subversion client. Log them in httpd by `CustomLog FILE "%t %u '

@@ -150,7 +150,7 @@ class SvnSource(SourceWithTree):
     @cached_property
     def _estimate(self) -> SizeEstimate:
         """The size of the revisions on disk, from an even sample of shards, or of files without shards."""
-        # A shard is a folder of usually 1,000 revisions. Without shards, these are the files of revisions.
+        # A shard is a folder of usually 1,000 revisions. Without shards, `shards` has the revisions' files.
         shards = sorted((self._path / "db" / "revs").iterdir())
         has_files = bool(shards) and shards[0].is_file()
         step = 1 + len(shards) // (FILE_SAMPLE if has_files else SAMPLE)

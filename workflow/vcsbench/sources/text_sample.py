@@ -103,7 +103,7 @@ class TextSample:
         repository_bytes = source_bytes * self._deltas.compressed_share
         for texts in (self._small, self._large):
             source_bytes += texts.all_bytes
-            # By their share after zlib, the texts are from 0 (source code) to 1 (archives and images).
+            # `position` is from 0 (texts like source code) to 1 (like archives and images).
             excess = texts.compressed_share - SOURCE_CODE_SHARE
             position = max(0.0, excess / (INCOMPRESSIBLE_SHARE - SOURCE_CODE_SHARE))
             repository_bytes += texts.all_bytes * (least + (1.0 - least) * position)

@@ -70,7 +70,7 @@ class LoadedTree:
     def list(self) -> Iterator[NamedEntry]:
         """Yield the folders, files and links to load, folders before their content.
 
-        Count in `counts` what is left out or renamed. Raise UserError for a path that is too long.
+        Count in `counts` what is left out or renamed. Raise UserError for a path that is too long or deep.
         """
         # entries() changes this argument: it counts the names that it leaves out, such as {".git": 1}.
         left_out = Counter[str]()

@@ -125,7 +125,7 @@ def add_key_columns(
         numbers = pd.to_numeric(column, errors="coerce")
         rows_by_size = numbers.sort_values(kind="stable").index
         ordered_texts = texts[rows_by_size] if numbers.notna().all() else texts
-        # dict.fromkeys() removes repeated texts. "" stands for a missing value, and is none.
+        # dict.fromkeys() removes repeated texts. "" stands for a missing value, and is left out.
         order[name] = [text for text in dict.fromkeys(ordered_texts) if text]
     return frame, order
 
@@ -155,8 +155,8 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     """Return a row per cell, host and round, in which the runs of the round are reduced to one value.
 
     `frame` has a row per run. `axes` are the columns that identify a cell, such as command and format.
-    `reduce` is the statistic: `mean` (geometric), `median`, `best` or `worst`. Invalid runs do not count: a
-    cold run with warm caches is one. Duplicates (second copies of a cell, which measure noise) get no rows.
+    `reduce` is the statistic: `mean` (geometric), `median`, `best` or `worst`. Invalid runs, such as a cold
+    run with warm caches, do not count. Duplicates (second copies of a cell, which measure noise) get no rows.
     Published numbers become one round on the host "".
 
     A row is `{"format": "f7", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4, "flags": "low-n clock",
@@ -174,7 +174,7 @@ def duplicates_by_round(
 ) -> pd.DataFrame:
     """Return the rows of by_round() of the duplicates only, with their path in the column `cell`.
 
-    A duplicate is a second copy of a cell, its original, and shows the noise between equal cells. Both have
+    A duplicate is a second copy of a cell (the original), and shows the noise between equal cells. Both have
     the same values of axes, so only the path distinguishes the two.
     """
     # Without paths, no row is a duplicate. The result still needs the column.

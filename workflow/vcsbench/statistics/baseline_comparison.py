@@ -88,7 +88,11 @@ def load_baseline(name: str, study: str, axes: Sequence[str]) -> MeasurementSet:
 
 
 def load_current(study: str, results: Path) -> MeasurementSet:
-    """Return the current measurements of a study. Raise UserError if a file of them is damaged."""
+    """Return the current measurements of a study.
+
+    Raise UserError if one of their files is missing or damaged, or has a context that does not fit
+    (baselines.describe_baseline).
+    """
     frame = read_measurements(results / "measurements" / f"{study}.csv")
     starts = frame["cell_round_started_at"]
     runs = zip(frame["cell"], frame["round"].astype(int), starts, strict=True)
@@ -142,7 +146,7 @@ def _describe_saved(path: Path, description: Description) -> str:
 
 
 def _describe_unsaved(name: str, study: str, results: Path) -> Description:
-    """Return when, where and how a study was measured, and check that the baseline `name` can save it.
+    """Return when, where and how a study was measured, and check that it can be saved as baseline `name`.
 
     Raise UserError if the study's name is not valid, if the baseline has the study already, if the study was
     not measured, or if its files are damaged (load_current).
@@ -172,7 +176,7 @@ def pair_cells(
 
     The values of `axes` identify a cell. Cells with equal values of the axes `block` run next to each other.
     A row is `{"command": "log", "ratio": 1.2, "withheld": "", "hosts": ["host#1a2b"], "refused": [], ...}`
-    with the columns of tables.rows_frame():
+    with the columns of tables.rows_frame() and three more. Some of these columns are:
 
     - `ratio`: the saved time / the current one. At 1.2, the cell became faster.
     - `refused`: the codes why the cell is not compared. `withheld` has them as text.

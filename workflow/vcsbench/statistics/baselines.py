@@ -118,7 +118,7 @@ def describe_baseline(
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in runs:
-        # All runs of a round have the same context, so it is read once.
+        # All runs of a cell in a round have the same context, so it is read once.
         if (cell, number) not in contexts:
             path = CellRound(study, cell, number, str(results)).context
             contexts[cell, number] = _read_and_check_context(Path(path), started_at)

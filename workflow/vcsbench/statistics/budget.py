@@ -92,8 +92,8 @@ def list_comparisons(
         # the ratios are tested again here, without start-up.
         calls = add_calls(compared, metric_in(definition).calls, limits)["call"]
         number_without_difference = sum(not is_difference(call) for call in calls)
-        # The p-value that the next row must not exceed to become a difference. By Holm's procedure, it is
-        # the smaller, the more rows are no difference yet.
+        # The p-value that the next row must not exceed to become a difference. By Holm's procedure, many
+        # rows without a difference make it smaller.
         level = holm_level(number_without_difference)
         for row in comparison_rows(compared.to_dict("records")):
             # The two cells of a row are in two blocks if the compared axis is one of the axes `block`, and
@@ -192,9 +192,10 @@ def undecided_over_time(
     """Return the forecast number of open comparisons of each table, by the seconds from now.
 
     Open comparisons are undecided, or bounded: a difference of up to 1.5 margins is possible. The result has
-    an entry for each change of the numbers within a year (FORECAST_S). Example: with `[(0.0, {"formats": 5}),
-    (600.0, {"formats": 2})]`, ten minutes more decide three of five comparisons, and a year decides no more.
-    `round_s` has the seconds of a round of each block, a group of cells that get rounds together.
+    an entry for now, and one for each change of the numbers within a year (FORECAST_S). Example: with
+    `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`, ten minutes more decide three of five comparisons, and
+    a year decides no more. `round_s` has the seconds of a round of each block, a group of cells that get
+    rounds together.
     """
     open_comparisons = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(comparison.table for comparison in open_comparisons))]
@@ -245,7 +246,7 @@ def _assign_rounds(
     used_s = 0.0
     while True:
         # `needed` has the further rounds of each comparison of a group that is not precise enough, the fewest
-        # first. A group gets rounds if it needs some, and if one of them fits into the rest of the time.
+        # first. A group can get rounds if it needs some, and if one of them fits into the rest of the time.
         fitting = [group for group in groups if group.needed and used_s + group.round_s <= seconds]
         if not fitting:
             return

@@ -66,7 +66,7 @@ def call_table(
     `detectable` and `within` (add_calls). Call and result are "" without a ratio, and in a withheld row,
     whose cells may not be compared.
 
-    A duplicate is a second copy of a cell, its original. The argument `duplicate_sd` is the noise: the
+    A duplicate is a second copy of a cell, the original. The argument `duplicate_sd` is the noise: the
     standard deviation of ln(duplicate / original), one number or one per row. It becomes a column, NaN in
     rows that are not compared. The argument NaN means that no duplicates were measured. A row with a ratio
     then gets the flag NO_DUPLICATES, and no test. It is undecided, or too small by its start-up. Only
@@ -83,8 +83,8 @@ def call_table(
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
     flagged = table.assign(duplicate_sd=tested_sd, flags=row_flags)
     tested = add_calls(flagged, metric.calls, limits)
-    # add_calls() uses only ratios and their errors. Three further facts can change a call: a count that is
-    # constant (`exact` means a count), start-up, and disturbed runs.
+    # add_calls() uses only ratios and their errors. Further facts can change a call: the counts themselves
+    # (`exact` means a count), start-up, short runs, and disturbed runs.
     if metric.exact:
         corrected = call_exact_rows(tested, metric)
     else:
@@ -233,7 +233,7 @@ def detectable_effect(
 
 
 def _upper_quantile(degrees: float | np.ndarray, chance: float) -> np.ndarray:
-    """Return the value that Student's t exceeds with this chance: 1.72 for 0.045, 60 degrees of freedom."""
+    """Return the value that Student's t exceeds with a chance: 1.72 for 0.045 with 60 degrees of freedom."""
     return np.asarray(-special.stdtrit(degrees, chance))
 
 
@@ -278,7 +278,7 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
 def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table in which a difference is undecided if undisturbed runs show the opposite.
 
-    The flag `disturbed` marks the row: without the runs that other programs disturbed, the other side is
+    The flag `disturbed` marks such a row: without the runs that other programs disturbed, the other side is
     faster.
     """
     calls = []

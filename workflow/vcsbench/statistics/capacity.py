@@ -38,9 +38,10 @@ def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> 
     """Return the capacity of each case in a table that compares the latencies of numbers of clients.
 
     A capacity is the number of clients from which on the latency has at least doubled. The rows of a case are
-    equal on all axes but `axis`. A row's `candidate` is a number of clients. Its ratio is the latency of the
-    fewest clients, the baseline, / that of the candidate. Example: 2, 4 and 8 readers with the ratios 0.8
-    (0.7 to 0.9), 0.52 (0.45 to 0.6) and 0.3 (0.25 to 0.35) have the capacity 8 (interval: 4 to 8).
+    equal on all axes but `axis`. A row's `candidate` is a number of clients, and its `baseline` the fewest
+    clients. Its ratio is the latency of the baseline / the latency of the candidate. Example: 2, 4 and 8
+    readers with the ratios 0.8 (0.7 to 0.9), 0.52 (0.45 to 0.6) and 0.3 (0.25 to 0.35) have the capacity 8
+    (interval: 4 to 8).
     """
     # By the values of the other axes: the rows of a case.
     cases: dict[tuple[tuple[str, str], ...], list[ComparisonRow]] = defaultdict(list)

@@ -34,8 +34,8 @@ def main(arguments: Sequence[str]) -> int:
 
     An expectation is a user's own statement about results, such as `a hot log takes at most 2 s`. `arguments`
     has the path of the file. The exit code is 0 if all expectations pass, and EXIT_FAILS if one does not
-    hold. Otherwise, one is undecided or was not measured: EXIT_UNDECIDED. If the file is unreadable or has
-    no expectation, the code is EXIT_NOTHING_CHECKED.
+    hold. Otherwise, one is undecided, too small to compare, or was not measured: EXIT_UNDECIDED. If the file
+    is unreadable or has no expectation, the code is EXIT_NOTHING_CHECKED.
     """
     path = Path(arguments[0])
     try:
@@ -76,7 +76,7 @@ def _line(row: CsvRow) -> str:
     Example: `does not hold: fsfs-ssd-2014 hot-log: 3.00 (2.9 to 3.1) s, expected at most 2.0 [reasons]`.
     """
     verdict = _verdict_text(row)
-    # An expectation that does not hold passes only by its key `allow_inconclusive` or `allow_not_measured`.
+    # An expectation without a result passes only by its key `allow_inconclusive` or `allow_not_measured`.
     if _passes(row) and row["verdict"] != Verdict.HOLDS:
         verdict += ", allowed"
     line = f"{verdict}: {row['study']} {row['id']}: {value_text(row)}, expected {row['expected']}"
@@ -147,7 +147,7 @@ def markdown(rows: Sequence[CsvRow]) -> str:
 
 
 def reasons_text(row: CsvRow) -> str:
-    """Return the reasons of a row as clauses, such as `more rounds: about 12 should decide, 5 measured`."""
+    """Return the reasons of a row as clauses, such as `on a bound: more rounds hardly help`."""
     reasons = REASONS.validate_json(row["reasons"] or "[]")
     return "; ".join(texts.reason_text(reason) for reason in reasons)
 

@@ -312,5 +312,5 @@ def list_columns(keys: Sequence[str]) -> list[str]:
 
 
 def keys_of(row: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the columns that identify a row of a table: those of axes, and `candidate`."""
+    """Return the columns that identify a row of a table, with their values: the axes, and `candidate`."""
     return {name: value for name, value in row.items() if name not in _FACTS}

@@ -84,7 +84,7 @@ def reasons_of_difference(
         shrinkage = _shrinkage_of_finding(check, published, rounds, context)
     # The rounds of the cells from which the measured value is computed.
     rows = check.select_rows_with_values(ours.values, check.select_rows(rounds))
-    # The axis of repositories, such as "repo"; "" without one.
+    # The axis of the commands' input, such as "repo"; "" without one.
     subject = same_work.subject_axis(check.axes)
     reasons = list(possible_reasons(difference, rows, subject, context, shrinkage))
     # With both numbers known, OTHER_STORAGE means that cold runs did not gain more than warm ones. A faster
@@ -112,10 +112,11 @@ def possible_reasons(
 ) -> Iterator[Reason]:
     """Yield the conditions that differ from the published ones, and can explain how a finding differs.
 
-    The likeliest condition comes first. `difference` is the verdict: weaker, stronger, gone or reversed. With
-    None, only conditions that may change a value in any direction are yielded. `rows` are the rounds of the
-    finding's cells. `subject` is their column with the name of the repository or tree, such as "repo"; ""
-    without one. `shrinkage` has how many times less time cold and warm runs take here than published.
+    Usually, the likeliest condition comes first. `difference` is the verdict: weaker, stronger, gone or
+    reversed. With None, only conditions that may change a value in any direction are yielded. `rows` are the
+    rounds of the finding's cells. `subject` is their column with the name of the repository or tree, such as
+    "repo"; "" without one. `shrinkage` has how many times less time cold and warm runs take here than
+    published.
     """
     published = context.published
     yield from _reasons_of_storage(difference, rows, context, shrinkage)
@@ -233,7 +234,7 @@ def _shrinkage_of_finding(
         rows_where(published, conditions),
         rows_where(measured, conditions),
         axes,
-        # The axis of repositories, such as "repo"; "" without one.
+        # The axis of the commands' input, such as "repo"; "" without one.
         same_work.subject_axis(check.axes),
         # A run here may read fewer revisions than the published one. This is a function of a command and a
         # repository, which returns their share, such as 0.23.

@@ -75,8 +75,8 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     # The pairs alone show no excess.
     if moments is None:
         return posterior
-    # The chance of so large differences if there were no excess (F test of the quotient). If it is small, the
-    # excess is certain, and the moment estimate is the right one.
+    # The chance of such large differences if there were no excess (F test of the quotient). If it is small,
+    # the excess is certain, and the moment estimate is the right one.
     mean_degrees = float(bounded.degrees.mean())
     p = float(p_value_of_quotient(quotient, len(bounded.squares), mean_degrees))
     if p <= P_SIGNIFICANT:

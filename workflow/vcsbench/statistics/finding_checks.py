@@ -102,7 +102,7 @@ class Selection:
     `values` has rows of CellCheck.compute_values, of the cells or pairs that count. `decisive` has the rows
     of those that are not too small to compare (_leave_out_too_small): the verdict is on these. `refused` has
     the reasons why cells or pairs do not count, such as other work. `start_up` has one reason with the number
-    of the pairs that are too small, or is empty without any.
+    of the pairs that are too small. It is empty without such pairs.
     """
 
     values: pd.DataFrame
@@ -138,7 +138,7 @@ class CellCheck:
     Its frames have a row per cell, host and round (by_round). The columns `axes` identify a cell.
     `statistic` reduces the runs of a round to one value (default: mean). `where` selects the cells, such as
     `{"command": ["log"]}`. `sides` are the two values of `compared_axis`, the baseline first, such as ["f6",
-    "f7"]. If cells are not compared, `sides` is [] and `compared_axis` is "".
+    "f7"]. If no two values of an axis are compared, `sides` is [] and `compared_axis` is "".
     """
 
     noun = "cell"
@@ -255,7 +255,7 @@ class CellCheck:
         if not reasons and self._lacks_shared_round(rows):
             facts = {"withheld": WithheldCode.NO_SHARED_ROUND}
             reasons.append(Reason(ReasonCode.NO_SHARED_ROUND, facts))
-        # Otherwise no cell, or only one side of each pair, was measured. The default verdict is NOT_MEASURED.
+        # Otherwise no cell, or only one side of each pair, has a value. The default verdict is NOT_MEASURED.
         if not reasons:
             return Evaluation(reasons=[self._why_nothing(rows, context.grid)])
         # Here the cells were measured. NOT_MEASURED would let an expectation pass by its key

@@ -71,7 +71,7 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
     - `not faster`: any value is reversed, because the candidate is faster.
     """
     is_above = measured.low > expected.high
-    # A value that is no ratio has no side of 1. Example of its finding: the CPU is at least 90 % busy.
+    # Only a ratio is compared with 1. Example of another finding: the CPU is at least 90 % busy.
     if not measured.is_ratio:
         return Verdict.STRONGER if is_above else Verdict.WEAKER
     # `not faster` expects 0 to 1.1 (the margin), so a ratio outside of the range is above 1.1.
@@ -79,7 +79,7 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
         return Verdict.REVERSED
     states_faster = expected.low >= 1 and expected.high > 1
     states_slower = expected.high <= 1 and expected.low < 1
-    # The range states equality, so any difference is more than it states.
+    # A range around 1 states equality, so a value outside of it shows more of a difference than stated.
     if not states_faster and not states_slower:
         return Verdict.STRONGER
     # A stronger effect is farther from 1, and a reversed one is on the other side of 1.
@@ -107,9 +107,9 @@ def _why_undecided(
     """Return the reason why a value is undecided whose interval crosses an end of the expected range.
 
     - SAVED_ROUNDS: the finding compares with a saved baseline, so no number of rounds can be promised.
-    - NEEDS_ROUNDS: so many rounds should decide. Example: after 5 rounds, the half width of the interval is
-      0.06, and the end of the range is 0.03 away. The half width must shrink to a half. That takes 5 x 2^2 =
-      20 rounds, because a half width shrinks with the root of the rounds.
+    - NEEDS_ROUNDS: it has the number of rounds that should decide. Example: after 5 rounds, the half width of
+      the interval is 0.06, and the end of the range is 0.03 away. The half width must shrink to a half. That
+      takes 5 x 2^2 = 20 rounds, because a half width shrinks with the root of the rounds.
     - ON_BOUND: more than MAX_ROUNDS rounds would be needed.
 
     `margin` is the smallest ratio worth noting, such as 1.1.

@@ -69,8 +69,8 @@ def make_context(
         return noise_of_metric(metric)
 
     # The least measured share of the revisions of each repository: {"ruby": 0.12}. The least counts, because
-    # it is compared with the published share to explain a weaker effect. `subject` is the axis of
-    # repositories, such as "repo", or "" without one.
+    # it is compared with the published share to explain a weaker effect. `subject` is the axis of the
+    # commands' input, such as "repo", or "" without one.
     scales: dict[str, float] = {}
     subject = same_work.subject_axis(settings.axes)
     if subject:

@@ -121,8 +121,8 @@ def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     # If all cells seem to have the same true variance, its best estimate is the weighted average.
     if math.isinf(likeliest_degrees):
         return Variance(float(np.average(variances, weights=degrees)), least_degrees)
-    # A true variance is the prior x d0 / chi square(d0). So the average of its logarithm is that of the prior
-    # minus digamma(d0 / 2) - ln(d0 / 2), which is added here.
+    # A true variance is the prior x d0 / chi square(d0). So the average of its logarithm is ln(prior) minus
+    # (digamma(d0 / 2) - ln(d0 / 2)). The part in brackets is added here.
     half = likeliest_degrees / 2
     log_variance = logs.mean() + special.digamma(half) - math.log(half)
     return Variance(math.exp(log_variance), least_degrees)

@@ -254,7 +254,7 @@ def _compare(
     if compare["axis"] == BUILD_AXIS:
         table = table.assign(flags=run_columns.same_binaries(table, selection.frame, keys))
     if selection.is_measured and not table.empty:
-        # Duplicates are second copies of cells, so their difference is noise. It is NaN without duplicates.
+        # Duplicates are second copies of cells, so their difference is noise: 0 for counts, NaN if unknown.
         duplicate_sd = math.sqrt(noise.duplicates.variance)
         table = calls.call_table(table, duplicate_sd, metric, limits)
     # Rows that differ only in the candidate stand together, with the candidates as the study lists them.

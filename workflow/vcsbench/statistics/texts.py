@@ -61,20 +61,21 @@ NO_BEST = {
 }
 # A verdict in a sentence such as "the finding is weaker".
 VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "does not hold"}
-# Each text has a head, and the facts behind the colon. A name in braces is a key of Reason.values.
+# A text has a head, and the facts behind a colon. A name in braces is a key of Reason.values, or one that
+# reason_text() adds.
 REASON_TEXTS = {
     ReasonCode.FASTER_STORAGE: (
-        "other storage: {measured}, published on {published}. For each revision or file, cold results "
-        "take {cold_share:.2g} % of the published time, warm ones {warm_share:.2g} %"
+        "other storage: {measured}, published on {published}. Time for each revision or file against the "
+        "published one: cold {cold_share:g} %, warm {warm_share:g} %"
     ),
     ReasonCode.OTHER_STORAGE: "other storage: {measured}, published on {published}",
-    ReasonCode.SCALE: "smaller scale: {subject} has {share:.2g} % of its published size",
+    ReasonCode.SCALE: "smaller scale: {subject} has {share:g} % of its published size",
     ReasonCode.NEWER_VERSION: "newer Subversion: {measured}, published with {published}",
     ReasonCode.OTHER_SYSTEM: "other operating system: servers on Linux, published on {published}",
     ReasonCode.SAME_MACHINE: "same machine: client and server share it, published with a network between",
     ReasonCode.FEWER_CELLS: "fewer cells: {measured} of {published}, for which {value:.3g} was published",
     ReasonCode.FEW_ROUNDS: "one round only: two or more have an interval",
-    ReasonCode.NEEDS_ROUNDS: "more rounds: about {needed:.0f} rounds should decide, {n} are measured",
+    ReasonCode.NEEDS_ROUNDS: "more rounds: {n} are measured, about {needed:.0f} needed",
     ReasonCode.ON_BOUND: "on a bound: more rounds hardly help",
     ReasonCode.SAVED_ROUNDS: "wide interval: the saved baseline gets no more rounds",
     ReasonCode.OLD_VERSION: "older version: the statement is about {since} or later, measured {measured}",
@@ -155,9 +156,16 @@ def reason_text(reason: Reason) -> str:
     # The value is a code, and becomes its text.
     if "withheld" in values:
         values["withheld"] = withheld_text([str(values["withheld"])])
+    if reason.code == ReasonCode.SCALE:
+        values["share"] = _two_digits(float(str(values["share"])))
     if reason.code == ReasonCode.FASTER_STORAGE:
         # `cold` and `warm` are how many times less time the runs take than published. The text has shares of
         # the published time: 4 times less is 25 %.
         for name in ("cold", "warm"):
-            values[f"{name}_share"] = 100 / float(str(values[name]))
+            values[f"{name}_share"] = _two_digits(100 / float(str(values[name])))
     return REASON_TEXTS[reason.code].format(**values)
+
+
+def _two_digits(number: float) -> float:
+    """Return a number rounded to two digits. The format `.2g` alone would print 99.6 as 1e+02."""
+    return float(f"{number:.2g}")

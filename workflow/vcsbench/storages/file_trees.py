@@ -119,7 +119,7 @@ def remove_path(path: Path, above: int | None = None) -> None:
     # after the check, and files elsewhere would be removed. shutil.rmtree is as safe, but it enters mounts.
     # Any of these calls can raise an error.
     try:
-        # This opens the folder around the path, and calls itself with it.
+        # Without `above`, this opens the folder around the path, and calls itself with it.
         if above is None:
             with open_folder(os.path.realpath(path.parent)) as opened:
                 remove_path(path, opened)

@@ -89,8 +89,8 @@ def _why_no_boot(linux: Path) -> str:
 def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
     """Return the folders among `paths` that the guest has to mount again, because HIDDEN ones hide them.
 
-    The guest has folders of its own at /tmp and at other places of the host's (HIDDEN). For /tmp/a, /tmp/a/b
-    and /usr, the result is ["/tmp/a"]: /tmp/a/b comes with the folder above it.
+    In place of /tmp and other folders of the host (HIDDEN), the guest has its own. For /tmp/a, /tmp/a/b and
+    /usr, the result is ["/tmp/a"]: /tmp/a/b comes with the folder above it.
     """
     # Paths with links come last: a link can be used only when the folder that it leads to is mounted.
     real_names = sorted({os.path.realpath(path) for path in paths})

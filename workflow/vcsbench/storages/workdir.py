@@ -387,7 +387,7 @@ def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
     """Return the work folders on a storage whose checkouts this process does not see.
 
-    A checkout may exist all the same, on a disk that is not mounted now (may_have_hidden_checkout).
+    A checkout may exist all the same, for example on an unmounted disk (may_have_hidden_checkout).
     """
     abandoned = []
     for path in _entries(storage, "vcsbench-*"):

@@ -41,7 +41,7 @@ class ClientFolder(Target):
 
     @property
     def commits(self) -> int:
-        """The number of commits that a clone lacks, or has more for a push: at most half of the history."""
+        """The number of commits that a clone lacks, or adds for a push: at most half of the history."""
         behind = scaled_revisions(self.recipe.get("revisions_behind", 0), self.recipe)
         return min(behind, self.repository.metadata["youngest"] // 2)
 
@@ -59,7 +59,8 @@ class ClientFolder(Target):
         raise NotImplementedError
 
     def idle_words(self) -> Words:
-        # No idle run: there is no empty folder for it. In this folder, it would load files of a cold cell.
+        # There is no idle run, because there is no empty folder for it. In this folder, it would load the
+        # files of a cold cell into the caches.
         return {}
 
     def facts(self) -> SubjectFacts:

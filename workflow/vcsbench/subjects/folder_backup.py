@@ -91,7 +91,7 @@ class FolderBackup:
         return f"{total % _DIGEST_MODULUS:032x}"
 
     def _digest_entry(self, name: str, status: os.stat_result) -> int:
-        """Return the digest of an entry as a number: of its content with a copy, or of its identity."""
+        """Return an entry's digest as a number: of its content if it has a copy, else of its identity."""
         if name not in self.copies:
             text = f"{name}\0{_identity(status)}"
             return _as_number(hashlib.blake2b(os.fsencode(text), digest_size=16))

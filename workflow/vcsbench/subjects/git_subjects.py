@@ -37,7 +37,7 @@ class GitRepository(Repository):
 
     Words: {repository} is its path, {url} its URL, and {branch} its branch (find_branch). Of the files that
     the last commits of this branch change, {busy_file} has the most changes, and {quiet_file} the fewest. In
-    a generated history, {busy_file} is the file with the most changes in all revisions, as in all systems.
+    a generated history, {busy_file} has the most changes in all revisions, so it is the same in each system.
     """
 
     @cached_property

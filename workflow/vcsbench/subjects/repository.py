@@ -308,7 +308,7 @@ def variant_of(repository: RecipeRepository) -> Variant:
     UserError if the study lacks an axis.
     """
     system = repository_system(repository)
-    # Each axis of the study has set a key of `repository`. The axis `repo` has set `name`.
+    # Each of these axes sets a key of `repository`, if the study has the axis. The axis `repo` sets `name`.
     axes = {"repo": "name" in repository}
     for axis in system.axes:
         axes[axis] = axis in repository

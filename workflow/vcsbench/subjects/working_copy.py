@@ -111,7 +111,7 @@ class WorkingCopy(FilesystemSubject):
         # The copy has disk blocks of its own. Blocks that it shared with the template would be measured as
         # shared.
         file_trees.copy_tree(template, self.path)
-        # The cell has set origin(), which returns the URL of the tree at the cell's server.
+        # The cell has set origin(), which returns the URL of the tree: at the cell's server, if it has one.
         assert self.origin
         if "remote" in self.recipe:
             # The user's server runs. `svn relocate` connects to it, and checks that it has this repository.

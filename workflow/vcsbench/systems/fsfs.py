@@ -70,8 +70,8 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
     label = formats.parse_format(fmt)
-    # The label as-is (`is_as_is`) is for a copy of the user's repository, which may have any format. Only
-    # after an upgrade of the copy (as-is-to-f8), its format is known.
+    # The label as-is (`is_as_is`) is for a copy of the user's repository, which may have any format. Its
+    # format is known only after an upgrade of the copy (as-is-to-f8).
     has_known_format = not label.is_as_is or label.is_upgraded
     if has_known_format and shape.format != label.format:
         return f"it is of format {shape.format}, not of {label.format}"

@@ -52,8 +52,9 @@ class GitShape(NamedTuple):
 
 def read_git_shape(path: Path) -> GitShape:
     """Read the shape of a bare repository. Raise OSError, ValueError or UserError if it cannot be read."""
-    # Packs are files with many objects. The names are, for example, pack-1a2b.pack, pack-1a2b.idx (its
-    # index), pack-1a2b.bitmap, and for all packs multi-pack-index (midx) and multi-pack-index-1a2b.bitmap.
+    # Packs are files with many objects. Names in their folder are, for example, pack-1a2b.pack, pack-1a2b.idx
+    # (its index), pack-1a2b.bitmap, and for all packs multi-pack-index (midx) and
+    # multi-pack-index-1a2b.bitmap.
     names = os.listdir(path / PACKS)
     object_counts = [_count_objects(path / PACKS / name) for name in names if name.endswith(".idx")]
     packs = [name for name in names if name.endswith(".pack")]

@@ -130,7 +130,10 @@ def why_git_too_old(version: str) -> str:
 
 
 def why_no_state(state: GitState, version: str) -> str:
-    """Return in a clause why git ("2.39.5"; "" without git) cannot make a state; "" if it can."""
+    """Return why a release of git cannot make a state, as a clause; "" if it can.
+
+    `version` is the release, such as "2.39.5", and "" without git.
+    """
     # The first release with each part of the state that not all releases can make.
     first_releases: dict[str, tuple[int, int]] = {}
     if state.upkeep in UPKEEP_RELEASES:
