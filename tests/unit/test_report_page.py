@@ -107,6 +107,13 @@ def test_published_page_begins_with_verdicts_and_shows_unpublished_tables_last(p
         assert f'<section class="table" id="{table.anchor}"' in place
 
 
+def test_unpublished_table_of_a_page_that_begins_with_answers_names_that(results):
+    sentence = "The study published nothing for this table."
+    own = replace(results, own_repository="/srv/svn/project")
+    unpublished = [table for table in describe_page(own).tables.sections if table.is_unpublished]
+    assert unpublished and build_page(own).count(sentence) == len(unpublished)
+
+
 def test_page_of_the_same_results_is_the_same_and_requests_nothing(results, html):
     assert html == build_page(results)
     assert not re.findall(r"""(?:src|href)=["']?https?:""", html)

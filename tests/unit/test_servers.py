@@ -110,6 +110,8 @@ def test_server_that_listens_and_does_not_answer_has_not_started(server, monkeyp
 
     def pause_listeners():
         listeners = await_listeners()
+        # httpd listens before it starts its child. While it is stopped, it starts none.
+        os.kill(server.pid, signal.SIGSTOP)
         for pid in process_facts.family(server.pid):
             os.kill(pid, signal.SIGSTOP)
         return listeners

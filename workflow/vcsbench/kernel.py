@@ -230,8 +230,8 @@ def groups(controller: str) -> tuple[Group, ...]:
                     controller in mount.controllers and controller in controllers.split(",")
                 )
             if is_of_controller:
-                # _list_upwards() yields the group of this process, and then its ancestors. `path` is that of
-                # the group in the whole hierarchy. The mount at `point` shows the part from `root` on.
+                # _list_upwards() yields the group of this process, and then its ancestors. `path` is the path
+                # of the group in the whole hierarchy. The mount at `point` shows the part from `root` on.
                 members += _list_upwards(mount.root, mount.point, path, mount.version)
     return tuple(members)
 

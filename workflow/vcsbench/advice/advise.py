@@ -146,7 +146,7 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
     rows = _rows_of_question(question, tables)
     # `question.values` are the values to choose from, () for all. A case has the comparisons for one
     # combination of the other axes. `withheld` are the comparisons of measured cells that have no result,
-    # such as those of two machines.
+    # such as cells of two machines.
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
     # The value that stays if a reader changes nothing, such as f6.
     reference = _choose_reference(question, tables, cases)

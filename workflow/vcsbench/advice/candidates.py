@@ -52,7 +52,7 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     A card is a question with its cases. A case, such as the cold log over http, has a pair for each
     candidate: its comparison with the baseline. `mean` averages the ratios of a candidate over cases.
 
-    The first answer is also that of the card. A noise check, a candidate with the binaries of the baseline,
+    The card has the first answer, too. A noise check, a candidate with the binaries of the baseline,
     gets no answer: any difference is noise. If no candidate has an answer, the card has the answer `No other
     build was compared.` (noise checks only), or `No result was compared.` The new `lines` are sentences on
     noise checks and on values without measurements, and the card's `notes`.

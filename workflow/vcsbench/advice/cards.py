@@ -138,7 +138,7 @@ class Card:
             if cases:
                 kind = AnswerKind.UNDECIDED
             elif self.is_withheld(picks):
-                # Its cells were measured, but cannot be compared, such as those of two machines.
+                # Its cells were measured, but cannot be compared, such as cells of two machines.
                 kind = AnswerKind.NOT_COMPARED
         context = AnswerContext(
             question=self.question,
@@ -181,7 +181,7 @@ class Card:
         # A case that does not decide the reader's value does not show how much slower it is.
         if current:
             counted = [case for case in counted if case.decides(current)]
-        # A cost is the time of a value against that of the reference.
+        # A cost compares the time of a value with the time of the reference.
         if self.question.is_cost:
             counted = [case for case in counted if case.decides(self.reference)]
         # Only decided cases share the weight of an operation, such as 60 % for log. Undecided cases show

@@ -96,7 +96,7 @@ class CombinedEffect:
     """The effect of a value over cases: the factors of its CaseEffects by group, and numbers of cases.
 
     Example: gains `{"cold log": [2.4, 6.9]}`, losses {}, and counts {FASTER: 2, UNDECIDED: 1}. The group with
-    the largest factor comes first. Groups without a server follow, and those of svnbench come last.
+    the largest factor comes first. Groups without a server follow, and commands of svnbench come last.
     """
 
     gains: Mapping[str, Sequence[float]]

@@ -31,7 +31,7 @@ RESTART_COST = "One restart (httpd: graceful; svnserve: connections end)."
 MIB = 1 << 20
 # httpd and svnserve have a cache of this size without a setting, in bytes.
 DEFAULT_CACHE = 16 * MIB
-# A smaller cache, whose memory stands next to that of a larger one.
+# A smaller cache, whose memory stands next to the memory of a larger one.
 SMALLER_CACHE = 256 * MIB
 
 

@@ -146,7 +146,7 @@ def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> l
     # By command and state of caches: {("log", "cold"): [...]}.
     by_operation: dict[tuple[str, str], list[Wish]] = {}
     for card in advice.cards:
-        # A cost, such as that of https, is no reason to change. An answer over all cells, such as that on
+        # A cost, such as the cost of https, is no reason to change. An answer over all cells, such as that on
         # builds, is about no single operation.
         if card.question.is_cost or card.question.aggregate:
             continue
@@ -261,7 +261,7 @@ def _only_command(action: CardAction, access: str) -> str | None:
 
 def _work_of_change(axis: str, value: str, work: WorkOfChange) -> MeasuredWork | None:
     """Return the time of a change; None if it is unknown or short."""
-    # The time of another format is that of a load. An upgrade in place takes seconds.
+    # Another format takes the time of a load. An upgrade in place takes seconds.
     if axis == FORMAT_AXIS:
         form = parse_format(value)
         if form.is_as_is or form.is_upgraded:

@@ -115,7 +115,7 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
     working copy, the client's svn decides, too. A program of unknown version is no reason. Example:
     `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
     """
-    # The present format of the repository: f8 for `f6-to-f8`, and that of the user's repository for `as-is`.
+    # The present format of the repository: f8 for `f6-to-f8`, and the user's format for `as-is`.
     value = needed_format(recipe)
     fmt = parse_format(value).format if value else ""
     if fmt == AS_IS:
@@ -272,7 +272,7 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
     """Return why a build has no httpd with Subversion's module (mod_dav_svn), in a clause; "" if it has one.
 
     A build is below a prefix, such as /opt/svn, or on the PATH (no prefix). A build below a prefix needs the
-    module, but no httpd: that of this machine can load the module.
+    module, but no httpd: this machine's httpd can load the module.
     """
     programs = build.server
     # Snakemake makes a conda environment at the prefix from a file of the build, or deploys one on the PATH.

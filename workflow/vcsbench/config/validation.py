@@ -93,7 +93,7 @@ def parse_yaml(text: str, path: str | Path) -> object:
     Raise UserError if the text is not YAML, or if _check_events() or _check_node() refuses it: it may be too
     deep, repeat a key, or have a value that versions of YAML read differently.
     """
-    # The two checks raise UserError, which is not caught here. Other errors are those of PyYAML.
+    # The two checks raise UserError, which is not caught here. PyYAML raises the other errors.
     try:
         # The levels are counted before the loader is used, which would crash at too many levels.
         _check_events(text, path)

@@ -226,11 +226,11 @@ def _columns_of_run(
         "elapsed_s": None if "traffic" in record else timed.elapsed_s,
         "user_s": timed.user_s,
         "system_s": timed.system_s,
-        # The start of the run, or that of its cell-round if there is no evidence of the run.
+        # The start of the run, or the start of its cell-round if there is no evidence of the run.
         "started_at": evidence.get("started_at", context["started_at"]),
     }
     for name, value in evidence.items():
-        # A list, such as that of other servers, becomes a text, because a field of a CSV file has one value.
+        # A list, such as `other_servers`, becomes a text, because a field of a CSV file has one value.
         columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
     # The peak memory in the evidence is that of the untimed run whose output was checked. The peak of the
     # timed run replaces it, but hyperfine before version 2 does not report this.

@@ -320,7 +320,7 @@ def _count_received_bytes(run: RunRecord) -> int:
     """Return the bytes of a run's work, which its client printed or wrote; in traffic, by all requests."""
     work = run["work"]
     received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
-    # The work is that of one request. Traffic has many of them.
+    # The work is of one request. Traffic has many requests.
     if "traffic" in run:
         received_bytes *= len(run["traffic"]["read"]["ended_s"])
     return received_bytes
@@ -341,7 +341,7 @@ def count_needed_flushes(run: RunRecord, context: Context) -> int:
 
 def _count_new_revisions(run: RunRecord, context: Context) -> int:
     """Return how many revisions a run has added to a repository."""
-    # The work of traffic is that of its readers. Each commit that succeeded has its end in `ended_s`.
+    # The work of traffic is the work of its readers. Each commit that succeeded has its end in `ended_s`.
     if "traffic" in run:
         return len(run["traffic"]["commit"]["ended_s"])
     if context["work_kind"] == COMMITTED:

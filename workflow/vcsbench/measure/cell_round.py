@@ -312,7 +312,7 @@ class RoundMeasurement:
         # Only a cell with traffic has `requests`.
         if not self.cell.requests:
             return self._capture(self.cell.timed, is_representative)
-        # The requests of readers come first, those of committers follow. A cell without readers also has one
+        # The requests of readers come first, and commits follow. A cell without readers also has one
         # request of a reader, because its answer identifies the repository.
         readers = max(1, self.cell.readers)
         first_run = self._capture(self.cell.requests[0], is_representative)

@@ -49,8 +49,9 @@ LABEL_WIDTH = 380
 TEXT_WIDTH = 310
 TEXT_GAP = 10
 FOREST_WIDTH = 310
+# The heights of a row with one line in a forest plot and in the plot of findings, and of each further line.
 FOREST_ROW = 18
-# A further line of a label needs so much height.
+FINDING_ROW = 25
 FOREST_LINE = 13
 # Characters in a line of a label, and of a text on the right. Longer ones have several lines.
 LABEL_LINE = 58
@@ -58,8 +59,6 @@ TEXT_LINE = 52
 # Characters in a line of the title of an axis.
 TITLE_LINE = 50
 PLOT_WIDTH = 420
-# The least space between the labels of two findings.
-FINDING_GAP = 12
 NOISE_ROW = 14
 # Vega and browsers measure texts with different fonts, so the texts on the right, and the title of the axis
 # below the plot, need some space.
@@ -131,6 +130,12 @@ def _row_axis_in_order(records: Sequence[Record]) -> altair.Y:
         grid=False,
     )
     return altair.Y("label", type="nominal", title=None, sort=labels, axis=axis)
+
+
+def _row_height(height_of_one_line: int, texts: Sequence[str]) -> altair.Step:
+    """Return the height of each row in pixels: enough for the text with most lines."""
+    further_lines = max(text.count("\n") for text in texts)
+    return altair.Step(height_of_one_line + FOREST_LINE * further_lines)
 
 
 def _tooltip(titles: Mapping[str, str]) -> list[altair.Tooltip]:
@@ -240,9 +245,7 @@ def forest_chart(
     texts = fitting_rows.mark_text(
         align="left", baseline="middle", limit=TEXT_WIDTH, color=INK, lineBreak="\n"
     ).encode(x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip)
-    # All rows are as high as the row with most lines. FOREST_ROW is the height of a row with one line.
     texts_of_rows = [str(record[key]) for record in records for key in ("label", "result")]
-    further_lines = max(text.count("\n") for text in texts_of_rows)
     # A later layer covers an earlier one: the grey band is behind everything.
     chart = (
         altair.layer(band, _line_at_1(), whiskers, points, texts)
@@ -250,7 +253,7 @@ def forest_chart(
         .properties(
             data=altair.Data(values=records),
             width=FOREST_WIDTH,
-            height=altair.Step(FOREST_ROW + FOREST_LINE * further_lines),
+            height=_row_height(FOREST_ROW, texts_of_rows),
             padding=PADDING,
         )
     )
@@ -353,13 +356,12 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     # An unknown factor is None. The sentence is also for factors below 1 / MAX_FACTOR, drawn at the left end.
     if any(factor and not 1 / MAX_FACTOR <= factor <= MAX_FACTOR for factor in factors):
         key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
-    # All rows are as high as the row with most lines.
-    most_lines = max(str(record["label"]).count("\n") + 1 for record in records)
+    labels = [str(record["label"]) for record in records]
     # A later layer covers an earlier one: the bar of the expected range is behind everything.
     chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(
         data=altair.Data(values=records),
         width=PLOT_WIDTH,
-        height=altair.Step(FINDING_GAP + FOREST_LINE * most_lines),
+        height=_row_height(FINDING_ROW, labels),
         padding=PADDING,
     )
     title = "Published findings: published and measured factors"

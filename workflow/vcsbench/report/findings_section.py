@@ -15,7 +15,7 @@ from vcsbench.advice.decision import Row
 from vcsbench.advice.effects import has_less_client_work
 from vcsbench.advice.labels import times, times_between, value_label
 from vcsbench.axes.cache_states import cache_state
-from vcsbench.codes import Direction, ReasonCode, Verdict
+from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report.answers import shown_flags
@@ -101,7 +101,9 @@ class FindingView(FindingFacts):
     ratio: str  # the meaning of the number: `time of f6 ÷ time of f7: above 1x, f7 is faster`
     pairs: str  # the pairs or cells from which the number was computed
     is_different: bool  # True for a verdict in EXPLAINABLE
-    is_direction: bool  # True if the statement is only `faster` or `slower`, without a number
+    is_in_direction: (
+        bool  # True if it is reproduced, but states only `faster` or `slower`, without a number
+    )
     steps: Sequence[ReasonText]  # the reasons of the verdict; possible causes if it is EXPLAINABLE
     notes: Sequence[str]  # remarks, as sentences
     note: str  # remarks on its runs, such as the labels of flags
@@ -224,8 +226,7 @@ def _make_view(
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
     expected = expected_range(expect, margin)
-    # `equal` and `not faster` have a number: the margin. `faster` and `slower` have none.
-    is_direction = expected.direction in (Direction.FASTER, Direction.SLOWER)
+    is_in_direction = row["verdict"] == Verdict.REPRODUCED and expected.is_direction
     # An expected direction is printed as `above 1x`. The text of FindingView.ratio has its meaning.
     directions = ("above 1x", "below 1x")
     facts = FindingFacts(
@@ -245,7 +246,7 @@ def _make_view(
         ratio=_describe_value(finding),
         pairs=pairs,
         is_different=row["verdict"] in EXPLAINABLE,
-        is_direction=is_direction,
+        is_in_direction=is_in_direction,
         # The page prints each reason with a step that the reader can take.
         steps=reasons,
         notes=remarks,
@@ -254,7 +255,7 @@ def _make_view(
         table=section.title if section else "",
         anchor=_find_anchor(where, section) if section else "",
         source=finding.definition.get("source", ""),
-        dot=_make_dot(finding, expected, is_direction, facts),
+        dot=_make_dot(finding, expected, facts, is_in_direction),
     )
 
 
@@ -271,13 +272,6 @@ def _describe_rounding(finding: Finding) -> str:
     return finding.format_interval(low, high)
 
 
-def name_verdict(verdict: str, is_direction: bool) -> str:
-    """Return a verdict as text. A statement without a number can be `reproduced in direction` only."""
-    if verdict == Verdict.REPRODUCED and is_direction:
-        return f"{verdict} in direction"
-    return verdict
-
-
 def describe_findings(views: Sequence[FindingView]) -> str:
     """Return the numbers of measured findings and of their verdicts in a sentence, "" without a measured one.
 
@@ -288,18 +282,16 @@ def describe_findings(views: Sequence[FindingView]) -> str:
         return ""
     verb = "is" if len(measured) == 1 else "are"
     # A direction alone is a weak statement, so its findings are counted apart.
-    in_direction = [
-        view for view in measured if view.is_direction and view.verdict == Verdict.REPRODUCED
-    ]
-    parts = [describe_verdicts(view.verdict for view in measured if view not in in_direction)]
+    in_direction = sum(view.is_in_direction for view in measured)
+    parts = [describe_verdicts(view.verdict for view in measured if not view.is_in_direction)]
     if in_direction:
-        parts.append(f"{len(in_direction)} reproduced in direction only")
+        parts.append(f"{in_direction} reproduced in direction only")
     counts = ", ".join(part for part in parts if part)
     return f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured: {counts}."
 
 
 def _make_dot(
-    finding: Finding, expected: ExpectedRange, is_direction: bool, facts: FindingFacts
+    finding: Finding, expected: ExpectedRange, facts: FindingFacts, is_in_direction: bool
 ) -> FindingDot | None:
     """Return the data of a finding in the plot of findings; None if it has no measured factor above 0.
 
@@ -318,7 +310,7 @@ def _make_dot(
         label=row["statement"],
         # The meaning of a dot on the right of 1: `f7 is faster`.
         right_side=_describe_right_side(finding),
-        verdict=name_verdict(row["verdict"], is_direction),
+        verdict=f"{row['verdict']} in direction" if is_in_direction else row["verdict"],
         # None is an open end: the bar reaches to the end of the axis. `at least 0` counts as open, too.
         expected_low=expected.low if expected.low > 0 else None,
         expected_high=expected.high if math.isfinite(expected.high) else None,

@@ -34,6 +34,11 @@ class ExpectedRange:
         """Return 1 for a value above the range, -1 below it, otherwise 0."""
         return (value > self.high) - (value < self.low)
 
+    @property
+    def is_direction(self) -> bool:
+        """Return True for `faster` and `slower`: the statement has a direction, but no number."""
+        return self.direction in (Direction.FASTER, Direction.SLOWER)
+
     def states_effect(self, margin: float) -> bool:
         """Return True if the finding states a faster or slower candidate: `faster`, or at least 1.8.
 
@@ -41,7 +46,7 @@ class ExpectedRange:
         effect, because it has values below 1.1.
         """
         if self.direction:
-            return self.direction in (Direction.FASTER, Direction.SLOWER)
+            return self.is_direction
         return self.low > margin or self.high < 1 / margin
 
 
