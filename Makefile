@@ -16,7 +16,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # NAME=before-upgrade       the name of a baseline or a bundle
 # BUNDLE=january.tar.gz     the bundle to import
 # CELL=log/http/...         a cell, as in the column `cell` of results/grid/<study>.csv
-CORES ?= all
+override CORES := $(or $(value CORES),all)
 ARGS ?=
 # $(value) leaves dollar signs alone. The recipes take these from their environment, where quotes
 # and spaces are safe.

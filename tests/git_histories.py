@@ -170,6 +170,7 @@ def write_and_load(source: Source, into: Path) -> Facts:
 
 
 def exported(repository: Path, revision: int, tree: str = "trunk") -> Tree:
+    """Return the files of a tree at a revision."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "export"
         url = f"file://{repository.resolve()}/{tree}@{revision}"
@@ -219,7 +220,7 @@ def convert(path: Path, into: Path, **options: str) -> Facts:
     commits = git(path, "rev-list", "--first-parent", "--reverse", branch).decode().split()
     assert facts.revisions == len(commits) + 1
     for revision, commit in enumerate(commits, 2):
-        check_tree(path, commit, into, revision, "trunk")
+        assert exported(into, revision) == git_tree(path, commit), f"revision {revision}"
     return facts
 
 
@@ -234,46 +235,10 @@ def log(repository: Path) -> list[dict[str, str]]:
     return entries
 
 
-def children(repository: Path, folder: str) -> set[str]:
-    names = run("svn", "ls", f"file://{repository}/{folder}").decode().split()
-    return {name.rstrip("/") for name in names}
-
-
 def changed(repository: Path, revision: int) -> list[str]:
     """Return the changes of a revision as `A + path`, `(from path:r1)`."""
     argv = ("svnlook", "changed", "--copy-info", "-r", str(revision), repository)
     return [" ".join(line.split()) for line in run(*argv).decode().splitlines()]
-
-
-def check_trees(path: Path, repository: Path, facts: Facts, graph: Graph) -> None:
-    """Compare the tree of each revision, branch and tag with its commit."""
-    for revision, entry in enumerate(log(repository), 1):
-        commit = entry.get("git:commit")
-        if commit and (changes := changed(repository, revision)):
-            parts = changes[0].split(" ")[-1].split("/")
-            line = parts[0] if parts[0] == "trunk" else "/".join(parts[:2])
-            check_tree(path, commit, repository, revision, line)
-    check_refs(path, repository, facts, graph)
-
-
-def check_refs(path: Path, repository: Path, facts: Facts, graph: Graph) -> None:
-    """Compare the tree of each branch and tag with its commit."""
-    folders = {
-        "branches": graph.branches.keys() - {"main"},
-        "tags": graph.tags.keys() | graph.annotated.keys(),
-    }
-    check_tree(path, "main", repository, facts.revisions, "trunk")
-    for folder, names in folders.items():
-        assert children(repository, folder) == {name.split("/")[0] for name in names}
-        for name in names:
-            ref = f"refs/{folder.replace('branches', 'heads')}/{name}"
-            check_tree(path, ref, repository, facts.revisions, f"{folder}/{name}")
-
-
-def check_tree(path: Path, commit: str, repository: Path, revision: int, tree: str) -> None:
-    """Compare a folder at a revision with the tree of a commit."""
-    actual = exported(repository, revision, tree)
-    assert actual == git_tree(path, commit), f"{tree} at revision {revision}"
 
 
 CONTENT = {
@@ -325,8 +290,7 @@ def refusal(path: Path, **options: str) -> str:
 
 def read_everything(path: Path, folder: Path) -> Path:
     """Detect, estimate, convert and take the tree of a repository, as plan and run do."""
-    definition = sources.detect(str(path))
-    source = sources.open_source("mine", {**definition, "history": "whole"})
+    source = sources.open_source("mine", sources.detect(str(path)))
     source.check()
     source.identity()
     source.describe()

@@ -49,10 +49,12 @@ build_one() {
     rm -f "$target" "$target.failed"
     say "building $target"
     # Under another name first, because a build can be interrupted.
+    # The files get the time of their source, which may be in the future. A later one shows a changed source.
     if gcc "${options[@]}" -O2 -Wall "$source" -o "$target.new" -ldl; then
+        touch -r "$source" "$target.new"
         mv "$target.new" "$target"
     else
-        touch "$target.failed"
+        touch -r "$source" "$target.failed"
         say "$target could not be built: cells that need it are skipped"
     fi
 }

@@ -14,7 +14,6 @@ import pandas as pd
 
 from vcsbench.axes.cache_states import STATES
 from vcsbench.cell_rounds import CellRound
-from vcsbench.config.models import Thresholds
 from vcsbench.evidence.collection import Collected, collect
 from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
 
@@ -33,7 +32,6 @@ SECONDS = {"log": 1.0, "null-log": 0.8, "export": 2.0, "null-export": 1.5, "dump
 # The work of each cell by default.
 SAME_WORK: dict[str, Any] = {"revisions": 6000, "digest": "0123456789abcdef"}
 WORK = json.dumps(SAME_WORK)
-THRESHOLDS = Thresholds().model_dump()
 WITHOUT: dict[str, tuple[str, ...]] = {"dump": ("access",)}
 
 # Factors of axis values on the time, so that all ratios are known.
@@ -72,14 +70,12 @@ class SyntheticStudy:
     def context(self, cell: str, number: int) -> Path:
         return self.export(cell, number).with_name(f"round{number}.context.json")
 
-    def collected(self, rounds: int = 0, **thresholds: float) -> Collected:
+    def collected(self, rounds: int = 0) -> Collected:
         axes, grid = read_grid(self.grid)
         exports = [path for path in self.exports if Path(path).exists()]
         found = [CellRound.parse(path) for path in exports]
-        limits = {**THRESHOLDS, **thresholds}
-        folder = str(self.results)
         expected = {cell["cell"]: rounds or self.rounds for cell in grid}
-        return collect(self.name, axes, grid, expected, found, limits, folder=folder)
+        return collect(self.name, axes, grid, expected, found, folder=str(self.results))
 
     @property
     def measurements(self) -> Path:

@@ -12,7 +12,7 @@ from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision
 from vcsbench.advice.advise import AdviceSettings, advise, describe_counts
-from vcsbench.advice.answer_texts import NO_DIFFERENCE, pair_text
+from vcsbench.advice.answer_texts import NO_DIFFERENCE, describe_pair_difference
 from vcsbench.advice.candidates import with_candidates
 from vcsbench.advice.cards import ADVICE, make_card
 from vcsbench.advice.decision import WeightedOperation, find_cases
@@ -52,9 +52,10 @@ def cases(*rows, axis="format", **options):
 
 def card(*rows, axis="format", **options):
     question = options.pop("question", CardQuestion(axis, "Which?"))
+    reference = options.pop("reference", rows[0]["baseline"])
     workload = options.pop("workload", ())
     found = cases(*rows, axis=axis, **options)
-    return make_card(question, rows[0]["baseline"], AXES, found, 10.0, workload)
+    return make_card(question, reference, AXES, found, 10.0, workload)
 
 
 @pytest.mark.parametrize(
@@ -268,14 +269,13 @@ def test_effects_below_the_margin_are_counted_and_not_named():
     assert made.shown == ["access"]
 
 
-def test_gains_over_a_start_are_apart_from_cases_that_do_not_compare_it():
+def test_gains_over_the_reference_are_apart_from_cases_that_do_not_compare_it():
     rows = [row(0.5, candidate="f4"), row(2.0), row(1.5, command="export")]
-    asked = CardQuestion("format", "Which?", start=["f3", "f4"])
-    answer = card(*rows, question=asked).answer
+    answer = card(*rows, reference="f4").answer
     assert answer.effect == "cold log 4.0x faster; against f6: cold export 1.5x faster"
     assert (answer.value, answer.against) == ("f7", "f4")
-    # Without a measured start, gains are over the baseline.
-    answer = card(*rows[1:], question=asked).answer
+    # All cases compare f6.
+    answer = card(*rows[1:], reference="f6").answer
     assert answer.against == "f6" and "against" not in answer.effect
 
 
@@ -412,25 +412,27 @@ def test_effect_below_the_margin_is_equal_and_drawn_as_sure_but_small(ratios, ga
     assert {group: pytest.approx(of) for group, of in gains.items()} == effect.gains
     assert {group: pytest.approx(of) for group, of in losses.items()} == effect.losses
     for ratio, case in zip(ratios, found, strict=True):
-        text = pair_text("format", case.pairs[0], 10)
+        text = describe_pair_difference(case.pairs[0], 10)
         assert text.endswith(" (sure but small)") == (0.91 < ratio < 1.1)
 
 
 @pytest.mark.parametrize(
     ("value", "against", "effect", "gain", "loss"),
     [
-        ("f7", "f6", ChangeEffect.FASTER, 2.0, 1.5),
+        # f8 is faster than both.
+        ("f7", "f6", ChangeEffect.FASTER, 2.0, None),
         ("f7", "f8", ChangeEffect.SLOWER, None, 1.5),
-        # A value against itself is compared with the slowest other one.
-        ("f7", "f7", ChangeEffect.FASTER, 2.0, 1.5),
+        # A value against itself is compared with the best one, and the best one with the slowest.
+        ("f7", "f7", ChangeEffect.SLOWER, None, 1.5),
+        ("f8", "f8", ChangeEffect.FASTER, 3.0, None),
         ("f6", "f6", ChangeEffect.SLOWER, None, 3.0),
-        # f5 is undecided. f7 is slower than f8 all the same.
-        ("f7", "f5", ChangeEffect.SLOWER, None, 1.5),
+        # f5 is undecided.
+        ("f7", "f5", ChangeEffect.UNDECIDED, None, None),
         ("f8", "f5", ChangeEffect.UNDECIDED, None, None),
         ("f5", "f6", ChangeEffect.NOT_COMPARED, None, None),
     ],
 )
-def test_effect_in_case_has_the_gain_over_a_value_and_the_loss_to_the_best(
+def test_effect_in_case_is_a_gain_or_a_loss_against_the_same_value(
     value, against, effect, gain, loss
 ):
     to_f8 = {**row(1.5), "baseline": "f7", "candidate": "f8"}
@@ -439,6 +441,47 @@ def test_effect_in_case_has_the_gain_over_a_value_and_the_loss_to_the_best(
     assert found.effect is effect
     assert found.gain == (gain and pytest.approx(gain))
     assert found.loss == (loss and pytest.approx(loss))
+
+
+def test_answer_is_slower_only_than_the_value_that_it_is_compared_with():
+    rows = []
+    for access in ("http", "svn", "file"):
+        rows += [row(2.0, access=access), row(1.0, access=access, candidate="f8")]
+    for access, packing in itertools.product(("http", "svn"), ("nopack", "pack")):
+        where = {"command": "export", "access": access, "packing": packing}
+        # In one case, f8 is faster than f7. Both are faster than f6.
+        call = "" if (access, packing) == ("http", "nopack") else NOISE
+        rows += [row(2.0, **where), row(2.8, call, candidate="f8", **where)]
+    answer = card(*rows).answer
+    assert (answer.kind, answer.value, answer.against) == (AnswerKind.VALUE, "f7", "f6")
+    assert answer.effect == "2.0x faster (of 7 cases 7 faster, 0 slower)"
+
+
+def test_answer_that_depends_names_the_best_value_that_it_is_slower_than():
+    exports = [
+        row(1.3, command="export"),
+        row(2.4, command="export", candidate="f8"),
+    ]
+    answer = card(row(2.0), row(1.0, candidate="f8"), *exports).answer
+    assert (answer.kind, answer.value, answer.against) == (AnswerKind.DEPENDS, "f7", "f6")
+    assert answer.effect == (
+        "f7 for log, f8 for export; "
+        "f7 if you must choose one: cold export 1.8x slower than the best, up to 2.0x faster"
+    )
+
+
+def test_value_against_itself_is_slower_than_the_fastest_other():
+    # f6 is best for most, and loses one of the exports to f8.
+    logs = [row(0.5), row(0.4, candidate="f8"), row(0.5, access="svn")]
+    export = [
+        row(0.5, command="export"),
+        row(1.4, command="export", candidate="f8"),
+        row(0.8, command="export", access="svn", candidate="f8"),
+    ]
+    answer = card(*logs, *export).answer
+    assert (answer.kind, answer.value) == (AnswerKind.VALUE, "f6")
+    assert answer.against == "the slowest other (where it is slower: the fastest)"
+    assert answer.effect.endswith("cold export 1.4x slower (of 4 cases 3 faster, 1 slower)")
 
 
 def test_case_that_lacks_the_present_value_is_undecided_for_it():
@@ -576,6 +619,18 @@ def test_advise_keeps_a_choice_with_an_invalid_round_and_compares_rounds_of_all(
         assert [choice.values for choice in after.choices] == [c.values for c in before.choices]
 
 
+@pytest.mark.parametrize(
+    ("decides_from_s", "whys"), [(0.0, {None}), (1000.0, {WhyNoBest.TOO_SMALL})]
+)
+def test_runs_that_are_too_short_for_the_study_decide_no_best_choice(
+    tmp_path, decides_from_s, whys
+):
+    limits = Limits(decides_from_s=decides_from_s)
+    axes = ["command", "repo", "cache"]
+    advice = advise(AdviceSettings(VALUES, axes, axes, limits=limits), frame_of(tmp_path, twins=1))
+    assert {situation.why for situation in advice.situations} == whys
+
+
 def test_advice_on_choices_without_a_common_round_is_read_back(tmp_path):
     frame = frame_of(tmp_path, rounds=4, twins=1)
     is_measured = (frame["format"] == "f7") == (frame["round"] <= 2)
@@ -644,14 +699,15 @@ def test_less_work_leaves_out_comparisons_of_several_hosts():
     assert describe_counts([(definition, [{**of, "withheld": "hosts-differ"}])], 10) == []
 
 
-def test_answer_without_a_difference_from_the_start_recommends_nothing():
-    question = CardQuestion("format", "Which?", start=["f7"])
-    made = card(row(1.0), row(0.5, candidate="f8"), question=question)
+def test_answer_without_a_difference_from_the_reference_recommends_nothing():
+    # f7 wins over f8, which nobody has here, and is undecided against f6.
+    to_f8 = {**row(0.5), "baseline": "f7", "candidate": "f8"}
+    made = card(row(1.0, NOISE), to_f8)
     assert (made.answer.short, made.answer.value) == (NO_DIFFERENCE, "")
-    assert made.answer.effect == "of 1 cases 1 equal"
-    # f6 wins over f8, from which nobody starts here.
+    assert made.answer.effect == "of 1 cases 1 undecided"
+    assert plan_steps([made], {}).steps == []
+    # The reference itself is recommended if it wins over f8.
     assert card(row(1.0), row(0.5, candidate="f8")).answer.value == "f6"
-    assert plan_steps([made], {}, 1.1).steps == []
 
 
 def test_answer_of_bounded_comparisons_only_is_nearly_equal():

@@ -119,6 +119,34 @@ def test_baseline_table_compares_changed_conditions(here):
         assert part in changed
 
 
+def test_baseline_notes_have_changed_conditions_of_the_process(here):
+    usual = {"cpus": [0, 1], "nice": 0, "quota_cores": None, "governor": "powersave"}
+
+    def limit(context):
+        context["conditions"] = {**usual, "cpus": [0], "nice": 19, "quota_cores": 0.5}
+        context["storage"]["scheduler"] = "bfq"
+
+    def record(context):
+        context["conditions"] = usual
+        context["storage"]["scheduler"] = "none"
+
+    _, notes = compare(measure(here, "a", change=record), measure(here, "b", change=limit))
+    (changed,) = (note for note in notes if note.startswith("Changed since"))
+    for part in (
+        *("processors 0 1 to 0", "nice 0 to 19", "quota of processors none to 0.5"),
+        "/var/tmp ext4 scheduler none to bfq",
+    ):
+        assert part in changed
+    # A baseline of an earlier version has no conditions.
+    path = baselines.description_path("old", STUDY)
+    about = json.loads(path.read_text())
+    assert about["conditions"]["nice"] == ["0"] and "governor" not in about["conditions"]
+    del about["conditions"]
+    path.write_text(json.dumps(about))
+    _, notes = compare(measure(here, "c"), measure(here, "d", change=limit))
+    assert not [note for note in notes if note.startswith("Changed since")]
+
+
 def test_baseline_table_uses_larger_noise_of_days(here):
     """The duplicates of one day differ by 2 %, of the other by 8 %. One has no duplicates of cold cells."""
 
@@ -376,6 +404,16 @@ def test_history_has_times_by_date_and_calls_of_table(here):
     points = result["points"]
     assert len({(p["time"], *(p[axis] for axis in AXES)) for p in points}) == len(points) == 3 * 8
     assert [time["calls"].get("slower", 0) for time in result["times"][1:]] == [4, 0]
+
+
+def test_history_counts_a_certain_difference_below_the_margin_as_equal(here):
+    options = {"noise": 0.001, "drift": 0.0, "twins": 2}
+    before = measure(here, "a", **options)
+    slightly_slower = {**FACTORS, "cache": {"cold": 3.0 * 1.08, "hot-os": 1.08}}
+    now = measure(here, "b", **options, seed=2, factors=slightly_slower)
+    table, _ = compare(before, now)
+    assert set(zip(table["call"], table["result"], strict=True)) == {("slower", "equal")}
+    assert history_of(now, "old")["times"][1]["calls"] == {"equal": 8}
 
 
 def test_history_of_continued_results_is_in_the_order_of_the_last_run(here):

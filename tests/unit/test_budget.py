@@ -128,6 +128,37 @@ def table_comparisons(error, **change):
     return budget.list_comparisons({"t": table}, {"t": {"compare": compare}}, ["command"], LIMITS)
 
 
+def upkeep_table(baseline, candidate, command="clone"):
+    """Return a table with one row, which compares two states of a repository."""
+    row = {"command": command, "baseline": baseline, "candidate": candidate, "ratio": 1.0}
+    numbers = {"error": 0.01, "n": 5, "degrees": DEGREES, "duplicate_sd": 0.0, "within": 1.1}
+    return pd.DataFrame([{**row, **numbers, "withheld": "", "result": Result.EQUAL}])
+
+
+def upkeep_definition(baseline, candidate, **more):
+    compare = {"axis": "upkeep", "baseline": baseline, "candidates": [candidate]}
+    return {"compare": {**compare, **more}}
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "listed"),
+    [
+        # The same two cells, also with exchanged sides, are one comparison of the first table.
+        ("clone", {}, ["first"]),
+        ("fetch", {}, ["first", "second"]),
+        ("clone", {"metric": "server_cpu_s"}, ["first", "second"]),
+    ],
+)
+@pytest.mark.parametrize("sides", [("one-pack", "many-packs"), ("many-packs", "one-pack")])
+def test_comparison_of_two_tables_is_listed_once(sides, command, more, listed):
+    tables = {"first": upkeep_table("one-pack", "many-packs")}
+    definitions = {"first": upkeep_definition("one-pack", "many-packs")}
+    tables["second"] = upkeep_table(*sides, command)
+    definitions["second"] = upkeep_definition(*sides, **more)
+    comparisons = budget.list_comparisons(tables, definitions, ["command"], LIMITS)
+    assert [each.table for each in comparisons] == listed
+
+
 def test_comparisons_that_a_table_withholds_are_no_result():
     assert table_comparisons(0.06, result=Result.EQUAL, withheld="hosts-differ") == []
 

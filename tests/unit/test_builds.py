@@ -163,7 +163,8 @@ def test_digests_changed_side_leaves_other_side(folder):
     build = read(folder, x={"client": {"prefix": str(a)}, "server": {"prefix": str(b)}})["x"]
 
     first = digests(build, LOG, "svnserve")
-    assert set(first) == {"client svn", "client libraries", "server svnserve", "server libraries"}
+    of_client = {"client svn", "client libraries", "client hyperfine"}
+    assert set(first) == {*of_client, "server svnserve", "server libraries"}
     script(a, "svnserve", "exec true")  # the server of the other side
     assert digests(build, LOG, "svnserve") == first
     library.write_bytes(b"two")
@@ -177,33 +178,51 @@ def test_digests_changed_side_leaves_other_side(folder):
         check_unchanged(second, build.client, build.server)
 
 
-def test_digests_of_mercurial_change_with_its_version_on_both_sides(folder, monkeypatch):
+def test_digests_of_mercurial_change_with_its_modules_on_both_sides(folder, monkeypatch):
     # The program stays the same in an upgrade: it is a short script that runs the installed modules. The
     # stand-in for `hg debuginstall` prints their folder, and counts its calls.
     hg = script(folder, "hg", 'echo >>"$0.calls"; printf %s "${0%/*}"')
-    file, calls = hg.with_name("__version__.py"), hg.with_name("hg.calls")
+    modules, calls = hg.parent, hg.with_name("hg.calls")
     monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
+    (modules / "utils").mkdir()
+    (modules / "__version__.py").write_text('version = b"6.3.2"\n')
     found = []
-    for version in ("6.3.2", "6.3.2", "6.8"):
-        file.write_text(f'version = b"{version}"\n')
+    # A security update changes a module, and leaves the version. Bytecode is made by any run.
+    for change, bytecode in (("1", "a"), ("1", "b"), ("2", "b")):
+        (modules / "utils" / "stringutil.py").write_text(f"x = {change}\n")
+        (modules / "utils" / "stringutil.pyc").write_text(bytecode)
         found.append(digests(ON_PATH, "hg clone {url} {target}", "hg-serve"))
     assert found[0] == found[1]
-    files = {f"{side} {file}" for side in ("client", "server")}
-    assert set(found[0]) == {"client hg", "server hg", *files}
-    assert {key for key in found[0] if found[0][key] != found[2][key]} == files
+    keys = {f"{side} {modules}" for side in ("client", "server")}
+    assert set(found[0]) == {"client hg", "server hg", "client hyperfine", *keys}
+    assert {key for key in found[0] if found[0][key] != found[2][key]} == keys
     # A cell-round reads files only.
     calls.unlink()
     check_unchanged(found[2], Programs(), Programs())
-    with pytest.raises(UserError, match=r"__version__\.py changed"):
+    with pytest.raises(UserError, match=f"client {modules} changed"):
         check_unchanged(found[0], Programs(), Programs())
     assert not calls.exists()
 
 
 @needs("hg")
-def test_digests_have_the_version_of_the_installed_mercurial():
-    file = programs.find_mercurial_version(programs.path_of("hg"))
-    assert "version" in Path(file).read_text()
-    assert digests(ON_PATH, "hg log", "")[f"client {file}"] == programs.digest(file) != ""
+def test_digests_have_the_modules_of_the_installed_mercurial():
+    modules = programs.find_mercurial_modules(programs.path_of("hg"))
+    assert "version" in (Path(modules) / "__version__.py").read_text()
+    assert digests(ON_PATH, "hg log", "")[f"client {modules}"]
+
+
+def test_digest_of_breezy_changes_with_its_modules(tmp_path, monkeypatch):
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    for folder in ("breezy", "breezy-3.3.dist-info"):
+        (packages / folder).mkdir(parents=True)
+    (packages / "breezy-3.3.dist-info" / "METADATA").write_text("Version: 3.3\n")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    found = []
+    for change in ("1", "1", "2"):
+        (packages / "breezy" / "transform.py").write_text(f"x = {change}\n")
+        programs._digest_file.cache_clear()
+        found.append(Programs().digest_of("python3:breezy"))
+    assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.parametrize(
@@ -225,6 +244,18 @@ def test_digests_have_the_python_that_a_cell_times(argv, keys, has_python):
     check_unchanged(found, Programs(), Programs())
 
 
+def test_digest_of_hyperfine_changes_with_a_wrapper_on_the_path(folder, monkeypatch):
+    monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
+    found = []
+    for start in ("exec", "exec nice -n 19"):
+        script(folder, "hyperfine", f'{start} /usr/bin/hyperfine "$@"')
+        found.append(digests(ON_PATH, "tar c", ""))
+    changed = {key for key in found[0] if found[0][key] != found[1][key]}
+    assert changed == {"client hyperfine"} and found[0]["client hyperfine"]
+    with pytest.raises(UserError, match="client hyperfine changed"):
+        check_unchanged(found[0], Programs(), Programs())
+
+
 @needs("git")
 @pytest.mark.parametrize(
     ("server", "helper"),
@@ -233,7 +264,8 @@ def test_digests_have_the_python_that_a_cell_times(argv, keys, has_python):
 def test_digests_have_the_program_that_a_client_of_git_starts(server, helper):
     found = digests(ON_PATH, "git clone {url} {target}", server)
     helpers = {f"client {helper}"} if helper else set()
-    assert {key for key in found if key.startswith("client ")} == {"client git", *helpers}
+    of_client = {key for key in found if key.startswith("client ")}
+    assert of_client == {"client git", "client hyperfine", *helpers}
     for key in helpers:
         assert found[key] == programs.digest(Programs().path(helper))
     check_unchanged(found, Programs(), Programs())

@@ -135,6 +135,18 @@ def test_resident_by_names_queries_cached_names_only(folder):
     assert whole and whole[:2] == residency[:2] and whole.coverage.startswith("6 of 6")
 
 
+def test_have_few_files_counts_files_of_all_folders_up_to_a_limit(folder, monkeypatch):
+    monkeypatch.setattr(caches, "QUICK_FILES", 4)
+    for name in ("one/below", "two"):
+        (folder / name).mkdir(parents=True)
+        for number in range(2):
+            (folder / name / str(number)).touch()
+    assert caches.have_few_files(folder / "one", folder / "two")
+    (folder / "two" / "3").touch()
+    assert not caches.have_few_files(folder / "one", folder / "two")
+    assert caches.have_few_files(folder / "two")
+
+
 def test_cold_state_clears_caches_while_the_server_is_stopped():
     steps = ["restore", "stop-server", "sync", "clear-caches", "start-server", "touch-client"]
     state = STATES["cold"].steps

@@ -192,6 +192,14 @@ def test_call_table_start_up_is_too_small_or_at_least():
     assert [*called["flags"]] == ["at-least", "", "at-least", "", ""]
 
 
+def test_only_a_difference_that_is_withdrawn_keeps_the_flag_of_disturbance():
+    before = [Call.FASTER, Call.SLOWER, Call.UNDECIDED, Call.EQUAL, Call.TOO_SMALL]
+    after = [Call.UNDECIDED, Call.UNDECIDED, *before[2:]]
+    withdrawn = calls.withdraw_disturbed(pd.DataFrame({"call": before, "flags": "disturbed low-n"}))
+    assert [*withdrawn["call"]] == after
+    assert [*withdrawn["flags"]] == ["disturbed low-n"] * 2 + ["low-n"] * 3
+
+
 @pytest.mark.parametrize(
     ("call", "ratio", "is_count", "result"),
     [

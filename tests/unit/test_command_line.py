@@ -28,10 +28,17 @@ from vcsbench import process_facts
 from vcsbench.__main__ import _find_cell
 from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
-from vcsbench.run.workflow import LOCK, WRITTEN, checkout_lock, is_dry_run, run_processes
+from vcsbench.run.workflow import (
+    FAILED,
+    LOCK,
+    WRITTEN,
+    checkout_lock,
+    is_dry_run,
+    run_processes,
+)
 
 # Records its arguments and the options of the run. With `work` it starts a marked job that outlives it and
-# waits for it, with `fail` its jobs fail, and with `refuse` it starts none.
+# waits for it, with `fail` its jobs fail, and with `refuse` it starts none. It leaves the same mark.
 SNAKEMAKE = """#!{python}
 import json, os, pathlib, subprocess, sys
 words = sys.argv[1:]
@@ -45,9 +52,10 @@ if "work" in words:
     print(job.pid, file=open("job", "w"))
     os.rename("job", "job.pid")
     job.wait()
+pathlib.Path(".vcsbench").mkdir(exist_ok=True)
 if "fail" in words:
-    pathlib.Path(".vcsbench").mkdir(exist_ok=True)
-    pathlib.Path(".vcsbench/failed").write_text(str(os.getpid()))
+    mark = {{"pid": os.getpid(), "is_deployed": "conda" in words}}
+    pathlib.Path({failed!r}).write_text(json.dumps(mark))
 sys.exit(3 if {{"fail", "refuse"}} & {{*words}} else 0)
 """
 
@@ -68,7 +76,8 @@ class Checkout:
         shutil.copytree(ROOT / "config", self.folder / "config")
         for file in ("Makefile", "vcsbench"):
             shutil.copy2(ROOT / file, self.folder)
-        text = SNAKEMAKE.format(python=sys.executable, record=str(self.fakes.record))
+        names = {"record": str(self.fakes.record), "failed": FAILED}
+        text = SNAKEMAKE.format(python=sys.executable, **names)
         self.snakemake = write_program(self.fakes.bin / "snakemake", text)
         self.started = []
 
@@ -120,8 +129,8 @@ def test_report_repository_reaches_snakemake_byte_for_byte(checkout, path):
     ((words, options),) = checkout.calls()
     # A relative path becomes an absolute one.
     assert options == {"repository": os.path.join(checkout.folder, path)}
-    assert words[:2] == ["--logger", "vcsbench"]
-    assert words[-2] == "--configfile" and words[-1].startswith(".vcsbench/options-")
+    assert words[:3] == ["--logger", "vcsbench", "--configfile"]
+    assert words[3].startswith(".vcsbench/options-") and words[4:] == ["--cores", "all"]
 
 
 def test_report_paths_that_begin_with_a_tilde_are_in_the_home_of_the_user(checkout, tmp_path):
@@ -196,74 +205,51 @@ def test_report_arguments_reach_snakemake_in_order(checkout):
     checkout.make("report", "CORES=1", "REPO=/r", arguments)
     ((words, options),) = checkout.calls()
     assert options == {"repository": "/r", "rounds": 2}
-    assert words[:-1] == [
-        *("--logger", "vcsbench", "--cores", "1", "all", "--forcerun", "cell"),
-        *("--configfile", str(checkout.folder / "a.yaml")),
-    ]
+    assert words[:4] == ["--logger", "vcsbench", "--configfile", str(checkout.folder / "a.yaml")]
+    # words[4] is the file of the options.
+    assert words[5:] == ["--cores", "1", "--forcerun", "cell", "--", "all"]
 
 
-@pytest.mark.parametrize("has_results", [True, False])
-def test_run_with_failed_jobs_reports_once_with_the_same_targets(checkout, has_results):
-    cell = checkout.folder / "results/cells/s/c"
-    cell.mkdir(parents=True)
-    if has_results:
-        (cell / "round1.context.json").write_text("{}")
-    assert checkout.run("-F", "--", "fail", "reports/x.html").returncode == 3
-    calls = [(words[4:], options) for words, options in checkout.calls()]
-    first = (["fail", "reports/x.html", "--forceall"], {})
-    calls = [(words[:3] if options else words, options) for words, options in calls]
-    second = (["fail", "reports/x.html", "--configfile"], {"measure": "nothing"})
-    assert calls == [first, second][: 1 + has_results]
-
-
-@pytest.mark.parametrize("flags", ["-Fk", "-kF", "-pkF", "-fk"])
-def test_run_with_failed_jobs_and_joined_flags_forces_once(checkout, flags):
+def fail_with_results(checkout, *arguments):
+    """Run in a checkout with a result. Return the words and options of each call of Snakemake."""
     cell = checkout.folder / "results/cells/s/c"
     cell.mkdir(parents=True)
     (cell / "round1.context.json").write_text("{}")
-    assert checkout.run(flags, "--", "fail").returncode == 3
-    (first, _), (second, _) = checkout.calls()
-    forcing = {flags, "-f", "-F", "--force", "--forceall"}
-    assert len(forcing & {*first}) == 1 and not forcing & {*second}
-    assert "-k" in first and "-k" in second
-
-
-def test_joined_flags_with_a_dry_run_reach_snakemake_one_by_one(checkout):
-    done = checkout.run("-Fn", "--", "measured")
-    assert done.returncode == 0, done.stderr
-    ((words, _),) = checkout.calls()
-    assert words[2:] == ["--cores", "all", "measured", "-n", "--forceall"]
-    # Words behind `--` are targets.
-    assert tool._split_flags(["run", "-np", "--", "-np"]) == ["run", "-n", "-p", "--", "-np"]
-
-
-MEASURED = ("results/cells/s/c/round1.json", "results/calls/s/c.json")
+    assert checkout.run(*arguments).returncode == 3
+    return checkout.calls()
 
 
 @pytest.mark.parametrize(
-    ("words", "later_words"),
+    "words",
     [
-        (["--", "fail", *MEASURED], ["--cores", "all", "fail"]),
-        # No report is a target.
-        (["--until", "fail", "--", *MEASURED], None),
+        "-pF -k -- fail",
+        "-kF fail results/cells/s/c/round1.json",
+        "--forcerun cell -- fail",
+        "--until fail",
     ],
 )
-def test_run_with_failed_jobs_reports_without_cells_as_targets(checkout, words, later_words):
-    cell = checkout.folder / "results/cells/s/c"
-    cell.mkdir(parents=True)
-    (cell / "round1.context.json").write_text("{}")
-    assert checkout.run(*words).returncode == 3
-    (first, _), *later = checkout.calls()
-    assert {*MEASURED} <= {*first}
-    expected = [] if later_words is None else [later_words]
-    assert [words[2:-2] for words, _ in later] == expected
+def test_run_with_failed_jobs_reports_without_the_words_of_the_user(checkout, words):
+    first, second = fail_with_results(checkout, *words.split())
+    assert first == (["--logger", "vcsbench", "--cores", "all", *words.split()], {})
+    assert second[0][4:] == ["--cores", "all"]
+    assert second[1] == {"measure": "nothing"}
+
+
+def test_run_with_failed_jobs_deploys_the_programs_of_the_report(checkout):
+    _, (words, options) = fail_with_results(checkout, "--sdm", "conda", "--", "fail")
+    assert words[4:] == ["--cores", "all", "--sdm", "conda"]
+    assert options == {"measure": "nothing"}
+
+
+def test_run_with_a_failed_report_reports_once(checkout):
+    assert len(fail_with_results(checkout, "--report-only", "fail")) == 1
 
 
 @pytest.mark.parametrize("first", [["--config", "a=1", "b=2"], ["-C", "a=1", "--config=b=2"]])
 def test_run_merges_repeated_config(checkout, first):
     checkout.run(*first, "-k", "--config", "rounds=11")
     ((words, options),) = checkout.calls()
-    assert options == {"a": 1, "b": 2, "rounds": 11} and words[2:5] == ["--cores", "all", "-k"]
+    assert options == {"a": 1, "b": 2, "rounds": 11} and words[4:] == ["--cores", "all", "-k"]
 
 
 # None is a pipe. test_config.py has other texts that are no YAML.
@@ -480,6 +466,7 @@ def test_report_prints_path_of_its_page(checkout):
     well = checkout.make("report")
     failed = checkout.make("report", "ARGS=refuse")
     assert well.stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
+    assert checkout.make("report", "ARGS=-n").stdout == ""
     assert failed.returncode == 2
     assert f"earlier workflow run: {reports}/fsfs-san-2014.html\n" in failed.stdout
     (reports / "server-prototype-2010.html").touch()

@@ -301,6 +301,10 @@ TREE = {"input": "tree", "output": "built_tree", "work": "tree", **NO_ACCESS}
         ({"argv": READ_FILES, **NO_ACCESS}, "", ""),
         ({"argv": "{svn} log {repository}", **ONLY_SVN}, "argv", "{url}"),
         ({"argv": "{svn} update {working_copy}", "output": "working_copy"}, "argv", "{url}"),
+        # Neither has one that asks the server for a little, and reads the files itself.
+        ({"argv": f"{READ_FILES} {{url}}"}, "argv", "{repository} is a path"),
+        ({"argv": "cat", "stdin": "{url} {repository}"}, "stdin", "{repository} is a path"),
+        ({"argv": f"{READ_FILES} {{url}}", "restrict_to": {"access": ["file"]}}, "", ""),
     ],
 )
 def test_load_study_unknown_word_names_file_key_and_words(tmp_path, command, key, expected):
@@ -339,13 +343,8 @@ def test_load_study_values_with_one_path_are_refused(tmp_path, other):
         *(("time_limit_s", ".nan"), ("time_limit_s", ".inf")),
         *(("minutes", ".inf"), ("minutes", f"{{{SAN}: .nan, default: 1}}"), ("minutes", "1.0e+9")),
         *((key, "1000000000") for key in ("rounds", "runs", "copies", "duplicates")),
-        ("thresholds", "{max_cpu_share: 90}"),
-        ("thresholds", "{max_read_share_hot_server: 90}"),
-        ("thresholds", "{max_steal_pct: 101}"),
-        ("thresholds", "{max_io_pressure_pct: 101}"),
-        ("thresholds", "{max_others_cpu_pct: 101}"),
-        *(("thresholds", "{max_steal_pct: .nan}"), ("scratch", r'"a\0b"')),
-        *(("storages", r'{disk: "/a\0b"}'), ("\x1b[2J", "1")),
+        *(("thresholds", "{min_rounds: 1}"), ("thresholds", "{min_rounds: 10001}")),
+        *(("scratch", r'"a\0b"'), ("storages", r'{disk: "/a\0b"}'), ("\x1b[2J", "1")),
     ],
 )
 def test_validate_value_out_of_bounds_or_with_nul_names_key(key, value):
@@ -432,7 +431,7 @@ def test_user_error_is_escaped_and_limited():
     ("model", "content", "place", "new"),
     [
         (Settings, {"twins": 1}, "twins", "duplicates"),
-        (Settings, {"thresholds": {"short_s": 1}}, "thresholds.short_s", "min_run_s"),
+        (Settings, {"thresholds": {"enough_rounds": 5}}, "thresholds.enough_rounds", "min_rounds"),
         (StudyFile, {"commands": {"x": {"reads": 1}}}, "commands.x.reads", "input"),
         (StudyFile, {"questions": {"access": {"ask": 1}}}, "questions.access.ask", "question"),
     ],
@@ -440,6 +439,20 @@ def test_user_error_is_escaped_and_limited():
 def test_validate_former_key_names_the_new_one(model, content, place, new):
     with pytest.raises(UserError, match=rf"^my\.yaml: `{place}` .* now `{new}`"):
         validate(content, model, lambda keys: "my.yaml")
+
+
+@pytest.mark.parametrize("name", ["max_steal_pct", "short_s"])
+def test_validate_threshold_that_is_fixed_now_is_refused_with_the_remedy(name):
+    content = {**read_yaml(DEFAULT), "thresholds": {name: 1}}
+    with pytest.raises(UserError, match=rf"^my\.yaml: `thresholds\.{name}` .* remove the key"):
+        validate(content, Settings, lambda keys: "my.yaml")
+
+
+def test_load_config_whole_history_of_git_is_refused_with_the_remedy(tmp_path):
+    repository = {"source": "git", "path": "/srv/x", "history": "whole"}
+    error = error_of(tmp_path, repositories={"mine": repository})
+    assert error.startswith(f"{tmp_path}/mine.yaml: `repositories.mine.history`: ")
+    assert "Use first-parent" in error
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -7,6 +7,7 @@ import socket
 import ssl
 import stat
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -224,8 +225,46 @@ def test_server_with_another_keep_alive_than_its_label_is_refused(make_server, b
         server.start()
 
 
+@needs_httpd
+@pytest.mark.parametrize(("most_requests", "is_refused"), [(400, True), (25, False)])
+def test_httpd_with_several_children_is_refused(make_server, folder, most_requests, is_refused):
+    files = folder / "files"
+    files.mkdir()
+    # With 25 threads in each child, 25 requests need one child.
+    lines = ["StartServers 4", "ServerLimit 16", f"MaxRequestWorkers {most_requests}"]
+    (files / "httpd.conf").write_text("\n".join(lines) + "\n")
+    server = make_server("httpd", {}, files)
+    refusal = pytest.raises(UserError, match=f"^{files}/httpd.conf: `StartServers`")
+    with refusal if is_refused else nullcontext():
+        server.start()
+
+
+@needs_httpd
+def test_bulk_updates_replace_the_directive_of_the_configuration(make_server, folder):
+    put = ["svnmucc", "-m", "", "-U", f"file://{folder}/root/one", "put", __file__, "trunk/file"]
+    subprocess.run(put, check=True)
+    files = folder / "files"
+    files.mkdir()
+    # Without bulk updates, the client gets each file by GET.
+    directives = ["SVNAllowBulkUpdates Off", "Require method OPTIONS PROPFIND REPORT"]
+    lines = ['<Location "/">', *directives, "</Location>"]
+    (files / "httpd.conf").write_text("\n".join(lines) + "\n")
+    server = make_server("httpd", {"bulk_updates": "on"}, files)
+    server.start()
+    options = ["--config-option", "servers:global:http-bulk-updates=yes"]
+    exported = folder / "exported"
+    done = svn(server, folder / "client", "export", "-q", *options, "URL/trunk", str(exported))
+    assert done.returncode == 0, done.stderr
+    assert (exported / "file").read_bytes() == Path(__file__).read_bytes()
+
+
+@pytest.mark.parametrize("value", ["off", ""])
+def test_client_that_asks_for_no_bulk_update_needs_no_directive(value):
+    assert httpd_directives(Deployment(bulk_updates=value), {}) == []
+
+
 def test_svnserve_configuration_ignores_settings_of_httpd():
-    of_httpd = Deployment(keep_alive="on", path_authz="on")
+    of_httpd = Deployment(keep_alive="on", path_authz="on", bulk_updates="on")
     assert svnserve_configuration(of_httpd, {}) == ""
     writable = svnserve_configuration(of_httpd._replace(is_writable=True), {})
     assert "anon-access = write\n" in writable and "auth-access = write\n" in writable

@@ -15,6 +15,7 @@ WORDS = ("https", "svn+ssh", "authentication", "authorisation", "hooks", "commit
 # The system's Python, which hooks find.
 PYTHON = os.path.realpath(shutil.which("python3", path=os.defpath) or "")
 MOST_RULES = {"access_rules": {"count": 1000}}
+BULK_OPTIONS = ["--config-option", "servers:global:http-bulk-updates=yes"]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,7 @@ MOST_RULES = {"access_rules": {"count": 1000}}
         ("access_rules", "1000", MOST_RULES),
         ("path_authz", "short_circuit", {"path_authz": "short_circuit"}),
         ("keep_alive", "off", {"keep_alive": "off"}),
+        ("bulk_updates", "on", {"bulk_updates": "on", "http_options": BULK_OPTIONS}),
         ("network", "loopback", {}),
         ("hooks", "none", {}),
         ("hooks", "python", {"hooks": "python", "hook_program": PYTHON}),

@@ -5,9 +5,11 @@ import math
 import pandas as pd
 import pytest
 
+from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.statistics.difference_reasons import (
     NO_SHRINKAGE,
     Shrinkage,
+    possible_reasons,
     shrinkage_of,
     work_share,
 )
@@ -68,6 +70,25 @@ def test_shrinkage_without_elapsed_times_is_unknown(lacking):
     frames[lacking] = frames[lacking].rename(columns={"elapsed_s": "throughput_mb_s"})
     shrinkage = shrinkage_of(frames["published"], frames["measured"], AXES, "repo", whole)
     assert shrinkage is NO_SHRINKAGE
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_reason"),
+    [
+        ("RAM disk", False),
+        ("RAM", False),
+        ("spinning disk", True),
+        # Its image may be on any disk.
+        ("loop device", True),
+    ],
+)
+def test_storage_in_memory_explains_no_larger_gain_than_on_a_disk(kind, is_reason):
+    rows = pd.DataFrame({"command": ["log"], "cache": ["cold"]})
+    published = Conditions(storage="SSD")
+    context = EvaluationContext(cells=rows.assign(storage_kind=kind), published=published)
+    reasons = possible_reasons(Verdict.STRONGER, rows, "", context)
+    expected = [ReasonCode.OTHER_STORAGE] if is_reason else []
+    assert [reason.code for reason in reasons] == expected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from project import HANGING_S, wait_for, write_program
+from project import HANGING_S, needs, wait_for, write_program
 from vcsbench import environment, process_facts, processes
 from vcsbench.errors import ProgramError, full_errno
 from vcsbench.machine import subversion_version
@@ -103,6 +103,24 @@ def test_full_disk_is_detected_on_a_german_desktop():
     with pytest.raises(ProgramError) as error:
         processes.run_program(["cp", "/etc/passwd", "/dev/full"])
     assert full_errno(str(error.value))
+
+
+@needs("git")
+def test_attributes_and_ignored_names_of_the_user_have_no_effect_on_git(tmp_path, monkeypatch):
+    settings = tmp_path / ".config" / "git"
+    settings.mkdir(parents=True)
+    (settings / "attributes").write_text("* text eol=crlf\n")
+    (settings / "ignore").write_text("*\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    work, clone = tmp_path / "work", tmp_path / "clone"
+    git = ["git", "-C", work, "-c", "user.name=x", "-c", "user.email=x@y"]
+    processes.run_program(["git", "init", "-q", work])
+    (work / "file").write_bytes(b"a\nb\n")
+    # git refuses to add an ignored file.
+    processes.run_program([*git, "add", "file"])
+    processes.run_program([*git, "commit", "-q", "-m", "x"])
+    processes.run_program(["git", "clone", "-q", work, clone])
+    assert (clone / "file").read_bytes() == b"a\nb\n"
 
 
 def test_run_that_may_fail_returns_how_it_ended():

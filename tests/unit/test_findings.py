@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +13,19 @@ from scipy import stats
 from project import ROOT
 from unit.study_grid import published_numbers
 from unit.synthetic import finding, level, rows_frame
+from vcsbench.config.definitions import read_definitions
 from vcsbench.run.study_params import StudyParams
 from vcsbench.statistics import verdicts
-from vcsbench.statistics.aggregation import half_of_last_digit, read_published
+from vcsbench.statistics.aggregation import (
+    MEAN,
+    by_cell,
+    by_round,
+    half_of_last_digit,
+    read_published,
+)
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.difference_reasons import possible_reasons, reasons_of_difference
-from vcsbench.statistics.estimates import interval
+from vcsbench.statistics.estimates import geometric_mean_interval, interval
 from vcsbench.statistics.expected_range import expected_range, range_text
 from vcsbench.statistics.finding_checks import Conditions, EvaluationContext, make_check
 from vcsbench.statistics.finding_verdicts import judge_value
@@ -29,7 +37,7 @@ from vcsbench.statistics.findings import (
 )
 from vcsbench.statistics.noise import Noise
 from vcsbench.statistics.settings import StudySettings
-from vcsbench.statistics.variances import Variance
+from vcsbench.statistics.variances import Variance, sum_variances
 
 AXES = ["command", "format"]
 LOGS = {"command": ["log", "null-log"]}
@@ -194,6 +202,20 @@ def test_published_findings_have_two_bounds_or_direction():
     assert found == open_ended
 
 
+def test_published_findings_since_a_version_have_its_number():
+    definitions = read_definitions(str(ROOT / "config/published/findings.yaml"))
+    versions = {}
+    for checks in definitions.values():
+        for check in checks:
+            match = re.match(r"Since (?:git )?(\d+\.\d+)", check["statement"])
+            if match:
+                versions[check["id"]] = (match[1], check.get("since"))
+    assert versions == {
+        "access-rules-are-not-scanned": ("1.10", "1.10"),
+        "multi-pack-bitmap-server-cpu": ("2.44", "2.44"),
+    }
+
+
 def test_mean_of_two_ratios_is_the_same_from_both_sides():
     # In each round one pair is 4 times as fast, and the other one half as fast.
     pairs = zip(LOGS["command"], ([4.0, 0.5, 4.0, 0.5], [0.5, 4.0, 0.5, 4.0]), strict=True)
@@ -245,6 +267,22 @@ def test_ratio_near_1_needs_the_rounds_after_which_its_effect_is_gone(direction,
     assert why.code == "on-bound"
 
 
+@pytest.mark.parametrize(
+    ("expect", "low", "high", "verdict"),
+    [
+        ({"direction": "faster"}, 1.03, 1.09, "gone"),
+        ({"at_least": 1.2}, 1.03, 1.09, "gone"),
+        # The effect may be 12 %.
+        ({"direction": "faster"}, 1.01, 1.12, "reproduced"),
+        ({"at_least": 1.2}, 1.01, 1.12, "weaker"),
+    ],
+)
+def test_effect_is_gone_if_the_whole_interval_is_below_the_margin(expect, low, high, verdict):
+    value = replace(interval(math.log(1.06), 0.01, 8.0, 5), low=low, high=high)
+    check = finding(expect={"over": "mean", **expect})
+    assert judge_value(check, value, DEFAULT_LIMITS).verdict == verdict
+
+
 @pytest.mark.parametrize(("sd", "verdict"), [(0.01, "reproduced"), (0.06, "undecided")])
 def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
     frame = measured([2.0, 2.02, 1.98, 2.0, 2.01])
@@ -256,10 +294,12 @@ def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
     assert verdict_on(frame, none) == ("reproduced", ["no-duplicates"])
 
 
-def codes_of(ratio, published, check=None, repo="ruby", cache="cold", **measured):
-    """Return the codes of the reasons of a verdict; ruby has a smaller scale than published."""
+def codes_of(ratio, published, check=None, repo="ruby", cache="cold", **facts):
+    """Return the codes of the reasons of a verdict; ruby has a smaller scale than published.
+
+    `facts` has the columns of all cells, such as their versions."""
     scales = {"ruby": 0.1304, "bsd": 1.0}
-    context = EvaluationContext(scales=scales, published=published, **measured)
+    context = EvaluationContext(scales=scales, published=published, cells=pd.DataFrame(facts))
     axes = [*AXES, "repo", "cache"]
     rounds = aggregate_rounds(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
     check = make_check(check or finding(), axes)
@@ -294,7 +334,7 @@ CPU = level("client_cpu_pct", "mean", at_least=90)
 )
 def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, codes):
     published = Conditions(1, "", "spinning disk", "another machine")
-    assert codes_of(ratio, published, check, cache=cache, storages=[storage]) == codes
+    assert codes_of(ratio, published, check, cache=cache, storage_kind=[storage]) == codes
 
 
 @pytest.mark.parametrize(
@@ -312,9 +352,8 @@ def test_reasons_are_ranked_by_how_much_less_time_cold_results_take(cold_s, code
         measured([2.0]).assign(cache=cache, elapsed_s=lambda rows, s=s: rows["elapsed_s"] * s)
         for cache, s in seconds.items()
     )
-    context = EvaluationContext(
-        published=Conditions(1, "1.9", "spinning disk"), versions=["1.14.2"], storages=["SSD"]
-    )
+    cells = pd.DataFrame({"client_version": ["1.14.2"], "storage_kind": ["SSD"]})
+    context = EvaluationContext(published=Conditions(1, "1.9", "spinning disk"), cells=cells)
     check = finding(where={"command": ["log"], "cache": "cold"})
     row = evaluate_findings([check], [*AXES, "cache"], published, frame, context).iloc[0]
     assert codes_in(row) == codes
@@ -360,7 +399,8 @@ def test_reasons_use_published_times_of_the_statistic_of_the_finding():
         rows = measured([2.0]).assign(statistic=statistic, cache=cache)
         frames.append(rows.assign(elapsed_s=factor * rows["elapsed_s"]))
     published = pd.concat(frames)
-    context = EvaluationContext(published=Conditions(1, "1.9", "spinning disk"), storages=["SSD"])
+    cells = pd.DataFrame({"storage_kind": ["SSD"]})
+    context = EvaluationContext(published=Conditions(1, "1.9", "spinning disk"), cells=cells)
     axes = [*AXES, "cache"]
     for where, code in (({}, "faster-storage"), ({"statistic": "best"}, "other-storage")):
         check = finding(where={"command": ["log"], "cache": "cold", **where})
@@ -380,9 +420,9 @@ def test_reasons_use_published_times_of_the_statistic_of_the_finding():
     ],
 )
 def test_possible_reasons_name_newer_version(version, measured, is_newer):
-    found = codes_of(1.2, Conditions(1, version), repo="bsd", versions=measured)
+    found = codes_of(1.2, Conditions(1, version), repo="bsd", client_version=measured)
     assert found == ["newer-version"] * is_newer
-    assert codes_of(2.0, Conditions(1, version), versions=measured) == []  # reproduced
+    assert codes_of(2.0, Conditions(1, version), client_version=measured) == []  # reproduced
 
 
 @pytest.mark.parametrize(
@@ -399,9 +439,59 @@ def test_possible_reasons_name_newer_version(version, measured, is_newer):
 )
 def test_finding_about_a_newer_version_is_not_measured(since, versions, verdict):
     frame = measured([2.0, 2.02, 1.98, 2.0, 2.01])
-    row = row_of({**finding(), "since": since}, frame, EvaluationContext(versions=versions))
+    context = EvaluationContext(cells=pd.DataFrame({"client_version": versions}))
+    row = row_of({**finding(), "since": since}, frame, context)
     assert row["verdict"] == verdict
     assert ("old-version" in codes_in(row)) is (verdict == "not measured")
+
+
+@pytest.mark.parametrize(("command", "code"), [("null-log", ""), ("log", "old-version")])
+def test_finding_about_a_newer_version_ignores_old_versions_of_other_cells(command, code):
+    frame = measured([2.0, 2.02, 1.98, 2.0, 2.01], LOGS["command"])
+    is_old = frame["command"] == command
+    frame = frame.assign(client_version=np.where(is_old, "2.39.5", "2.47.1"), scale=1.0)
+    settings = StudySettings({axis: [] for axis in AXES}, [], ["command"], {}, DEFAULT_LIMITS)
+    row = row_of({**finding(), "since": "2.44"}, frame, make_context(frame, [], settings))
+    assert row["verdict"] == ("not measured" if code else "reproduced")
+    # No cell was measured twice, so noise has a remark of its own.
+    assert codes_in(row) == [code or "no-duplicates"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "codes"),
+    [
+        # The log on the disk is weaker. Only the export was measured in RAM.
+        ("virtual disk", ["no-duplicates", "other-storage"]),
+        # A slower storage than published does not explain that.
+        ("spinning disk", ["no-duplicates"]),
+    ],
+)
+def test_possible_reasons_name_the_storage_of_the_cells_of_the_finding(kind, codes):
+    disk = scaled(1.2).assign(storage_kind=kind, scale=1.0)
+    frame = pd.concat([disk, disk.assign(command="export", storage_kind="RAM")])
+    settings = StudySettings({axis: [] for axis in AXES}, [], ["command"], {}, DEFAULT_LIMITS)
+    context = make_context(frame, [], settings, Conditions(1, "", "SSD"))
+    row = row_of(finding(), frame, context)
+    assert (row["verdict"], codes_in(row)) == ("weaker", codes)
+    reasons = {reason["code"]: reason["values"] for reason in json.loads(row["reasons"])}
+    assert reasons.get("other-storage", {}).get("measured", kind) == kind
+
+
+def test_shrinkage_is_of_the_pairs_of_the_finding():
+    """The log shrank as much with cold caches as with warm ones, and cells without a pair by more."""
+    frame = pd.concat([scaled(1.2).assign(cache="cold"), scaled(1.2).assign(cache="hot-os")])
+    published = pd.concat(measured([2.0]).assign(cache=cache) for cache in ("cold", "hot-os"))
+    # The cold export was measured and published with f6 only.
+    export = [each.query("cache == 'cold'").assign(command="export") for each in (frame, published)]
+    alone = [each.query("format == 'f6'") for each in export]
+    slow = alone[1].assign(elapsed_s=1000.0)
+    cells = pd.DataFrame({"storage_kind": ["SSD"]})
+    context = EvaluationContext(published=Conditions(1, "", "spinning disk"), cells=cells)
+    check = finding(where={"command": ["log", "export"], "cache": "cold"})
+    axes = [*AXES, "cache"]
+    both = pd.concat([frame, alone[0]])
+    row = evaluate_findings([check], axes, pd.concat([published, slow]), both, context).iloc[0]
+    assert codes_in(row) == ["other-storage"]
 
 
 @pytest.mark.parametrize(
@@ -504,6 +594,51 @@ def test_evaluate_findings_greatest_is_of_means_with_joint_intervals():
     row = row_of(level("client_cpu_pct", "min", at_least=80), TWICE)
     expected = [np.mean(cells[0]), max(0.0, min(i.low for i in tests)), min(i.high for i in tests)]
     assert row[["measured", "low", "high"]].tolist() == pytest.approx(expected)
+
+
+SECONDS = [1.0, 2.0, 4.0, 2.0, 3.0]
+
+
+def seconds_frame(**columns):
+    """Return the measurements of one cell that takes SECONDS in its rounds."""
+    rows = [
+        {"command": "log", "format": "f7", "round": number, "elapsed_s": elapsed}
+        for number, elapsed in enumerate(SECONDS, start=1)
+    ]
+    return rows_frame(rows, **columns)
+
+
+def test_level_of_times_is_the_geometric_mean_of_tables():
+    frame, logs = seconds_frame(), np.log(SECONDS)
+    check = level("elapsed_s", "max", at_most=9)
+    row = row_of(check, frame)
+    ends = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+    expected = np.exp([logs.mean(), ends.low, ends.high])
+    assert row[["measured", "low", "high"]].tolist() == pytest.approx(expected.tolist())
+    cell = by_cell(by_round(frame, AXES, MEAN), AXES, MEAN).iloc[0]
+    assert row["measured"] == pytest.approx(cell["elapsed_s"])
+    # The variance of duplicates is that of a ratio of two cells, and one cell has half of it.
+    noise = Noise(duplicates=Variance(0.04, 20))
+    noisy = row_of(check, frame, EvaluationContext(noise=lambda metric, statistic: noise))
+    total = sum_variances([Variance(stats.sem(logs) ** 2, 4), Variance(0.02, 20)])
+    wide = interval(logs.mean(), math.sqrt(total.variance), total.degrees, 5)
+    assert (noisy["low"], noisy["high"]) == pytest.approx((wide.low, wide.high))
+
+
+def test_level_of_cpu_times_with_a_0_is_the_mean():
+    # A 0 has no logarithm.
+    frame = seconds_frame(user_s=[0.0, 0.02, 0.04, 0.02, 0.02])
+    row = row_of(level("user_s", "max", at_most=1), frame)
+    assert (row["measured"], row["verdict"]) == (pytest.approx(0.02), "reproduced")
+
+
+def test_undecided_level_of_times_needs_rounds_by_its_logarithms():
+    mean = geometric_mean_interval(np.log(SECONDS))
+    verdict, (why,) = judge_value({"expect": {"at_most": 3}}, mean, DEFAULT_LIMITS)
+    half = math.log(mean.high / mean.value)
+    needed = math.ceil(5 * (half / math.log(3 / mean.value)) ** 2)
+    assert (verdict, why.code) == ("undecided", "needs-rounds")
+    assert (why.values["needed"], needed) == (21, 21)
 
 
 def test_evaluate_findings_incomplete_round_and_invalid_runs_are_excluded():

@@ -96,6 +96,21 @@ def test_with_fixed_cost_counts_waits_for_delayed_acknowledgements(elapsed, colu
 
 
 @pytest.mark.parametrize(
+    ("network", "share"),
+    [
+        *((network, 0.5) for network in ("", "loopback", "namespace")),
+        # Over a line with a delay, the waits are part of the measurement.
+        *((network, 0.1) for network in ("office", "line", "far")),
+    ],
+)
+def test_delayed_acknowledgements_over_a_made_line_are_no_fixed_cost(network, share):
+    late = runs("ruby", 1.0, network=network, delayed_acks=10)
+    empty = runs("empty", 0.1, network=network, delayed_acks=0)
+    frame, _ = separate_fixed_cost(pd.DataFrame([*late, *empty]), [*AXES, "network"])
+    assert frame["fixed_share"].unique() == pytest.approx([share])
+
+
+@pytest.mark.parametrize(
     ("seconds", "verdict"),
     [
         (1.0, Verdict.REPRODUCED),

@@ -1,4 +1,4 @@
-"""The conversion of git histories: trees, names, messages, dates, branches, tags, merges and renames."""
+"""The conversion of git histories: trees, names, messages, dates, merges and renames."""
 
 import tempfile
 from pathlib import Path
@@ -17,10 +17,6 @@ from git_histories import (
     Commit,
     Graph,
     changed,
-    check_refs,
-    check_tree,
-    check_trees,
-    children,
     convert,
     git,
     git_source,
@@ -113,8 +109,6 @@ def test_conversion_damaged_commits_are_loaded(tmp_path):
     facts = convert(path, tmp_path / "svn")
     assert (facts.revisions, counts(facts)) == (7, [len(dates)])
     assert log(tmp_path / "svn")[2]["msg"] == "a"
-    git(path, "update-ref", "refs/tags/late", "main")
-    assert counts(convert_whole(path, tmp_path / "whole")) == [len(dates)]
 
 
 def test_conversion_submodules_are_left_out_and_counted(tmp_path):
@@ -174,11 +168,7 @@ def graphs(draw):
         nodes = draw(st.dictionaries(file_names, files, max_size=3))
         seconds = draw(st.integers(10**9, 10**9 + 100))
         commits.append(Commit(nodes, seconds=seconds, parents=tuple(parents)))
-    index = st.integers(0, len(commits) - 1)
-    branches, tags, annotated = (
-        draw(st.dictionaries(st.sampled_from(letters), index)) for letters in ("xyz", "12", "34")
-    )
-    return Graph(commits, {"main": draw(index), **branches}, tags, annotated)
+    return Graph(commits, {"main": draw(st.integers(0, len(commits) - 1))})
 
 
 def check_history(history):
@@ -186,21 +176,16 @@ def check_history(history):
         convert(make_git(Path(folder, "git"), history), Path(folder, "svn"))
 
 
-def check_graph(graph):
-    with tempfile.TemporaryDirectory() as folder:
-        convert_graph(Path(folder), graph)
-
-
 @pytest.mark.parametrize(
-    ("strategy", "check", "examples"),
+    ("strategy", "examples"),
     [
-        (histories, check_history, 12),
-        (graphs(), check_graph, 4),
-        pytest.param(histories, check_history, 200, marks=pytest.mark.slow),
-        pytest.param(graphs(), check_graph, 100, marks=pytest.mark.slow),
+        (histories, 12),
+        (graphs(), 4),
+        pytest.param(histories, 200, marks=pytest.mark.slow),
+        pytest.param(graphs(), 100, marks=pytest.mark.slow),
     ],
 )
-def test_conversion_of_random_histories_keeps_trees(strategy, check, examples):
+def test_conversion_of_random_histories_keeps_trees(strategy, examples):
     # Shrinking takes minutes.
     quickly = settings(
         max_examples=examples,
@@ -209,7 +194,7 @@ def test_conversion_of_random_histories_keeps_trees(strategy, check, examples):
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate],
     )
-    quickly(given(strategy)(check))()
+    quickly(given(strategy)(check_history))()
 
 
 def test_subversion_path_reserved_long_and_odd_names_stay_different():
@@ -226,99 +211,24 @@ def test_subversion_path_reserved_long_and_odd_names_stay_different():
     assert all(subversion_path(name) == name for name in (b".SVN", b"cvs", b"x" * 251))
 
 
-# Branches, tags, merges and renames
+def test_conversion_of_merges_has_the_first_parents(tmp_path):
+    path, repository = make_git(tmp_path / "git", MERGED), tmp_path / "svn"
+    assert convert(path, repository).notes == []
+    commits = names_of(path)
+    loaded = [entry["git:commit"] for entry in log(repository)[1:]]
+    assert loaded == [commits[number] for number in (0, 2, 4, 6)]
+    assert changed(repository, 4) == ["A trunk/side"]
 
 
-def convert_whole(path, into, **options):
-    return write_and_load(git_source(path, history="whole", **options), into)
-
-
-def convert_graph(folder, graph):
-    """Create a graph in folder/git, convert it to folder/svn, and compare all trees."""
-    path = make_git(folder / "git", graph)
-    facts = convert_whole(path, folder / "svn")
-    check_trees(path, folder / "svn", facts, graph)
-    return facts
-
-
-@pytest.fixture(scope="module")
-def merged(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
-    return folder, convert_graph(folder, MERGED)
-
-
-def test_whole_history_merges_branches_and_tags_are_copies(merged):
-    folder, facts = merged
-    repository, commits = folder / "svn", names_of(folder / "git")
-    # The layout, seven commits, three copies, and the deletion of the merged branch.
-    assert (facts.revisions, facts.notes) == (1 + 7 + 3 + 1, [])
-    loaded = [entry.get("git:commit") for entry in log(repository)]
-    r0, r1, r2, _, r4, r5, _ = (loaded.index(commit) + 1 for commit in commits)
-    parents = [entry.get("git:parents") for entry in log(repository)]
-    assert changed(repository, r4) == ["A trunk/side"]
-    assert parents.pop(r4 - 1) == f"{commits[2]} {commits[3]}" and not any(parents)
-    name = f"branches/merged-{commits[3][:12]}"
-    assert changed(repository, r1)[:2] == [f"A + {name}/", f"(from trunk/:r{r0})"]
-    assert changed(repository, r4 + 1) == [f"D {name}/"]
-    assert changed(repository, r5)[:2] == ["A + branches/stable/", f"(from trunk/:r{r2})"]
-    later = [changed(repository, revision) for revision in range(2, 13)]
-    origins = {"tags/v1": f"trunk/:r{r2}", "tags/v2": f"branches/stable/:r{r5}"}
-    for path, origin in (origins | {"branches/same": f"trunk/:r{r2}"}).items():
-        assert [f"A + {path}/", f"(from {origin})"] in later
-
-
-def test_whole_history_of_a_clone_has_its_remote_branches(merged, tmp_path):
-    path = merged[0] / "git"
-    git(tmp_path, "clone", "-q", str(path), "clone")
-    assert convert_whole(tmp_path / "clone", tmp_path / "made").notes == []
-    for name, target in (("tags/blob", "HEAD:a"), ("notes/x", "HEAD"), ("remotes/other/x", "HEAD")):
-        git(tmp_path / "clone", "update-ref", f"refs/{name}", target)
-    assert counts(convert_whole(tmp_path / "clone", tmp_path / "cloned")) == [3]
-    assert children(tmp_path / "cloned", "branches") == {"stable", "same"}
-    assert children(tmp_path / "cloned", "tags") == {"v1", "v2"}
-
-
-def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path):
-    graph = Graph(
-        [
-            Commit({b"a": (FILE, b"1")}),
-            Commit({b"page": (FILE, b"no parent")}, parents=()),
-            Commit({b"page": (FILE, b"merged trunk")}, parents=(1, 0)),
-            Commit({b"a": (FILE, b"2")}, parents=(0,)),
-        ],
-        {"main": 0, "gh-pages": 2, "feature/one": 3, "merged-x": 0},
-        {"feature/v1": 3},
-    )
-    path, repository = make_git(tmp_path / "git", graph), tmp_path / "svn"
-    check_refs(path, repository, convert_whole(path, repository), graph)
-
-
-def test_whole_history_renames_are_copies(tmp_path):
+def test_conversion_renames_are_copies(tmp_path):
     b, f = (FILE, b"b\n"), (FILE, b"f\n")
     history = [
         Commit({b"a": (FILE, TEXT), b"d/b": b, b"d/e/f": f}),
         Commit({b"a": None, b"new/a": (EXECUTABLE, TEXT + b"more\n")}),
         Commit({b"d/b": None, b"d/e/f": None, b"x/b": b, b"x/e/f": f}),
     ]
-    convert_graph(tmp_path, Graph(history, {"main": 2}))
+    convert(make_git(tmp_path / "git", history), tmp_path / "svn")
     assert changed(tmp_path / "svn", 3) == [
         "D trunk/a", "A trunk/new/", "A + trunk/new/a", "(from trunk/a:r2)"
     ]  # fmt: skip
     assert changed(tmp_path / "svn", 4) == ["D trunk/d/", "A + trunk/x/", "(from trunk/d/:r3)"]
-
-
-def test_whole_history_branches_that_would_lie_in_another_are_renamed(tmp_path):
-    commits = [Commit({b"f": (FILE, b"%d" % n)}, parents=(0,) if n else ()) for n in range(5)]
-    branches = {"main": 0, "one": 1, "two/x": 2, "y": 3, "z": 4}
-    path, repository = make_git(tmp_path / "git", Graph(commits, branches)), tmp_path / "svn"
-    # git allows these next to its local branches.
-    for name, other in (("y", "one/y"), ("z", "two")):
-        git(path, "update-ref", f"refs/remotes/origin/{other}", f"refs/heads/{name}")
-        git(path, "update-ref", "-d", f"refs/heads/{name}")
-    facts = convert_whole(path, repository)
-    (note,) = facts.notes
-    assert note.endswith("(one/y as branches/one~y, two as branches/two~2): 2.")
-    for folder, ref in {
-        "one": "one", "one~y": "origin/one/y", "two/x": "two/x", "two~2": "origin/two"
-    }.items():  # fmt: skip
-        check_tree(path, ref, repository, facts.revisions, f"branches/{folder}")

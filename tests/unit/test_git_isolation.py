@@ -57,7 +57,7 @@ def test_git_source_with_canaries_in_every_key_and_hook_runs_none(work, tmp_path
 
 
 def test_git_source_with_hostile_environment_reads_the_same(work, tmp_path, monkeypatch):
-    expected = digest(git_source(work, history="whole"))
+    expected = digest(git_source(work))
     program = str(canary(tmp_path))
     make_git(tmp_path / "other", [Commit({b"other": (FILE, b"other")})])
     (tmp_path / ".config/git").mkdir(parents=True)
@@ -80,7 +80,7 @@ def test_git_source_with_hostile_environment_reads_the_same(work, tmp_path, monk
     }  # fmt: skip
     for name, value in others.items():
         monkeypatch.setenv(name, value)
-    assert digest(git_source(work, history="whole")) == expected
+    assert digest(git_source(work)) == expected
     check_read(work, tmp_path)
 
 

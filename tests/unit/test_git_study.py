@@ -13,6 +13,7 @@ from vcsbench.advice.advise import AdviceSettings, _role_answers
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.axes import axis_of
 from vcsbench.axes.build_axis import why_no_sshd
+from vcsbench.codes import AnswerKind
 from vcsbench.config.definitions import read_definitions
 from vcsbench.config.validation import read_yaml
 from vcsbench.environment import QUIET_GIT, git_settings, program_environment
@@ -241,7 +242,7 @@ def test_systems_load_the_sources_that_they_can(tmp_path, history, refused):
     for system in refused & {"mercurial", "fossil"}:
         assert re.fullmatch(".* cannot load mine, only a generated history; .*", reasons[system])
     if history == "as-is":
-        assert "use `history: whole`" in reasons["subversion"]
+        assert "use `history: first-parent`" in reasons["subversion"]
 
 
 @pytest.mark.parametrize("history", ["as-is", "first-parent"])
@@ -323,6 +324,25 @@ def test_card_answers_by_other_metrics_for_those_for_whom_they_count():
         "one pack + bitmap: bare clone 8.0x, fetch 4.0x less (of 2 cases 2 less, 0 more)"
     )
     assert _role_answers(CardQuestion("upkeep", "Which?"), settings, tables) == []
+
+
+def test_card_by_an_exact_metric_counts_differences_from_the_margin_on():
+    """Tables count 2 % fewer bytes as fewer. They are no reason to change anything."""
+    question = CardQuestion("upkeep", "Which?", next_to={"wire_mib": "a slow network"})
+    compare = {"axis": "upkeep", "baseline": "one-pack", "metric": "wire_mib"}
+    settings = AdviceSettings({"command": [], "upkeep": []}, ["command"], [], [question])
+    small = [
+        row("clone", "bitmap", 1 / 1.02, call="more"),
+        row("fetch", "bitmap", 1 / 1.03, call="more"),
+    ]
+    (role,) = _role_answers(question, settings, [({"compare": compare}, small)])
+    assert role.answer.kind == AnswerKind.EQUAL
+    assert role.text == "equal: within 10 % in 2 of 2 cases"
+    large = [row("clone", "bitmap", 1.5), row("fetch", "bitmap", 1 / 1.02, call="more")]
+    (role,) = _role_answers(question, settings, [({"compare": compare}, large)])
+    assert role.text == (
+        "one pack + bitmap: bare clone 1.5x less (of 2 cases 1 less, 0 more, 1 equal)"
+    )
 
 
 def test_card_by_another_metric_keeps_the_first_measured_start_in_a_tie():

@@ -74,7 +74,7 @@ def test_measured_round_gives_the_guest_work_folders_and_no_whole_storage(tmp_pa
         "build": {"client": {"prefix": ""}, "server": {"prefix": "/opt/svn"}},
     }
     root = tmp_path / "root"
-    cell._measure_in_guest(root, recipe, 1, {}, tmp_path / "folder")
+    cell._measure_in_guest(root, recipe, 1, tmp_path / "folder")
     # A link to a storage stays, because the guest finds the work folder by it.
     name = WorkDir(tmp_path, root).path.name
     assert given == [f"{tmp_path}/storage/{name}", f"{tmp_path}/scratch/{name}", "/opt/svn"]

@@ -128,6 +128,21 @@ def test_conditions_have_the_limits_and_the_weights_that_are_no_default(version_
     assert conditions["io_limits"] == ["io.max 8:0 rbps=1048576"]
     assert conditions["memory_limit_bytes"] == 64 * MIB
     assert conditions["governor"] == machine.host()["governor"]
+    assert conditions["turbo"] == machine.read_turbo()
+
+
+@pytest.mark.parametrize(
+    ("files", "turbo"),
+    [
+        *(({}, ""), ({"no_turbo": "0\n"}, "on"), ({"no_turbo": "1\n"}, "off")),
+        *(({"boost": "1\n"}, "on"), ({"boost": "0\n"}, "off")),
+    ],
+)
+def test_turbo_is_read_from_the_file_of_either_driver(tmp_path, monkeypatch, files, turbo):
+    put_files(tmp_path, files)
+    content_if_on = {str(tmp_path / "no_turbo"): "0", str(tmp_path / "boost"): "1"}
+    monkeypatch.setattr(machine, "TURBO_FILES", content_if_on)
+    assert machine.read_turbo() == turbo
 
 
 def test_conditions_have_the_weight_of_an_ancestor_in_version_1():

@@ -4,8 +4,12 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from git_histories import git
 from project import PREFIX, ROOT, needs, needs_root, remove_leftovers, start_python
+from vcsbench.errors import UserError
+from vcsbench.run import workflow
 from vcsbench.storages.workdir import remove_abandoned
 
 HOLD = f"""
@@ -61,6 +65,15 @@ with open_repository(Path(sys.argv[1]), root="."):
 
 
 @needs("git")
+def test_process_that_outlives_a_kill_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(workflow, "GRACE_S", 0.01)
+    monkeypatch.setattr(workflow, "KILL_LIMIT_S", 0.1)
+    # No process has this id, so no signal reaches one.
+    monkeypatch.setattr(workflow, "run_processes", lambda root: [2**22 + 1])
+    with pytest.raises(UserError, match=rf"{2**22 + 1}\. End them .* --cap-add KILL"):
+        workflow.end_processes(tmp_path)
+
+
 def test_private_folder_of_a_killed_reader_is_abandoned(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     git(tmp_path, "init", "-q", "mine")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unit.synthetic import AXES, THRESHOLDS, make_study
+from unit.synthetic import AXES, make_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.collection import KILLED, collect
 from vcsbench.evidence.column_names import MEASUREMENT_COLUMNS
@@ -25,8 +25,8 @@ FORTNIGHT = (
 )
 
 
-def flags_of(study, **thresholds):
-    return study.collected(**thresholds).measurements["flags"].tolist()
+def flags_of(study):
+    return study.collected().measurements["flags"].tolist()
 
 
 def edit(path, change):
@@ -191,14 +191,14 @@ def test_flags_of_a_series_are_by_the_median_of_runs_in_the_same_state(tmp_path)
     assert list(frame["flags"]) == [*[""] * 6, "outlier-20", "", ""] and "state" not in frame
 
 
-def test_flags_too_short_and_saturated_have_thresholds(tmp_path):
+@pytest.mark.parametrize(("server_cpu_s", "flags"), [(0.08, ""), (0.1, "saturated")])
+def test_flag_saturated_is_of_more_than_90_percent_of_all_cores(tmp_path, server_cpu_s, flags):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1, noise=0, drift=0, seconds=lambda _: 0.3)
     edit(study.context(CELL, 1), lambda context: context["host"].update(cores=1))
-    # With the client's, 97 % of the core.
-    edit(study.context(CELL, 1), lambda c: c["runs"][0]["evidence"].update(server_cpu_s=0.09))
-    assert flags_of(study) == flags_of(study, min_run_s=0.3) == ["saturated"]
-    assert flags_of(study, min_run_s=0.31) == ["saturated too-short"]
-    assert flags_of(study, max_cpu_share=1) == [""]
+    # With the 60 % of the client, 87 % or 93 % of the core.
+    seen = {"server_cpu_s": server_cpu_s}
+    edit(study.context(CELL, 1), lambda context: context["runs"][0]["evidence"].update(seen))
+    assert flags_of(study) == [flags]
 
 
 def test_hosts_of_one_name_differ_by_identity(tmp_path):
@@ -233,6 +233,75 @@ def test_rounds_under_other_conditions_than_most_are_flagged(tmp_path, niceness,
     assert "conditions" not in frame and not frame["flags"].map(is_invalid).any()
 
 
+NFS_OPTIONS = "rw,vers=4.2,addr=192.0.2.1,clientaddr=192.0.2.2"
+USUAL = {
+    "conditions": {
+        **{"nice": 0, "cpus": [0, 1], "turbo": "on"},
+        **{"client": [[0, 0, [0, 1]]], "server": [[0, 0, [0, 1]]]},
+    },
+    "preloaded": [],
+    "storage": {
+        **{"path": "/srv", "filesystem": "ext4", "mount_options": "rw,noatime"},
+        **{"scheduler": "none", "read_ahead_kb": "128", "write_cache": "write back"},
+    },
+    "target_storage": {"path": "/scratch", "filesystem": "nfs4", "mount_options": NFS_OPTIONS},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_flagged"),
+    [
+        ({}, False),
+        ({"conditions": {"nice": 19}}, True),
+        ({"conditions": {"cpus": [0]}}, True),
+        ({"conditions": {"turbo": "off"}}, True),
+        # hyperfine is a wrapper that starts the real one, or the server was reniced.
+        ({"conditions": {"client": [[0, 0, [0, 1]], [19, 0, [0]]]}}, True),
+        ({"conditions": {"server": [[19, 0, [0, 1]]]}}, True),
+        ({"server": {"kind": "svnserve"}, "conditions": {"server": [[19, 0, [0]]]}}, False),
+        ({"host": {"kernel": "6.2.0"}}, True),
+        ({"preloaded": ["/usr/lib/libeatmydata.so"]}, True),
+        ({"storage": {"scheduler": "bfq"}}, True),
+        ({"storage": {"read_ahead_kb": "4096"}}, True),
+        ({"storage": {"write_cache": "write through"}}, True),
+        ({"storage": {"mount_options": "rw,noatime,data=writeback"}}, True),
+        # Another storage has settings of its own.
+        ({"storage": {"path": "/mnt", "scheduler": "bfq"}}, False),
+        ({"target_storage": {"mount_options": f"{NFS_OPTIONS},sync"}}, True),
+        # The kernel chose another address.
+        ({"target_storage": {"mount_options": NFS_OPTIONS.replace("0.2.2", "0.2.3")}}, False),
+    ],
+)
+def test_cells_under_other_conditions_than_most_are_flagged(tmp_path, changes, is_flagged):
+    """One of three formats was measured on another day."""
+    study = make_study(tmp_path, axes={**ONE_CELL, "format": ["f6", "f7", "f8"]}, rounds=2)
+    for cell in study.cells:
+        all_facts = [USUAL, changes] if "/f8/" in cell else [USUAL]
+
+        def set_facts(context, all_facts=all_facts):
+            for facts in all_facts:
+                for key, value in facts.items():
+                    is_mapping = isinstance(value, dict)
+                    context[key] = {**(context.get(key) or {}), **value} if is_mapping else value
+
+        for number in (1, 2):
+            edit(study.context(cell, number), set_facts)
+    frame = study.collected().measurements
+    differ = frame["flags"].str.contains("conditions-differ")
+    assert differ.tolist() == [is_flagged and form == "f8" for form in frame["format"]]
+
+
+def test_mount_options_of_an_overlay_are_no_condition(tmp_path):
+    """Each start of a container has other folders in them."""
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=2)
+    for number in (1, 2):
+        options = f"rw,upperdir=/var/lib/{number}/diff"
+        facts = {"path": "/srv", "filesystem": "overlay", "mount_options": options}
+        known = {"conditions": {"nice": 0}, "storage": facts}
+        edit(study.context(CELL, number), lambda c, known=known: c.update(known))
+    assert flags_of(study) == ["", ""]
+
+
 def test_checked_run_without_counts_has_io_unknown_and_stays(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
     unknown = {"work_kind": "log", "captured_io": {"wchar": None}}
@@ -264,7 +333,7 @@ def test_failures_have_last_line_of_log_or_reason(tmp_path):
     assert missing == {"cell": CELL, "round": 4, "reason": UNMEASURED}
     # A run that measures nothing leaves out results of another recipe.
     grid, folder = read_grid(study.grid), str(study.results)
-    none = collect(study.name, *grid, {CELL: 3}, [], THRESHOLDS, folder=folder)
+    none = collect(study.name, *grid, {CELL: 3}, [], folder=folder)
     assert none.failures["reason"].tolist() == [OUTDATED, reason, OUTDATED]
 
 
@@ -400,3 +469,47 @@ def test_flag_of_load_with_too_few_flushes(tmp_path, changes, flag):
     (found,) = flags_of(study)
     assert [word for word in found.split() if "flushes" in word] == ([flag] if flag else [])
     assert Flag.TOO_FEW_FLUSHES.is_invalid and not Flag.FLUSHES_UNKNOWN.is_invalid
+
+
+MIB = 1 << 20
+LOAD = {
+    **{"work_kind": "repository", "argv": ["svnadmin", "load"]},
+    "target_storage": {"filesystem": "ext4", "write_cache": "write back"},
+}
+UPDATE = {"working_copy": {"path": "/wc", "space": {}}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "counts", "device_bytes", "is_busy"),
+    [
+        ({}, {}, 16 * MIB, False),
+        ({}, {}, 16 * MIB + 1, True),
+        # Data, metadata and a journal.
+        ({}, {"client_write_bytes": 8 * MIB}, 48 * MIB, False),
+        ({}, {"client_write_bytes": 8 * MIB}, 49 * MIB, True),
+        ({}, {"server_write_bytes": 8 * MIB}, 48 * MIB, False),
+        # In a long run, logs of the system grow.
+        ({}, {"window_s": 60.0}, 60 * MIB, False),
+        ({}, {"client_write_bytes": None}, 99 * MIB, False),
+        ({}, {"server_write_bytes": None}, 99 * MIB, False),
+        ({}, {}, None, False),
+        # A working copy was put back before the run.
+        (UPDATE, {}, 99 * MIB, False),
+        # A revision takes some flushes, each with a part of the journal: here 120 of 128 KiB.
+        (LOAD, {"device_flushes": 120}, 31 * MIB, False),
+        (LOAD, {"device_flushes": 120}, 32 * MIB, True),
+        (LOAD, {"device_flushes": None}, 99 * MIB, False),
+    ],
+)
+def test_flag_of_run_whose_disk_others_wrote(tmp_path, facts, counts, device_bytes, is_busy):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
+
+    def set_facts(context):
+        context |= facts
+        context["runs"][0]["work"] = {"youngest": 30}
+        evidence = context["runs"][0]["evidence"]
+        evidence |= {"client_write_bytes": 0, **counts, "device_write_bytes": device_bytes}
+
+    edit(study.context(CELL, 1), set_facts)
+    (found,) = flags_of(study)
+    assert (Flag.IO_BUSY in found.split()) is is_busy and not Flag.IO_BUSY.is_invalid

@@ -272,7 +272,6 @@ def test_project_folder_that_is_none_is_refused_before_jobs(tmp_path, key, kind)
         path.touch()
     elif kind == "pipe":
         ODD_FILES["pipe"](path)
-    # On the machine's own storages, cleaning would find what other checkouts have left.
     storages = dict.fromkeys(("disk", "ssd", "ram"), str(tmp_path))
     keys = {"scratch": str(tmp_path), "storages": storages}
     if key == "scratch":
@@ -315,22 +314,22 @@ def test_clean_keeps_the_readme_of_the_results(tmp_path):
 
 
 def test_clean_names_folders_that_remain_and_removes_the_others(tmp_path):
-    names = ("disk", "ssd")
+    names = ("disk", "ssd", "ram")
     raw = {**read_yaml(DEFAULT), "storages": {name: str(tmp_path / name) for name in names}}
     raw["scratch"] = "x"
-    foreign, place = (WorkDir(tmp_path / name, tmp_path) for name in names)
-    # The first folder is not vcsbench's. The checkout of the last one is on a disk that is not mounted.
-    hidden = WorkDir(tmp_path / "ssd", "/no such folder/checkout")
-    foreign.path.mkdir(parents=True)
-    (foreign.path / "precious").touch()
-    place.storage.mkdir()
-    for work_folder in (place, hidden):
+    shared, foreign, place = (WorkDir(tmp_path / name, tmp_path) for name in names)
+    other = WorkDir(place.storage, tmp_path / "other")
+    for work_folder in (shared, foreign, place):
+        work_folder.storage.mkdir()
+    for work_folder in (shared, place, other):
         work_folder.make("repositories")
+    (shared.path / "precious").touch()
+    foreign.path.symlink_to(shared.path)
     lines = clean_checkout(raw, tmp_path, [DEFAULT])
-    assert lines[0].startswith(f"{foreign.path}: vcsbench did not make this")
-    assert lines[1] == f"removed {place.path}"
-    assert lines[2].startswith(f"{hidden.path} remains") and lines[2].endswith(str(hidden.path))
-    assert len(lines) == 3 and (foreign.path / "precious").exists() and hidden.path.exists()
+    assert lines[0] == f"{shared.path} remains: it has files that vcsbench did not make"
+    assert lines[1].startswith(f"{foreign.path}: vcsbench did not make this")
+    assert lines[2:] == [f"removed {place.path}"]
+    assert (shared.path / "precious").exists() and (other.path / "repositories").exists()
 
 
 @needs_root

@@ -12,7 +12,7 @@ from unit.report_files import DEFINITIONS, results_of
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.codes import Call, ReasonCode, Result, Verdict, WhyNoBest, WhyUndecided, WithheldCode
 from vcsbench.errors import UserError
-from vcsbench.report.finding_tables import find_table, make_reversed_table
+from vcsbench.report.finding_tables import find_opposites, find_table, make_reversed_table
 from vcsbench.report.findings_section import (
     MEANINGS,
     NO_REASON,
@@ -23,6 +23,7 @@ from vcsbench.report.findings_section import (
 )
 from vcsbench.report.page import build_page, describe_page
 from vcsbench.report.results import read_results
+from vcsbench.report.summary import IN_DIRECTION
 from vcsbench.report.table_sections import table_sections
 from vcsbench.statistics import texts, verdicts
 from vcsbench.statistics.verdicts import Reason
@@ -84,6 +85,15 @@ def test_finding_with_a_direction_only_is_marked_and_counted(results):
     text = describe_findings(views)
     assert text == (
         f"3 of {len(rows)} findings are measured: 1 reproduced, 1 weaker, 1 reproduced in direction only."
+    )
+    # The table of verdicts on the page counts it apart, too.
+    page = describe_page(replace(results, findings=rows, definitions=definitions))
+    counts = {name: len(of) for name, of in page.findings.by_verdict.items()}
+    assert counts["reproduced"] == counts["weaker"] == counts[IN_DIRECTION] == 1
+    assert all(page.findings.meanings[name] for name in counts)
+    table = build_page(replace(results, findings=rows, definitions=definitions))
+    assert (
+        f'<a class="verdict reproduced" href="#finding-{first["id"]}">{IN_DIRECTION}</a>' in table
     )
     assert describe_findings([view for view in views if view.verdict == "not measured"]) == ""
 
@@ -207,6 +217,31 @@ def test_mean_has_the_range_of_its_pairs(results, sides, slower, text):
     assert view.pairs == text
 
 
+def test_pairs_are_those_from_which_the_finding_was_computed(results):
+    def view_with(share, **changes):
+        runs = [
+            {**run, "fixed_share": share if run["access"] == "svn" else 0.1}
+            for run in results.measurements
+        ]
+        changed = replace(results, measurements=runs)
+        compare = {"axis": "format", "baseline": "f6", "candidate": "f7"}
+        expect = {"over": "mean", "at_least": 1}
+        definition = {"where": COLD_LOG, "compare": compare, "expect": expect}
+        found = [{**results.findings[0], "id": "x", **changes}]
+        (view,) = make_finding_views(changed, found, {"x": definition}, table_sections(changed))
+        return view
+
+    assert len(view_with(0.1).pair_lines) == 6
+    # Start-up explains the pairs over svn, though the table calls them different.
+    explained = view_with(0.9)
+    assert explained.pairs.startswith("4 pairs, ")
+    cases = [line.case for line in explained.pair_lines]
+    assert len(cases) == 4 and not any("svn" in case for case in cases)
+    # A finding without a number, such as one of two hosts, has no pairs.
+    without = view_with(0.1, measured=None, low=None, high=None, over="")
+    assert (without.pair_lines, without.pairs) == ([], "")
+
+
 def test_expectation_with_numbers_as_sides_has_their_labels_and_table(results):
     compare = {"axis": "clients", "baseline": 1, "candidate": 8}
     definition = {"where": {}, "compare": compare, "expect": {"over": "mean", "at_least": 1}}
@@ -255,6 +290,22 @@ def test_comparison_that_was_published_as_slower_is_in_the_table_of_reversals(re
     nothing = [row | {"value": -100.0, "ratio": 0.0} for row in published]
     without = replace(results, published={"f6-vs-f7": nothing})
     assert make_reversed_table(without, table_sections(without)) is None
+
+
+def test_sure_but_small_difference_is_no_opposite_of_a_published_one(results):
+    slower = {"value": -50.0, "ratio": 0.5, "low": None, "high": None}
+    published = [row | slower for row in results.tables["f6-vs-f7"]]
+    small = {"value": 2.0, "ratio": 1.02, "low": 1.01, "high": 1.03, "call": "faster"}
+    rows = [row | small | {"result": "equal"} for row in results.tables["f6-vs-f7"]]
+    changed = replace(
+        results,
+        tables={**results.tables, "f6-vs-f7": rows},
+        published={"f6-vs-f7": published},
+        definitions={},
+    )
+    sections = table_sections(changed)
+    assert make_reversed_table(changed, sections) is None
+    assert find_opposites(changed, sections) == []
 
 
 def test_meanings_of_verdicts_hold_for_metrics_that_are_no_times():

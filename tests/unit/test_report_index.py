@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html import escape, unescape
 
 import pytest
@@ -78,6 +79,35 @@ def test_page_with_facts_of_another_form_is_listed_without_them(folder, tmp_path
     assert entries == {"other.html": None}
     links = [link.attributes["href"] for link in parse(build_index(entries)).all("a")]
     assert links == ["other.html"]
+
+
+def test_index_counts_findings_with_a_direction_only_apart(tmp_path):
+    results = reported(20, verdicts={"one": "reproduced", "two": "reproduced"})
+    direction = {"expect": {"direction": "faster"}}
+    definitions = {**results.definitions, "two": {**results.definitions["two"], **direction}}
+    (tmp_path / "a.html").write_text(build_page(replace(results, definitions=definitions)))
+    known = [{"id": name, "statement": f"{name}."} for name in ("one", "two")]
+    tree = parse(build_index(read_entries(tmp_path), [(STUDY.name, "Formats", known)]))
+    counts = "1 reproduced, 1 reproduced in direction only"
+    # At the head, in the row of the report, and above the findings of the study.
+    assert tree.text.count(counts) == 3
+    one, two = tree.all("tbody")[1].all("tr")
+    assert (one.all("td")[0].text, two.all("td")[0].text) == (
+        "reproduced",
+        "reproducedin direction",
+    )
+
+
+def test_page_of_an_earlier_version_has_no_findings_with_a_direction_only(folder, tmp_path):
+    page = (folder / "a.html").read_text()
+    match = re.search(r'name="vcsbench:facts" content="([^"]*)"', page)
+    facts = json.loads(unescape(match[1]))
+    for finding in facts["findings"]:
+        assert finding.pop("is_in_direction") is False
+    older = page[: match.start(1)] + escape(json.dumps(facts)) + page[match.end(1) :]
+    (tmp_path / "a.html").write_text(older)
+    (entry,) = read_entries(tmp_path).values()
+    assert [finding.is_in_direction for finding in entry.findings] == [False] * 3
 
 
 def test_index_lists_reports_and_the_verdicts_of_all_studies(folder):

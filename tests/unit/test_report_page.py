@@ -20,7 +20,7 @@ from unit.report_files import (
     results_of,
 )
 from unit.synthetic import AXES, SAME_WORK, WORK
-from vcsbench.advice.cards import ADVICE, Advice
+from vcsbench.advice.cards import ADVICE, Advice, RoleAnswer
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
 from vcsbench.advice.vocabulary import load_vocabulary
@@ -34,13 +34,13 @@ from vcsbench.report.answers import make_card_views
 from vcsbench.report.card_rows import row_key
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import describe_costs, make_estimate, measured_work
-from vcsbench.report.finding_tables import describe_opposites
 from vcsbench.report.legend import list_words
 from vcsbench.report.page import build_page, describe_page
 from vcsbench.report.page_texts import describe_cold
 from vcsbench.report.pick_answers import NOT_MEASURED
 from vcsbench.report.quality_section import (
     FEW_DUPLICATE_ROUNDS,
+    FIXED_COST_NOTE,
     NO_DUPLICATES,
     NOTHING_TIMED,
     describe_quality,
@@ -48,6 +48,7 @@ from vcsbench.report.quality_section import (
     make_quality_tables,
 )
 from vcsbench.report.results import Provenance, Results
+from vcsbench.report.table_sections import PUBLISHED_MEDIANS
 from vcsbench.statistics.texts import PENDING_TEXTS
 
 STUDY = default_study()
@@ -322,7 +323,7 @@ def test_format_and_packing_of_an_own_repository_are_preset_if_they_are_known(re
     is_known = first == "as-is"
     expected = ["", "as-is", "nopack", ""] if is_known else [""] * 4
     assert [pick.preset for pick in answers.picks] == expected
-    assert {wish.axis for wish in answers.wishes} == {"format", "packing"}
+    assert {wish.question for wish in answers.wishes} == {"format", "packing"}
     # Only values that nothing shows are assumed.
     assumed = {label for wish in answers.wishes for label in wish.assumed}
     assert assumed.isdisjoint({first, "not packed"}) is is_known
@@ -433,25 +434,34 @@ def test_answer_without_picks_has_a_row_for_each_change_and_splits_a_range(page,
     assert {chip.text.partition(":")[0] for chip in chips_of(change)} == {"f6", "f7"}
 
 
-def test_published_result_that_is_reversed_stands_in_the_step_and_in_the_card(results):
+def test_chips_of_steps_name_what_is_certain_and_count_as_the_card(page, results):
+    card = card_on(page, "packing").card
+    first, second, *_ = card.cases
+    # Start-up hides a part of the first effect. The second one is sure, but below 10 %.
+    facts = {"ratio": 6.4, "low": 4.8, "high": 8.5, "flags": ("at-least",)}
+    (pair,) = first.pairs
+    hidden = replace(first, pairs=(replace(pair, **facts),))
+    (pair,) = second.pairs
+    slight = {"ratio": 1.04, "low": 1.02, "high": 1.06, "result": Result.EQUAL}
+    small = replace(second, pairs=(replace(pair, **slight),))
+    changed = describe_page(with_card(results, replace(card, cases=[hidden, small])))
+    texts = {chip.text for change in answer_on(changed, {}).changes for chip in chips_of(change)}
+    assert any("at least 4.8x faster" in text for text in texts)
+    assert any(text.endswith("equal") or "equal in" in text for text in texts)
+    assert not any("6.4x" in text or "1.04x" in text or "small" in text for text in texts)
+
+
+@pytest.mark.parametrize(("number", "end"), [(0, ""), (2, "here."), (4, "; and 2 more.")])
+def test_published_results_that_are_reversed_stand_in_the_card(results, number, end):
     slower = {"value": -50.0, "ratio": 0.5, "low": None, "high": None}
-    published = [row | slower for row in results.tables["f6-vs-f7"][:2]]
+    published = [row | slower for row in results.tables["f6-vs-f7"][:number]]
     changed = replace(results, published={**results.published, "f6-vs-f7": published})
-    page = describe_page(changed)
-    line = card_on(page, "format").opposites
-    assert re.findall(r"[\d.]+x \w+", line) == ["2.0x slower", "2.0x faster"] * 2
-    # The cases of the two comparisons are those of a reader who has their other values.
-    where = {axis: published[0][axis] for axis in ("access", "packing", "config")}
-    changes = answer_on(page, {**where, "format": "f6"}).changes
-    (change,) = (change for change in changes if change.anchor == "card-format")
-    expected = [all(row[axis] == where[axis] for axis in where) for row in published]
-    numbers = ["2.0x slower", "2.0x faster"]
-    assert re.findall(r"[\d.]+x \w+", change.opposites) == numbers * sum(expected)
-    other = {"http": "svn", "svn": "http", "file": "svn"}[where["access"]]
-    changes = answer_on(page, {**where, "access": other, "format": "f6"}).changes
-    assert all("opposite" not in c.opposites for c in changes if c.anchor == "card-format")
-    further = describe_opposites(["a", "b", "c", "d"])
-    assert "4 comparisons" in further and further.endswith(": a; b; and 2 more.")
+    line = card_on(describe_page(changed), "format").opposites
+    # At most two of the comparisons are named.
+    numbers = ["2.0x slower", "2.0x faster"] * min(number, 2)
+    assert re.findall(r"[\d.]+x \w+", line) == numbers
+    assert (f"{number} comparisons" in line) is bool(number) and line.endswith(end)
+    assert line in parse(build_page(changed)).by_id("card-format").text
 
 
 def test_card_of_the_access_shows_the_cases_that_it_counts(results, page):
@@ -482,7 +492,7 @@ def test_legend_has_each_mark_once(page):
 
 def test_verdicts_in_the_chart_and_those_left_out_add_up_to_the_table(page):
     key = page.charts["findings"].key
-    drawn = Counter(view.verdict for view in page.findings.views if view.dot)
+    drawn = Counter(view.counted_verdict for view in page.findings.views if view.dot)
     left_out = key.partition("no factor: ")[2].rstrip(".")
     named = {verdict: int(n) for n, verdict in re.findall(r"(\d+) ([a-z ]+)", left_out)}
     for verdict, views in page.findings.by_verdict.items():
@@ -530,6 +540,16 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     generated = replace(noisy, provenance=replace(provenance, config=config))
     name, _, command = describe_page(generated).answers.next_steps[1]
     assert name == "Longer runs" and "ruby: {scale: 1.0}" in command
+
+
+def test_uncertain_names_comparisons_that_are_nearly_equal_only(results):
+    account = Account(tables={"t": {"different": 20, "bounded": 5}})
+    counts, more_rounds = describe_page(replace(results, account=account)).answers.uncertain
+    assert counts == "Answered over all cases: 20 of 25 comparisons, 5 nearly equal."
+    assert more_rounds == "More rounds of up to a day answer no more."
+    # Without an open comparison, nothing is uncertain.
+    account = Account(tables={"t": {"different": 20}})
+    assert describe_page(replace(results, account=account)).answers.uncertain == []
 
 
 @pytest.mark.parametrize("kind", ["virtual disk", "spinning disk"])
@@ -648,6 +668,46 @@ def test_page_without_a_result_up_to_date_has_the_command_that_measures(results)
     assert section.left_out in parse(build_page(old)).by_id("tables").text
 
 
+def test_each_card_has_links_to_the_command_lines_of_client_and_server(results, tree):
+    cards = [element for element in tree.all("article") if element.attributes.get("data-axis")]
+    assert cards
+    for card in cards:
+        links = {link.attributes["href"] for link in card.all("a")}
+        assert {"#commands", "#servers"} <= links
+    assert "svn " in tree.by_id("commands").text
+    # On a page without a table of changes, the setup has the commands.
+    card = card_on(describe_page(results), "packing").card
+    cases = [replace(case, where={"access": case.where["access"]}) for case in card.cases]
+    changed = parse(build_page(with_card(results, replace(card, cases=cases))))
+    assert "#setup" in {link.attributes["href"] for link in changed.by_id("cards").all("a")}
+    ids = {element.attributes.get("id") for element in changed}
+    assert "setup" in ids and "commands" not in ids
+
+
+def test_card_marks_answers_by_role_as_those_over_all_cases(results, page):
+    card = card_on(page, "packing").card
+    answer = replace(card.answer, short="packed", effect="cold log 2.0x less")
+    role = RoleAnswer("a busy server", "server_cpu_s", answer)
+    changed = parse(build_page(with_card(results, replace(card, roles=[role]))))
+    scope = "For a busy server (server CPU time), over all cases: packed"
+    assert scope in changed.by_id("card-packing").text
+
+
+def test_fixed_cost_alone_does_not_make_a_cell_too_small():
+    assert "too small only if start-up can explain its difference" in FIXED_COST_NOTE
+
+
+def test_table_of_measured_means_names_published_medians(results, page):
+    reading = {table.name: table.reading for table in page.tables.sections}
+    assert "geometric mean of the rounds. Published numbers are medians." in reading["elapsed"]
+    # Its numbers are medians, too.
+    assert PUBLISHED_MEDIANS not in reading["client-cpu"]
+    tables = {name: {**of, "published": False} for name, of in results.study.tables.items()}
+    study = results.study.model_copy(update={"tables": tables})
+    other = describe_page(replace(results, study=study)).tables.sections
+    assert not any(PUBLISHED_MEDIANS in table.reading for table in other)
+
+
 def test_links_of_the_page_to_documents_and_to_anchors_exist(tree):
     links = {link.attributes["href"] for link in tree.all("a")}
     ids = {element.attributes.get("id") for element in tree}
@@ -735,15 +795,40 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     assert {point.keys["repo"] for point in points} == {"ruby"}
 
 
+def run_in_state(results, cache, seconds, read_bytes=0, flags=""):
+    figures = {"elapsed_s": seconds, "device_bytes": read_bytes, "flags": flags}
+    return {**results.measurements[0], "cache": cache, **figures}
+
+
 @pytest.mark.parametrize(("cold_s", "is_named"), [(1.05, True), (0.9, True), (1.3, False)])
 def test_head_names_cold_cells_that_are_no_slower_than_warm_ones(results, cold_s, is_named):
-    runs = []
-    for cache, seconds, read_bytes in (("cold", cold_s, 42 << 20), ("hot-os", 1.0, 0)):
-        figures = {"elapsed_s": seconds, "device_bytes": read_bytes, "flags": ""}
-        runs.append({**results.measurements[0], "cache": cache, **figures})
+    runs = [
+        run_in_state(results, "cold", cold_s, 42 << 20),
+        run_in_state(results, "hot-os", 1.0),
+    ]
     text = describe_cold(replace(results, measurements=runs))
     rate = f"{42 / cold_s:.1f} MiB/s"
-    assert text.startswith(f"Cold runs read 42.0 MiB from the device, at {rate}.")
+    # The word stands here first, so it is explained here.
+    assert text.startswith("Cold runs find nothing in memory, as the first command of the morning")
+    assert f"They read 42.0 MiB from the device, at {rate}." in text
+    assert ("1 of 1 cold cell" in text) is is_named
+
+
+@pytest.mark.parametrize(
+    ("cold_s", "warm", "is_named"),
+    [
+        # The fastest warm state counts.
+        (1.3, [("hot-os", 1.0, ""), ("hot-server", 1.4, "")], False),
+        # A server whose cache does not help says nothing on the device.
+        (1.05, [("hot-os", 1.0, ""), ("hot-server", 5.0, "cache-ineffective")], True),
+        (1.3, [("hot-server", 1.4, "cpu-busy cache-ineffective")], False),
+    ],
+)
+def test_head_compares_cold_cells_with_the_fastest_warm_state(results, cold_s, warm, is_named):
+    runs = [run_in_state(results, "cold", cold_s, 42 << 20)]
+    for cache, seconds, flags in warm:
+        runs.append(run_in_state(results, cache, seconds, flags=flags))
+    text = describe_cold(replace(results, measurements=runs))
     assert ("1 of 1 cold cell" in text) is is_named
 
 

@@ -139,6 +139,9 @@ def test_setup_has_the_settings_of_formats_and_none_of_a_load():
         ("yes", {**DISK, "rotational": False}, "virtual disk"),
         ("QEMU", {**DISK, "filesystem": "tmpfs"}, "RAM"),
         ("QEMU", {**DISK, "rotational": None}, ""),
+        ("", {**DISK, "disks": [{"kind": "device"}]}, "spinning disk"),
+        ("", {**DISK, "rotational": False, "disks": [{"kind": "RAM disk"}]}, "RAM disk"),
+        ("QEMU", {**DISK, "disks": [{"kind": "device"}, {"kind": "loop device"}]}, "loop device"),
     ],
 )
 def test_storage_has_one_label_everywhere(virtualized, storage, label):

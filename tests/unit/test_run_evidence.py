@@ -119,6 +119,51 @@ def test_evidence_counts_the_disk_next_to_a_subject_in_memory(disk_folder, write
     assert writes_to_disk or evidence["device_flushes"] is None
 
 
+def test_evidence_of_a_checked_input_has_the_bytes_that_a_run_loads(disk_folder):
+    file = disk_folder / "file"
+    file.write_bytes(b"x" * 64 * BLOCK)
+    os.sync()
+    subject = subject_at(disk_folder)
+    subject.size = 64 * BLOCK
+    collector = EvidenceCollector(subject, None, None, "", checks_input=True)
+    if not collector.checks_input:
+        pytest.skip("this kernel or file system does not report the names it knows")
+    descriptor = os.open(file, os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+    loaded = []
+    for _ in range(2):
+        collector.begin(os.getpid(), is_timed=True)
+        file.read_bytes()
+        loaded.append(collector.end(os.getpid())["input_loaded_bytes"])
+    # The second run finds them in memory.
+    assert loaded == [64 * BLOCK, 0]
+
+
+def test_scheduling_of_client_and_server_is_read_before_each_timed_run():
+    """hyperfine may be a wrapper, and somebody may change the priority of the server."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    client = subprocess.Popen(["nice", "-n", "3", "sleep", "3600"])
+    process = subprocess.Popen(["sleep", "3600"])
+    try:
+        wait_for(lambda: process_facts.command_line(client.pid)[:1] == ["sleep"])
+        server = Svnserve(Path(), Path(), Path())
+        server.process = process
+        collector = EvidenceCollector(None, None, server, "")
+        for niceness in (own, own + 1):
+            os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
+            collector.begin(client.pid, is_timed=True)
+            collector.end(client.pid)
+    finally:
+        for started in (client, process):
+            started.kill()
+            started.wait()
+    others = f"scheduler 0, processors {' '.join(map(str, sorted(os.sched_getaffinity(0))))}"
+    assert collector.client_scheduling == {f"nice {own + 3}, {others}"}
+    assert collector.server_scheduling == {f"nice {own}, {others}", f"nice {own + 1}, {others}"}
+    assert process_facts.read_scheduling([client.pid]) == set()
+
+
 # For each line, it computes for so many seconds, in a child if there is a second word.
 SERVES = """
 import os, sys, time

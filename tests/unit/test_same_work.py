@@ -313,3 +313,65 @@ def test_has_too_few_reads_of_commands_that_print_nothing(kind, facts, checked, 
     assert not same_work.has_too_few_reads(run, complete_context({"work_kind": kind}))
     remote = {"host": "far", "url": "http://far"}
     assert not same_work.has_too_few_reads(run, {**context, "remote": remote})
+
+
+@pytest.mark.parametrize(
+    ("argv", "facts", "checked", "timed", "is_few"),
+    [
+        # A timed run that prints saved output instead of reading the repository.
+        (["/usr/bin/svn", "log", "file:///r"], {}, 17_598_777, 560_000, True),
+        (["/usr/bin/svnadmin", "dump", "/r"], {}, 17_598_777, 560_000, True),
+        (["/usr/bin/svn", "log", "file:///r"], {}, 17_598_777, 17_598_777, False),
+        (["/usr/bin/svn", "log", "file:///r"], {}, 17_598_778, 8_799_389, False),
+        # Most of few reads are libraries and settings.
+        (["/usr/bin/svn", "log", "file:///r"], {}, 262_143, 9000, False),
+        # What is read depends on the state of a working copy, or of git's index.
+        (["/usr/bin/svn", "update", "/wc"], {"working_copy": {"path": "/wc"}}, MIB, 9000, False),
+        (["/usr/bin/svn", "commit", "/wc"], {"commit": {"files": 1}}, MIB, 9000, False),
+        (["git", "status"], {}, MIB, 9000, False),
+    ],
+)
+def test_has_too_few_reads_of_local_programs_of_subversion(argv, facts, checked, timed, is_few):
+    io = {"captured_io": {"rchar": checked}}
+    context = complete_context({"work_kind": "log", "argv": argv, **io, **facts})
+    run = complete_run({"evidence": {"client_rchar": timed}})
+    assert same_work.has_too_few_reads(run, context) is is_few
+    served = complete_run({"evidence": {"client_rchar": timed, "server_kind": "svnserve"}})
+    assert not same_work.has_too_few_reads(served, context)
+
+
+EXPORT, LOG = ["/usr/bin/svn", "export", "svn://r"], ["/usr/bin/svn", "log", "svn://r"]
+# It asks for a list, and reads the files of the repository.
+LIST_AND_READ = ["sh", "-c", 'svn ls "$1"; svn export "file://$2" "$0"', "/t", "svn://r", "/r"]
+EXPORTED, LOGGED = {"bytes": 8_088_584}, {"bytes": 550_970}
+
+
+# The bytes are those of a generated history with 9.0 MB of revisions.
+@pytest.mark.parametrize(
+    ("argv", "kind", "work", "facts", "sent", "read", "is_idle"),
+    [
+        (EXPORT, "tree", EXPORTED, {}, 4_255_690, 12_273_427, False),
+        # Without compression.
+        (EXPORT, "tree", EXPORTED, {}, 8_591_402, 16_609_180, False),
+        (LOG, "log", LOGGED, {}, 596_447, 649_614, False),
+        (LIST_AND_READ, "tree", EXPORTED, {}, 40_000, 28_450_316, True),
+        (EXPORT, "tree", EXPORTED, {}, 40_000, 28_450_316, True),
+        (LOG, "log", LOGGED, {}, 40_000, 17_598_777, True),
+        (LOG, "log", LOGGED, {}, 40_000, None, False),
+        # Other commands read a working copy, or compare files.
+        (["svn", "blame", "svn://r/f"], "stdout", LOGGED, {}, 40_000, 17_598_777, False),
+        ([*LOG, "--diff"], "log", LOGGED, {}, 596_447, 17_598_777, False),
+        (EXPORT, "tree", EXPORTED, {"working_copy": {"path": "/w"}}, 40_000, 28_450_316, False),
+    ],
+)
+def test_has_idle_server_if_client_reads_more(argv, kind, work, facts, sent, read, is_idle):
+    context = complete_context({"work_kind": kind, "argv": argv, **facts})
+    evidence = {"server_kind": "svnserve", "server_wchar": sent, "client_rchar": read}
+    evidence["subject_bytes"] = 9_029_000
+    run = complete_run({"evidence": evidence, "work": work})
+    assert same_work.has_idle_server(run, context) is is_idle
+    # Four clients read four times as much.
+    launched = {"clients": [{}] * 4}
+    counts = {"server_wchar": 4 * sent, "client_rchar": read and 4 * read}
+    several = {"evidence": {**evidence, **counts}, "work": work, "launched": launched}
+    assert same_work.has_idle_server(complete_run(several), context) is is_idle

@@ -45,9 +45,8 @@ def computed(folder):
     exports = [path for path in folder.rglob("round*.json") if "context" not in path.name]
     assert len(exports) == EXPORTS
     results = [CellRound.parse(export) for export in exports]
-    limits = here.config.thresholds
     rounds = {row["cell"]: ROUNDS for row in grid}
-    collected = collect(STUDY, axes, grid, rounds, results, limits, folder=str(folder))
+    collected = collect(STUDY, axes, grid, rounds, results, folder=str(folder))
     text = collected.measurements.to_csv(index=False)
     frame = read_measurements(io.StringIO(text))
     # Decisions on rounds read no file.

@@ -15,6 +15,7 @@ from vcsbench.axes.server_axes import server_settings
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import PreparedCell
+from vcsbench.measure.server import Httpd
 from vcsbench.programs import Programs, server_file, server_files, server_files_digest
 from vcsbench.run.project import Project
 from vcsbench.systems import SUBVERSION
@@ -109,6 +110,54 @@ def test_copy_of_server_files_is_empty_for_a_system_that_reads_none(tmp_path, fa
     cell.recipe = {"server_folder": "config/servers/fast", "access": {"files": []}}
     cell.recipe["server_files_digest"] = ""
     assert not [*cell._copy_server_files().iterdir()]
+
+
+@pytest.fixture
+def cell_with_group(tmp_path, fast):
+    """Return a function that makes a cell whose client has a group with a setting for some hosts."""
+
+    def make(hosts, setting, scheme="http"):
+        (fast / "client").mkdir(exist_ok=True)
+        text = f"[groups]\nMine = svn.example.org, {hosts}\n[mine]\n{setting}\n[global]\n"
+        (fast / "client" / "servers").write_text(text)
+        cell = object.__new__(PreparedCell)
+        cell.root, cell.folder = tmp_path, tmp_path / "run"
+        shutil.rmtree(cell.folder, ignore_errors=True)
+        cell.folder.mkdir()
+        cell.recipe = {"server_folder": "config/servers/fast", "access": {"files": ["client"]}}
+        cell.recipe["access"]["scheme"] = scheme
+        cell.recipe["server_files_digest"] = server_files_digest(fast, ["client"])
+        option = "servers:global:http-max-connections=1"
+        cell.recipe["http_options"] = ["--config-option", option]
+        cell.server = Httpd(tmp_path, tmp_path, tmp_path)
+        cell.files = cell._copy_server_files()
+        return cell
+
+    return make
+
+
+def test_group_of_the_client_that_replaces_an_option_of_the_label_is_refused(cell_with_group, fast):
+    for hosts in ("*", "127.0.0.*"):
+        cell = cell_with_group(hosts, "HTTP-Max-Connections = 8")
+        expected = f"^{fast}/client/servers: the group `mine` .*`http-max-connections=1`"
+        with pytest.raises(UserError, match=expected):
+            cell._program("svn")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "setting", "scheme"),
+    [
+        ("10.*", "http-max-connections = 8", "http"),
+        ("*", "http-max-connections = 1", "http"),
+        ("*", "http-timeout = 60", "http"),
+        ("*", "http-max-connections = 8", "svn"),
+    ],
+)
+def test_group_of_the_client_without_an_effect_on_the_label_is_used(
+    cell_with_group, hosts, setting, scheme
+):
+    config = cell_with_group(hosts, setting, scheme)._client_config
+    assert setting in (config / "servers").read_text()
 
 
 def test_plan_with_notes_and_backups_next_to_server_files_is_made(tmp_path, fast):

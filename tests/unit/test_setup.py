@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 import tomllib
 from pathlib import Path
 
@@ -321,7 +322,14 @@ def test_setup_with_gcc_builds_libraries(machine):
     machine.library.unlink()
     machine.builder.unlink()
     machine.has("gcc", "while [[ $1 != -o ]]; do shift; done; echo built >$2")
+    sources = machine.checkout / "workflow" / "native"
+    sources.mkdir(parents=True, exist_ok=True)
+    for source in (ROOT / "workflow" / "native").glob("*.c"):
+        shutil.copy(source, sources)
+        # A clock that was wrong can have dated them in the future.
+        os.utime(sources / source.name, (time.time() + 9999,) * 2)
     assert "building .tools/lib/svn_reflink.so" in machine.set_up_well()
+    assert "building" not in machine.set_up_well()
     assert machine.library.read_text() == machine.builder.read_text() == "built\n"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from vcsbench.advice.cards import Card, Choice, Situation
 from vcsbench.advice.decision import Case, Pair, WeightedOperation
-from vcsbench.advice.effects import ChangeEffect
+from vcsbench.advice.effects import ChangeEffect, effect_in_case
 from vcsbench.advice.questions import CardAction, CardQuestion
 from vcsbench.advice.steps import (
     Worth,
@@ -17,11 +17,11 @@ from vcsbench.advice.steps import (
     plan_steps,
 )
 from vcsbench.codes import Call, Result
+from vcsbench.statistics.comparisons import Limits, classify_call
 
 MARGIN = 1.1
 BETTER, WORSE, EQUAL = Call.FASTER, Call.SLOWER, Call.EQUAL
 NOISY, SMALL = Call.UNDECIDED, Call.TOO_SMALL
-RESULTS = {EQUAL: Result.EQUAL, NOISY: Result.UNDECIDED, SMALL: Result.TOO_SMALL}
 PRESENT = {"format": "f6", "packing": "nopack"}
 
 
@@ -30,7 +30,7 @@ def card(axis, sides, results, condition=""):
     actions = {sides[1]: CardAction(condition=condition)} if condition else {}
     cases = []
     for where, outcome, ratio in results:
-        result = RESULTS.get(outcome, Result.DIFFERENT)
+        result = classify_call(outcome, ratio, Limits())
         pair = Pair(*sides, ratio, call=outcome, result=result, times=(ratio, 1.0))
         cases.append(Case(where, (pair,), {sides[0]: ratio, sides[1]: 1.0}))
     return Card(CardQuestion(axis, f"{axis}?", actions=actions), sides[0], (), cases)
@@ -54,7 +54,7 @@ EXPORT = {"command": "export", "cache": "cold"}
         ([(LOG, BETTER, 1.5), (EXPORT, EQUAL, 1.0)], Worth.DO),
         ([(LOG, BETTER, 1.5), (EXPORT, WORSE, 1 / 1.05)], Worth.DO),
         ([(LOG, BETTER, 1.5), (EXPORT, WORSE, 1 / 1.2)], Worth.DEPENDS),
-        ([(LOG, BETTER, 1.05), (EXPORT, EQUAL, 1.0)], Worth.SLIGHT),
+        ([(LOG, BETTER, 1.05), (EXPORT, EQUAL, 1.0)], Worth.EQUAL),
         ([(LOG, WORSE, 1 / 1.5), (EXPORT, EQUAL, 1.0)], Worth.KEEP),
         ([(LOG, EQUAL, 1.0), (EXPORT, NOISY, 1.3)], Worth.EQUAL),
         ([(LOG, NOISY, 1.4), (EXPORT, SMALL, 1.0)], Worth.UNDECIDED),
@@ -63,7 +63,7 @@ EXPORT = {"command": "export", "cache": "cold"}
     ],
 )
 def test_worth_of_a_change_follows_from_its_gains_and_losses(results, worth):
-    plan = plan_steps([packing(*results)], PRESENT, MARGIN)
+    plan = plan_steps([packing(*results)], PRESENT)
     found = [change.worth for change in (*plan.steps, *plan.others)]
     assert found == ([worth] if results else [])
     assert len(plan.steps) == (worth is Worth.DO)
@@ -75,6 +75,37 @@ def test_change_against_the_baseline_has_the_reversed_factor_and_times():
     assert (outcome.before_s, outcome.after_s) == (1.0, 2.0)
 
 
+@pytest.mark.parametrize(("call", "ratio"), [(BETTER, 1.04), (WORSE, 1 / 1.04)])
+def test_sure_but_small_difference_is_equal_as_in_its_card(call, ratio):
+    made = packing((LOG, call, ratio))
+    (outcome,) = find_outcomes(made, "pack", [PRESENT])
+    assert outcome.effect is ChangeEffect.EQUAL
+    assert outcome.factor == pytest.approx(1.04)
+    assert effect_in_case("pack", made.cases[0], "nopack").effect is ChangeEffect.EQUAL
+
+
+AT_LEAST = Pair(
+    *("nopack", "pack", 6.4, 4.8, 8.5, 5, BETTER, Result.DIFFERENT),
+    flags=("at-least",),
+    times=(6.4, 1.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "effect"), [("pack", ChangeEffect.FASTER), ("nopack", ChangeEffect.SLOWER)]
+)
+def test_outcome_has_what_is_certain_if_start_up_hides_a_part(value, effect):
+    question = CardQuestion("packing", "packing?")
+    made = Card(question, "nopack", (), [Case(LOG, (AT_LEAST,))])
+    (outcome,) = find_outcomes(made, value, [{}])
+    assert (outcome.effect, outcome.factor) == (effect, pytest.approx(4.8))
+    assert outcome.is_at_least
+    # The certain part of a difference can be below the margin.
+    slight = replace(AT_LEAST, low=1.05)
+    plan = plan_steps([replace(made, cases=[Case(LOG, (slight,))])], PRESENT)
+    assert [change.worth for change in plan.others] == [Worth.SLIGHT]
+
+
 NOT_PACKED, IS_PACKED = {**LOG, "packing": "nopack"}, {**LOG, "packing": "pack"}
 
 
@@ -82,15 +113,16 @@ NOT_PACKED, IS_PACKED = {**LOG, "packing": "nopack"}, {**LOG, "packing": "pack"}
     ("results_of_f7", "steps"),
     [
         ([(LOG, BETTER, 2.0)], ["f7", "pack"]),
-        # A change that is slower somewhere, now or after another step, comes later.
-        ([(LOG, BETTER, 2.0), (EXPORT, WORSE, 1 / 1.05)], ["pack", "f7"]),
-        ([(NOT_PACKED, BETTER, 2.0), (IS_PACKED, WORSE, 1 / 1.05)], ["pack"]),
+        # A sure but small difference counts as equal.
+        ([(LOG, BETTER, 2.0), (EXPORT, WORSE, 1 / 1.05)], ["f7", "pack"]),
+        # A change that is slower after another step comes later.
+        ([(NOT_PACKED, BETTER, 2.0), (IS_PACKED, WORSE, 1 / 1.2)], ["pack"]),
         # It is faster only after another step.
         ([(NOT_PACKED, EQUAL, 1.0), (IS_PACKED, BETTER, 2.0)], ["pack", "f7"]),
     ],
 )
 def test_steps_are_ordered_by_gain_and_by_losses(results_of_f7, steps):
-    plan = plan_steps([packing((LOG, BETTER, 1.3)), fmt(*results_of_f7)], PRESENT, MARGIN)
+    plan = plan_steps([packing((LOG, BETTER, 1.3)), fmt(*results_of_f7)], PRESENT)
     assert [step.value for step in plan.steps] == steps
     assert plan.states[0] == PRESENT
     assert plan.states[-1] == PRESENT | {step.axis: step.value for step in plan.steps}
@@ -98,16 +130,17 @@ def test_steps_are_ordered_by_gain_and_by_losses(results_of_f7, steps):
 
 
 def test_change_with_a_condition_is_no_step():
-    plan = plan_steps([fmt((LOG, BETTER, 2.0), condition="you can stop commits")], PRESENT, MARGIN)
+    plan = plan_steps([fmt((LOG, BETTER, 2.0), condition="you can stop commits")], PRESENT)
     assert plan.steps == []
     assert [(c.value, c.condition) for c in plan.others] == [("f7", "you can stop commits")]
 
 
 def test_better_value_with_a_condition_is_named_instead_of_the_step():
     factors = {"f7": 1.5, "f8": 3.0}
-    pairs = tuple(Pair("f6", value, r, r, r, 5, BETTER) for value, r in factors.items())
+    different = (5, BETTER, Result.DIFFERENT)
+    pairs = tuple(Pair("f6", value, r, r, r, *different) for value, r in factors.items())
     question = CardQuestion("format", "?", actions={"f8": CardAction(condition="it is new")})
-    plan = plan_steps([Card(question, "f6", (), [Case(LOG, pairs)])], PRESENT, MARGIN)
+    plan = plan_steps([Card(question, "f6", (), [Case(LOG, pairs)])], PRESENT)
     assert [step.value for step in plan.steps] == ["f7"]
     assert [(change.value, change.instead) for change in plan.others] == [("f8", plan.steps[0])]
 
@@ -119,7 +152,7 @@ def test_workload_decides_by_the_weighted_mean(weights, worth):
         for weight, command in zip(weights, ("log", "export"), strict=True)
     ]
     mixed = packing((LOG, WORSE, 1 / 1.3), (EXPORT, BETTER, 1.5))
-    plan = plan_steps([mixed], PRESENT, MARGIN, workload)
+    plan = plan_steps([replace(mixed, workload=workload)], PRESENT)
     assert [change.worth for change in (*plan.steps, *plan.others)] == [worth]
 
 
@@ -131,10 +164,10 @@ def test_operation_of_a_workload_shares_its_weight_over_the_states_of_the_caches
     ]
     warm_log = {**LOG, "cache": "hot-server"}
     logs = [(LOG, WORSE, 1 / 1.3), (warm_log, WORSE, 1 / 1.3)]
-    made = packing(*logs, (EXPORT, BETTER, 1.5))
-    (step,) = plan_steps([made], PRESENT, MARGIN, workload).steps
+    weighted = replace(packing(*logs, (EXPORT, BETTER, 1.5)), workload=workload)
+    (step,) = plan_steps([weighted], PRESENT).steps
     assert math.isclose(step.gain, 40 * math.log(1.5) - 60 * math.log(1.3))
-    assert replace(made, workload=workload).answer_for({}).value == "pack"
+    assert weighted.answer_for({}).value == "pack"
 
 
 def test_undecided_outcomes_take_no_weight_of_a_workload_in_steps_and_cards():
@@ -148,11 +181,11 @@ def test_undecided_outcomes_take_no_weight_of_a_workload_in_steps_and_cards():
         ({**LOG, "access": "svn"}, NOISY, 1.0),
     ]
     made = packing(*logs, ({**EXPORT, "access": "http"}, BETTER, 1.4))
-    plan = plan_steps([made], PRESENT, MARGIN, workload)
+    weighted = replace(made, workload=workload)
+    plan = plan_steps([weighted], PRESENT)
     (change,) = plan.others
     assert plan.steps == [] and change.worth is Worth.DEPENDS
     assert math.isclose(change.gain, 40 * math.log(1.4) - 60 * math.log(1.3))
-    weighted = replace(made, workload=workload)
     for picks in ({}, PRESENT):
         assert weighted.answer_for(picks).value == "nopack"
 
@@ -163,7 +196,8 @@ def test_undecided_outcomes_take_no_weight_of_a_workload_in_steps_and_cards():
 )
 def test_workload_without_the_commands_of_a_change_needs_no_gain(further, worth):
     workload = [WeightedOperation("blame", 100, {"command": "blame"})]
-    plan = plan_steps([packing((LOG, BETTER, 1.5), *further)], PRESENT, MARGIN, workload)
+    made = packing((LOG, BETTER, 1.5), *further)
+    plan = plan_steps([replace(made, workload=workload)], PRESENT)
     assert [change.worth for change in (*plan.steps, *plan.others)] == [worth]
 
 

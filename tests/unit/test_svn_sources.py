@@ -16,7 +16,7 @@ from git_histories import digest, listing, run, write_and_load
 from project import needs, serve_with_password, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.sources import svn_tree, svn_url_source
+from vcsbench.sources import svn_files, svn_tree, svn_url_source
 from vcsbench.sources.svn_url_source import export_head
 
 pytestmark = needs("svnadmin", "svn", "svnserve", "svnrdump")
@@ -362,6 +362,11 @@ def test_svn_url_wrong_definitions_name_the_key(wrong):
     (key,) = wrong
     with pytest.raises(UserError, match=rf"config/config\.yaml: `repositories\.far\.{key}`: "):
         sources.open_source("far", {"source": "svn", "url": "https://example.org/x", **wrong})
+
+
+def test_file_url_of_another_host_is_refused_in_one_sentence():
+    with pytest.raises(UserError, match=r"^file://otherhost/srv/x: .*\. Correct the address\.$"):
+        svn_files.check_local_url("file://otherhost/srv/x")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from unit.report_files import DEFINITIONS, default_study
 from unit.test_advice import card, row
 from vcsbench.advice.cards import ADVICE, Advice, make_card
 from vcsbench.advice.decision import Withheld
@@ -21,7 +22,13 @@ from vcsbench.report.account import Account, OutlookMoment
 from vcsbench.report.make_command import MakeCommand, parse_command
 from vcsbench.report.results import Provenance, Results
 from vcsbench.report.summary import describe_verdicts
-from vcsbench.report.terminal import HEADER, TERMINAL_COLUMNS, format_summaries, read_summaries
+from vcsbench.report.terminal import (
+    HEADER,
+    MAX_LINES,
+    TERMINAL_COLUMNS,
+    format_summaries,
+    read_summaries,
+)
 from vcsbench.statistics.texts import UNMEASURED_TEXT
 
 COUNTS = {"different": 40, "equal": 30, "too small": 2, "undecided": 10}
@@ -81,6 +88,47 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
         f"{' ' * 12}total):",
         f"{' ' * 12}make report STUDY=fsfs MINUTES=26",
     ]
+
+
+def question_of(number, ratio, call=""):
+    question = CardQuestion("format", f"Is it {number}?")
+    return card(row(ratio, call), row(ratio, call, access="svn"), question=question)
+
+
+def test_study_with_many_questions_has_15_lines_with_the_largest_differences_first():
+    # The 9th of 16 questions has the largest difference, and four have none.
+    ratios = [1.0] * 4 + [1.2, 1.3, 1.4, 1.5, 9.0, 1.7, 1.8, 1.9, 2.1, 2.2, 2.3, 2.4]
+    cards = [question_of(number, ratio) for number, ratio in enumerate(ratios, 1)]
+    printed = format_summaries([summary(*cards)], REPEATED)
+    assert len(printed) == MAX_LINES and max(map(len, printed)) <= TERMINAL_COLUMNS
+    factors = re.findall(r"([\d.]+)x faster", "\n".join(printed))
+    assert factors == ["9.0", "2.4", "2.3", "2.2", "2.1", "1.9", "1.8", "1.7"]
+    assert f"{' ' * 12}8 more answers in the report" in printed
+    # The name of a study is one of its lines.
+    both = format_summaries([summary(*cards), summary(*cards)], REPEATED)
+    assert len(both) <= 2 * MAX_LINES and both.count("fsfs") == 2
+
+
+def test_answers_that_fit_are_all_printed_those_without_a_difference_last():
+    equal, larger = question_of(1, 1.0), question_of(2, 2.0)
+    printed = lines(summary(equal, larger, account=Account()))
+    assert "2.0x faster" in printed[0] and not any("more answer" in line for line in printed)
+    assert any("within 10 %" in line for line in printed)
+    # A study without any room prints its first answer.
+    reasons = [{"skip": "reason " * 200, "cell": "a"}]
+    printed = lines(summary(equal, larger, grid=reasons))
+    assert "2.0x faster" in printed[0]
+    assert f"{' ' * 12}1 more answer in the report" in printed
+
+
+def test_findings_with_a_direction_only_are_counted_apart():
+    findings = [{"id": name, "verdict": "reproduced"} for name in ("a", "b", "of-an-earlier-run")]
+    definitions = {
+        "a": {"expect": {"over": "mean", "direction": "slower"}},
+        "b": {"expect": {"over": "mean", "at_least": 2}},
+    }
+    text = joined(summary(packing(), findings=findings, definitions=definitions))
+    assert "3 findings: 2 reproduced, 1 reproduced in direction only" in text
 
 
 def test_next_command_can_be_pasted_into_a_shell(tmp_path):
@@ -257,7 +305,7 @@ def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path):
         (tmp_path / "advice" / f"{name}.json").write_bytes(ADVICE.dump_json(Advice([packing()])))
     (tmp_path / "measurements").mkdir()
     (tmp_path / "measurements" / "one.csv").write_text("cell,round,flags\nlog,1,clock\n")
-    (found,) = read_summaries(tmp_path, map(study, ["one", "without-results"]))
+    (found,) = read_summaries(tmp_path, map(study, ["one", "without-results"]), DEFINITIONS)
     printed = lines(found)
     assert found.study.name == "one" and printed[0].startswith("Format?")
     assert any(line.startswith("Invalid     1 of 1 timed run, left out: ") for line in printed)
@@ -268,7 +316,14 @@ def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path):
     path.parent.mkdir()
     path.write_text('{"cards": [{"answer": "yes"}]}')
     with pytest.raises(UserError, match=str(path)):
-        read_summaries(tmp_path, [study("own-repository")])
+        read_summaries(tmp_path, [study("own-repository")], DEFINITIONS)
+
+
+def test_read_summaries_has_the_definitions_of_the_findings(whole_study):
+    read = read_summaries(whole_study.results, [default_study(whole_study.name)], DEFINITIONS)
+    (found,) = read
+    ids = {finding["id"] for finding in found.findings}
+    assert ids and ids <= found.definitions.keys()
 
 
 def test_verdict_counts_are_words_in_the_order_of_verdicts():

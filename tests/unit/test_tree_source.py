@@ -44,7 +44,7 @@ def test_directory_tree_is_loaded_unchanged(tmp_path):
     source = directory(root)
     source.check()
     facts = write_and_load(source, tmp_path / "svn")
-    assert exported(tmp_path / "svn", 1, "trunk") == expected
+    assert exported(tmp_path / "svn", 1) == expected
     assert facts.revisions == source.estimate().revisions == 1
     assert len(facts.notes) == 2
 
@@ -81,7 +81,7 @@ def test_directory_odd_names_are_equal_in_history_and_tree(tmp_path):
     expected |= {b"odd": ("file", b"to\x1b\xe9")}
     found = {path: entry for path, entry in tree_on_disk(tree).items() if entry[0] != "dir"}
     assert found == expected
-    assert tree_on_disk(tree) == exported(tmp_path / "svn", 1, "trunk")
+    assert tree_on_disk(tree) == exported(tmp_path / "svn", 1)
     numbers = {
         svn_names.RENAMED_NOTE: 7, svn_names.LINKS_NOTE: 1, tree_source.ADMINISTRATIVE_NOTE: 3,
         tree_source.SPECIAL_NOTE: 1,

@@ -231,6 +231,45 @@ def test_template_that_fails_leaves_nothing(tmp_path, error):
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize("check_state", [True, False])
+def test_template_with_another_time_is_made_again_except_in_a_guest(tmp_path, check_state):
+    def make(path, temporary):
+        path.mkdir()
+        (path / "file").write_text("x")
+        return {}
+
+    path = tmp_path / "tree"
+    make_template(path, make)
+    os.utime(path / "file", ns=(1, 1))
+    make_template(path, make, check_state=check_state)
+    is_kept = (path / "file").stat().st_mtime_ns == 1
+    assert is_kept is not check_state
+
+
+@needs("git")
+def test_store_that_somebody_changed_is_made_again(tree, tmp_path):
+    record = store_record(tree, "git", tmp_path / "storage")
+    # A new store would have other times.
+    assert store_record(tree, "git", tmp_path / "storage") == record
+    head = Path(record["path"]) / "HEAD"
+    head.write_text("ref: refs/heads/nothing\n")
+    store_record(tree, "git", tmp_path / "storage")
+    assert "nothing" not in head.read_text()
+
+
+@needs("git")
+def test_store_that_runs_have_changed_is_kept(tree, tmp_path):
+    storage = tmp_path / "storage"
+    subject = Tree(recipe_of(tree, "git", storage), 1, tmp_path, Path.cwd())
+    subject.check()
+    # A run of `git worktree` leaves such a folder.
+    entry = subject.path / "worktrees" / "work"
+    entry.mkdir(parents=True)
+    subject.discard()
+    assert store_record(tree, "git", storage)["path"] == str(subject.path)
+    assert entry.exists()
+
+
 def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
     if why := missing(STUDY.commands["checkout"]):
         pytest.skip(f"not installed: {why}")

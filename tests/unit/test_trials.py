@@ -1,5 +1,6 @@
 """Trials: each thing that a cell needs is tried, and named with its remedy if this machine lacks it."""
 
+import errno
 import os
 import shutil
 import time
@@ -18,7 +19,7 @@ from project import (
 )
 from unit.test_forecast import STUDY, open_project
 from unit.test_git_study import CLONE
-from vcsbench import kernel, machine_lock
+from vcsbench import kernel, machine, machine_lock, process_facts, server_user
 from vcsbench.errors import UserError
 from vcsbench.forecast import doctor, plan_report, trials
 from vcsbench.measure import counters
@@ -55,8 +56,9 @@ def test_all_lacks_are_in_one_error_with_their_remedies():
 
 
 def test_proc_with_processes_only_is_named_and_refused(root, monkeypatch):
+    plan = plan_of(root)
     monkeypatch.setattr(kernel, "SYSTEM_FILES", ("/proc/self/stat", "/proc/no such file"))
-    (sentence,) = named(plan_of(root), trials.try_kernel_files)
+    (sentence,) = named(plan, trials.try_kernel_files)
     assert "/proc/no such file" in sentence and "subset=pid" in sentence
     assert "/proc/self/stat" not in sentence
     monkeypatch.setattr(counters, "read", lambda file: "")
@@ -205,6 +207,17 @@ def test_file_in_place_of_a_folder_of_the_checkout_is_named_once(root, name):
     assert sentence.startswith(f"{root}/{name}: this is no folder")
 
 
+def test_future_file_behind_a_linked_folder_is_mended_by_the_remedy(root, tmp_path):
+    plan = plan_of(root)
+    (root / "results").symlink_to(tmp_path)
+    (tmp_path / "x.csv").touch()
+    os.utime(tmp_path / "x.csv", (time.time() + 9999,) * 2)
+    (sentence,) = named(plan, trials.try_file_times)
+    command = sentence.partition("run: ")[2].rstrip(".")
+    assert os.system(f"cd {root} && {command}") == 0
+    assert named(plan, trials.try_file_times) == []
+
+
 @pytest.mark.parametrize(
     "name", ["config/published/new.csv", "baselines/b/x.csv", "results/x.csv", "reports/x.html"]
 )
@@ -254,6 +267,90 @@ def test_right_of_root_that_servers_need_is_tried(root, right):
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == (1 if right in NEEDED else 0)
     assert (f"--cap-add {right.upper()}" in done.stdout) == (right in NEEDED)
+
+
+@needs_root
+def test_missing_user_of_servers_is_one_lack_and_no_end_of_the_trials(root, monkeypatch):
+    plan = plan_of(root)
+    monkeypatch.setattr(server_user, "UNPRIVILEGED", "no-such-user")
+    (sentence,) = named(plan, trials.try_server)
+    assert sentence.endswith("there is no such user. Run `useradd no-such-user`.")
+    sentences = [lack.sentence() for lack in trials.find_lacks(plan, trials.REQUIRED)]
+    assert sentence in sentences
+    # Other processes are read as root.
+    assert process_facts.open_files(os.getpid())
+
+
+def test_server_whose_options_are_hidden_is_named(root, monkeypatch):
+    monkeypatch.setattr(process_facts, "command_line", lambda pid: [])
+    (sentence,) = named(plan_of(root), trials.try_server)
+    assert "hidepid" in sentence and "--cap-add SYS_PTRACE" in sentence
+
+
+def test_trial_that_the_system_ends_is_a_lack_and_the_next_one_still_runs(root):
+    def meet_full_disk(plan):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/scratch/file")
+        yield
+
+    def find_lack(plan):
+        yield trials.Lack("no lock", "make one")
+
+    sentences = [
+        lack.sentence() for lack in trials.find_lacks(plan_of(root), [meet_full_disk, find_lack])
+    ]
+    assert sentences[0].startswith("/scratch/file: No space left on device. Free some space")
+    assert sentences[1:] == ["no lock. Make one."]
+
+
+def test_doctor_without_files_of_the_kernel_names_them_only(root, monkeypatch):
+    plan = plan_of(root)
+
+    def fail():
+        raise OSError("Load averages are unobtainable")
+
+    monkeypatch.setattr(kernel, "SYSTEM_FILES", ("/proc/no such file",))
+    monkeypatch.setattr(os, "getloadavg", fail)
+    (check,) = doctor.run_checks(plan)
+    assert "/proc/no such file" in check.text
+    assert machine.host()["load"] == 0
+
+
+def test_checkout_is_no_folder_for_temporary_files(root, monkeypatch):
+    plan = plan_of(root)
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert named(plan, trials.try_temporary_folder) == []
+    monkeypatch.setattr(trials.tempfile, "gettempdir", os.getcwd)
+    (sentence,) = named(plan, trials.try_temporary_folder)
+    assert "set TMPDIR" in sentence
+    # Here the user has chosen it.
+    monkeypatch.setenv("TMPDIR", os.getcwd())
+    assert named(plan, trials.try_temporary_folder) == []
+
+
+TRACING_TRIAL = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from project import ROOT
+from unit.test_forecast import open_project
+from vcsbench.forecast import trials
+root = Path(sys.argv[1])
+(root / "workflow").symlink_to(ROOT / "workflow")
+plan = open_project(root, studies=["deployed-server"]).plan
+for lack in trials.try_tracing_of_servers(plan):
+    print(lack.sentence())
+"""
+
+
+@needs_root
+@needs("strace")
+@pytest.mark.parametrize("right", ["", "sys_ptrace", "sys_nice"])
+def test_tracing_of_another_users_server_is_tried(root, right):
+    start = ["setpriv", f"--bounding-set=-{right}", "--inh-caps=-all", "--"] if right else []
+    done = run_python(TRACING_TRIAL, root, ROOT / "tests", start=start)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == (1 if right else 0)
+    assert ("no system-call counts of servers" in done.stdout) == bool(right)
 
 
 def test_no_server_is_tried_for_cells_without_one(root, monkeypatch):

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from unit.test_steps import BETTER, EXPORT, LOG, WORSE, card
+from unit.test_steps import AT_LEAST, BETTER, EXPORT, LOG, WORSE, card
 from vcsbench.advice.cards import Advice
+from vcsbench.advice.decision import Case
 from vcsbench.advice.questions import CardAction, CardQuestion
 from vcsbench.advice.server_actions import ActionStep
 from vcsbench.advice.wishes import ANY, MeasuredWork, find_wishes
+from vcsbench.systems import GIT
 
 CURRENT = {"format": "as-is", "packing": "nopack"}
 AMOUNT = "20\u202f000 revisions"
@@ -41,7 +43,7 @@ def wishes(*cards):
 
 def test_find_wishes_sorts_operations_by_gain_with_command_downtime_and_work():
     found = wishes(packing((WARM_LOG, BETTER, 1.2), (COLD_LOG, BETTER, 1.7)))
-    assert [(w.axis, w.factor, w.before_s, w.after_s) for w in found] == [
+    assert [(w.question, w.factor, w.before_s, w.after_s) for w in found] == [
         ("packing", 1.7, 1.7, 1.0),
         ("packing", 1.2, 1.2, 1.0),
     ]
@@ -55,14 +57,14 @@ def test_find_wishes_sorts_operations_by_gain_with_command_downtime_and_work():
 @pytest.mark.parametrize("kind", [{"is_cost": True}, {"aggregate": True}])
 def test_find_wishes_leaves_out_costs_and_answers_over_all_cells(kind):
     made = packing((COLD_LOG, BETTER, 1.7))
-    assert [wish.axis for wish in wishes(made)] == ["packing"]
+    assert [wish.question for wish in wishes(made)] == ["packing"]
     assert wishes(replace(made, question=CardQuestion("packing", "?", **kind))) == []
 
 
 def test_find_wishes_starts_from_the_baseline_of_an_axis_without_a_known_value():
     made = card("config", ("default", "cache-256"), [(WARM_LOG, BETTER, 1.7)])
     (wish,) = wishes(made)
-    assert (wish.axis, wish.assumed, wish.command) == ("config", ["default settings"], None)
+    assert (wish.question, wish.assumed, wish.command) == ("config", ["default settings"], None)
     assert wish.text == (
         "Repeated log over svn (server cache warm): 256 MiB cache, 1.7x faster, "
         "1.70 → 1.00 s (from default settings)."
@@ -79,14 +81,31 @@ def test_find_wishes_names_the_assumed_values_of_other_axes():
     assert known.assumed == [] and "(from" not in known.text
 
 
-def test_wish_for_a_git_repository_has_its_command_and_no_restart_of_a_server():
-    clone = {"command": "clone", "cache": "hot-os", "access": "git"}
+@pytest.mark.parametrize("access", ["git", "http", "ssh"])
+def test_wish_for_a_git_repository_has_its_command_and_no_restart_of_a_server(access):
+    clone = {"command": "clone", "cache": "hot-os", "access": access}
     made = card("upkeep", ("as-is", "bitmap"), [(clone, BETTER, 1.7)])
     repack = CardAction([ActionStep("git repack -a -d --write-bitmap-index")])
     advice = Advice([with_action(made, "bitmap", repack)])
-    (wish,) = find_wishes(advice, {"upkeep": "as-is"}, {})
-    assert wish.operation.occasion == "Repeated bare clone over git (OS cache warm)"
+    (wish,) = find_wishes(advice, {"upkeep": "as-is"}, {}, GIT)
+    assert wish.operation.occasion == f"Repeated bare clone over {access} (OS cache warm)"
     assert (wish.command, wish.assumed) == (repack.steps[0].command, [])
+
+
+@pytest.mark.parametrize(
+    ("access", "start"),
+    [
+        ("http", "First log after a restart of the server over http"),
+        ("svn", "First log after a restart of the server over svn"),
+        # Each connection has an svnserve of its own.
+        ("svn+ssh", "Repeated log over svn+ssh"),
+        ("file", "Repeated log over file"),
+    ],
+)
+def test_wish_names_a_restart_of_a_server_that_keeps_caches(access, start):
+    log = {"command": "log", "cache": "hot-os", "access": access}
+    (wish,) = wishes(packing((log, BETTER, 1.7)))
+    assert wish.operation.occasion == f"{start} (OS cache warm)"
 
 
 @pytest.mark.parametrize(
@@ -110,10 +129,12 @@ def test_find_wishes_takes_the_largest_gain_with_and_without_an_interruption(
     if of_load:
         cards.append(loading((COLD_LOG, BETTER, of_load)))
     found = wishes(*cards)
-    assert [wish.axis for wish in found] == axes
+    assert [wish.question for wish in found] == axes
     for wish in found:
-        assert bool(wish.command) == (wish.axis == "packing")
-        assert wish.work == WORK[wish.axis, {"packing": "pack", "format": ANY}[wish.axis]]
+        # Without a name of its own, a question has that of its axis.
+        axis = wish.question
+        assert bool(wish.command) == (axis == "packing")
+        assert wish.work == WORK[axis, {"packing": "pack", "format": ANY}[axis]]
 
 
 @pytest.mark.parametrize(
@@ -133,6 +154,20 @@ def test_find_wishes_takes_the_access_with_the_largest_gain_with_a_server(factor
 def test_find_wishes_names_operations_that_become_slower():
     (wish,) = wishes(packing((COLD_LOG, BETTER, 1.7), ({**EXPORT, "access": "svn"}, WORSE, 0.5)))
     assert wish.slower == ["cold export over svn (2.0x)"]
+
+
+def test_find_wishes_has_the_least_factor_if_start_up_hides_a_part():
+    logs = Case(COLD_LOG, (AT_LEAST,), {"nopack": 6.4, "pack": 1.0})
+    (wish,) = wishes(replace(packing(), cases=[logs]))
+    assert wish.factor == pytest.approx(4.8)
+    assert "packed, at least 4.8x faster, 6.40 → 1.00 s." in wish.text
+    exports = Case(
+        {**EXPORT, "access": "svn"},
+        (replace(AT_LEAST, ratio=1 / 6.4, low=1 / 8.5, high=1 / 4.8, call=WORSE),),
+        {"nopack": 1.0, "pack": 6.4},
+    )
+    (wish,) = wishes(replace(packing(), cases=[logs, exports]))
+    assert wish.slower == ["cold export over svn (at least 4.8x)"]
 
 
 @pytest.mark.parametrize(

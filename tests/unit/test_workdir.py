@@ -1,7 +1,6 @@
 """The folder of vcsbench on each storage: whose it is, who can read it, and what is removed from it."""
 
 import errno
-import json
 import os
 import shutil
 import stat
@@ -19,18 +18,14 @@ from vcsbench.errors import UserError
 from vcsbench.files import write_json
 from vcsbench.prepare import loader, subversion_loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
-from vcsbench.storages import filesystems
 from vcsbench.storages import workdir as storages
 from vcsbench.storages.cell_filesystem import CellFilesystem
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.workdir import (
-    FOLDER_MARKER,
     LOADED_FOLDER,
     STAGING,
     WorkDir,
-    abandoned_workdirs,
     can_be_closed,
-    owner_of,
     remove_abandoned,
 )
 from vcsbench.systems import fsfs
@@ -41,9 +36,9 @@ def refused(act, pattern):
         act()
 
 
-def refused_in_every_way(workdir):
+def refused_in_every_way(workdir, pattern="vcsbench did not make this"):
     for act in (workdir.make, lambda: workdir.remove("repositories"), lambda: workdir.remove()):
-        refused(act, "vcsbench did not make this")
+        refused(act, pattern)
 
 
 @pytest.fixture
@@ -65,41 +60,16 @@ def test_workdir_of_a_checkout_keeps_other_files(workdir, precious):
     assert workdir.path != WorkDir(workdir.storage, workdir.storage / "two").path
     (workdir.make("repositories") / "link").symlink_to(precious.parent)
     workdir.remove("repositories")
-    assert (workdir.path / FOLDER_MARKER).exists()
+    assert [*workdir.path.iterdir()] == []
     (workdir.make("repositories") / "link").symlink_to(precious.parent)
+    # Earlier versions made this file.
+    (workdir.path / ".vcsbench").touch()
     (workdir.path / "notes").touch()
     workdir.remove()
-    assert sorted(path.name for path in workdir.path.iterdir()) == [FOLDER_MARKER, "notes"]
+    assert [path.name for path in workdir.path.iterdir()] == ["notes"]
     (workdir.path / "notes").unlink()
     workdir.remove()
     assert not workdir.path.exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [(FOLDER_MARKER, "{}"), (FOLDER_MARKER, '{"owner": "/another/checkout"}'), ("notes", "")],
-)
-def test_workdir_of_another_owner_or_with_other_files_is_refused(workdir, name, content):
-    (workdir.path / "repositories").mkdir(parents=True)
-    (workdir.path / name).write_text(content)
-    refused_in_every_way(workdir)
-    assert sorted(path.name for path in workdir.path.iterdir()) == [name, "repositories"]
-
-
-@pytest.mark.parametrize("act", ["make", "remove"])
-def test_workdir_whose_marker_was_removed_is_still_the_checkouts(workdir, act):
-    (workdir.make("repositories") / "copy").mkdir()
-    (workdir.path / FOLDER_MARKER).unlink()
-    getattr(workdir, act)()
-    assert (act == "make") == (workdir.path / "repositories" / "copy").exists()
-    assert (act == "make") == (owner_of(workdir.path) == workdir.owner)
-
-
-def test_make_renews_the_time_of_the_marker(workdir):
-    workdir.make()
-    os.utime(workdir.path / FOLDER_MARKER, (0, 0))
-    workdir.make("repositories")
-    assert (workdir.path / FOLDER_MARKER).stat().st_mtime > 0
 
 
 @pytest.mark.parametrize("is_made", [True, False])
@@ -120,20 +90,6 @@ def test_workdir_link_inside_is_not_followed(workdir, precious):
     refused(lambda: workdir.remove("repositories", precious.name), "this is a link")
     workdir.remove()
     assert not workdir.path.exists()
-
-
-@pytest.mark.parametrize(
-    "left", [{}, {f".{FOLDER_MARKER}.new": b"{"}, {FOLDER_MARKER: b""}, {FOLDER_MARKER: bytes(20)}]
-)
-def test_workdir_with_unfinished_marker_is_adopted(workdir, left):
-    for act in (workdir.remove, workdir.make):
-        workdir.path.mkdir()
-        for name, content in left.items():
-            (workdir.path / name).write_bytes(content)
-        act()
-    assert json.loads((workdir.path / FOLDER_MARKER).read_text()) == {"owner": workdir.owner}
-    workdir.remove()
-    assert list(workdir.storage.iterdir()) == []
 
 
 def test_make_on_missing_or_read_only_storage_raises(tmp_path):
@@ -270,15 +226,15 @@ def test_remove_while_a_folder_becomes_a_link_keeps_files(workdir, precious, mon
     workdir.make("repositories", "copy")
     for below in ("", "repositories", "repositories/copy", "copy"):
         shutil.copytree(precious.parent, workdir.storage / "outside" / below, dirs_exist_ok=True)
-    read_owner = storages._read_owner
+    enter_folder = storages._enter_folder
 
-    def read_owner_and_replace(folder):
-        owner = read_owner(folder)
+    def replace_and_enter_folder(*arguments):
         (workdir.path / replaced).rename(workdir.storage / "moved")
         (workdir.path / replaced).symlink_to(workdir.storage / "outside")
-        return owner
+        return enter_folder(*arguments)
 
-    monkeypatch.setattr(storages, "_read_owner", read_owner_and_replace)
+    # The work folder is open then.
+    monkeypatch.setattr(storages, "_enter_folder", replace_and_enter_folder)
     with suppress(UserError):
         workdir.remove("repositories", "copy")
     assert len([*(workdir.storage / "outside").rglob("precious")]) == 4
@@ -289,13 +245,6 @@ def test_make_dump_over_a_hard_link_keeps_the_file(workdir, precious):
     fsfs.create(workdir.storage / "one", "f7")
     (workdir.make("dumps") / "one.dump").hardlink_to(precious)
     subversion_loader.make_dump(workdir.storage / "one", 1, workdir, "one")
-
-
-def test_marker_over_a_hard_link_keeps_the_file(workdir, precious):
-    workdir.path.mkdir()
-    (workdir.path / f".{FOLDER_MARKER}.new").hardlink_to(precious)
-    refused(workdir.make, "cannot be made: File exists")
-    workdir.make()
 
 
 def test_remove_abandoned_keeps_loaded_repositories_with_a_record(tmp_path):
@@ -430,8 +379,7 @@ def test_storage_without_modes_can_be_closed_only_by_its_mount(tmp_path, options
 @project.needs("mkfs.vfat")
 def test_make_where_new_files_belong_to_another_user_names_that(tmp_path):
     with mounted_vfat(tmp_path / "image", tmp_path / "disk", "uid=12345") as disk:
-        refused(WorkDir(disk, tmp_path).make, f"^{disk}: .* new files to user 12345")
-        assert not [*disk.iterdir()]
+        refused(WorkDir(disk, tmp_path).make, f"^{disk}/vcsbench-.*: belongs to user 12345")
 
 
 def test_can_be_closed_leaves_nothing_and_ignores_a_missing_folder(storage):
@@ -465,51 +413,11 @@ def test_workdir_on_a_storage_with_an_access_list_is_closed(above, is_new):
         place.check_protected()
 
 
-MARKERS = {
-    **project.ODD_FILES,
-    "large": lambda path: path.write_bytes(b" " * (1 << 20)),
-    "deep": lambda path: path.write_text("[" * 60_000),
-    "another type": lambda path: path.write_text('{"owner": ["x"]}'),
-    "a list": lambda path: path.write_text("[1]"),
-}
-
-
-@pytest.mark.parametrize("kind", MARKERS)
-def test_workdir_with_invalid_marker_is_refused(storage, kind):
-    place = WorkDir(storage, storage / "checkout")
-    place.path.mkdir()
-    MARKERS[kind](place.path / FOLDER_MARKER)
-    assert owner_of(place.path) == ""
-    refused_in_every_way(place)
-    assert abandoned_workdirs(storage) == []
-
-
-@pytest.mark.parametrize(
-    ("below", "mount", "is_hidden"),
-    [
-        *(("gone", "", False), ("gone/checkout", "", True)),
-        *(("gone", "{}", True), ("gone", "/other", False)),
-    ],
-)
-def test_workdir_of_a_missing_checkout_may_be_hidden(storage, monkeypatch, below, mount, is_hidden):
-    # `mount` is a mount point in fstab, and nothing is mounted there.
-    fstab = storage / "fstab"
-    fstab.write_text(f"/dev/none {mount.format(storage)} none bind\n" if mount else "")
-    monkeypatch.setattr(filesystems, "FSTAB", fstab)
-    WorkDir(storage, storage / below).make()
-    (workdir,) = abandoned_workdirs(storage)
-    assert workdir.may_have_hidden_checkout() == is_hidden
-
-
 @project.needs_root
-def test_workdir_of_another_user_is_neither_read_nor_removed(storage):
-    gone = storage / "no such checkout"
-    place = WorkDir(storage, gone)
-    place.path.mkdir()
-    (place.path / FOLDER_MARKER).write_text(json.dumps({"owner": str(gone)}))
-    assert [workdir.path for workdir in abandoned_workdirs(storage)] == [place.path]
+def test_workdir_of_another_user_is_neither_used_nor_removed(storage):
+    place = WorkDir(storage, storage / "checkout")
+    theirs = place.make("repositories")
     os.chown(place.path, 12345, 12345)
-    (place.path / FOLDER_MARKER).unlink()
-    os.mkfifo(place.path / FOLDER_MARKER)
-    assert abandoned_workdirs(storage) == []
-    refused_in_every_way(place)
+    assert place.lock() is None
+    refused_in_every_way(place, "belongs to user 12345, and not to you")
+    assert theirs.exists()

@@ -245,6 +245,18 @@ def templates_of(path, tree=""):
 
 
 @needs("svn", "svnadmin")
+def test_template_that_somebody_updated_is_made_again(copies):
+    first, _ = copies
+    templates = templates_of(first)
+    record = templates.working_copy(1)
+    # A new template would have other times.
+    assert templates.working_copy(1) == record
+    run_client(Programs(), "update", record["path"])
+    path = templates.working_copy(1)["path"]
+    assert run_client(Programs(), "info", "--show-item", "revision", path) == "1"
+
+
+@needs("svn", "svnadmin")
 def test_templates_have_the_url_of_their_keywords(copies):
     """Copies share templates. An update leaves the old URL in files that it does not touch."""
     first, second = copies

@@ -136,7 +136,7 @@ def test_failed_cells_are_reported_and_measured_by_the_next_run(project):
     places = [output.index(stage) for stage in stages]
     assert places == sorted(places)
     assert len(project.exports()) == 2
-    # The further calls of Snakemake, for other cells and for the report, keep the copies.
+    # The second call of Snakemake, which makes the report, keeps the copies.
     assert output.count("made the copies on") == 1
     for access, server, option in (
         ("http", "httpd", "SVNNoSuchDirective"),

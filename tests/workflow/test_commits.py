@@ -27,7 +27,6 @@ from project import (
 from shards import set_shard_size
 from unit.study_grid import merge
 from vcsbench.axes.build_axis import why_no_sshd
-from vcsbench.config.models import Thresholds
 from vcsbench.config.validation import read_yaml
 from vcsbench.prepare.copies import read_content
 from vcsbench.programs import Programs
@@ -112,7 +111,6 @@ class Commits:
         folder = self.project.path / "measured"
         folder.mkdir(exist_ok=True)
         self.export, self.context_file = folder / "round1.json", folder / "round1.context.json"
-        limits = json.dumps(Thresholds().model_dump())
         # A test may have changed the code of the project.
         digest = subprocess.run(
             [sys.executable, "-c", CELL_CODE],
@@ -125,7 +123,7 @@ class Commits:
         recipe = {**recipe, "code": digest}
         module = [sys.executable, "-m", "vcsbench.run.cell", str(self.project.path)]
         files = [str(self.export), str(self.context_file)]
-        return [*module, json.dumps(recipe), "1", "0", "0", limits, *files]
+        return [*module, json.dumps(recipe), "1", "0", "0", *files]
 
     def measure(self, recipe, code=0):
         """Measure a round. Return its context, or the errors if it has to fail."""

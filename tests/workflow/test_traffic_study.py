@@ -139,7 +139,8 @@ def assert_page_and_capacity(project):
     assert "Requests per second" in page and "Latency, p95" in page
     assert "clients and server share this machine" in page
     assert "svn.log has 3 commands: log 100 %." in page
-    (share,) = project.json(f"advice/{STUDY}.json")["workload"]
+    (card,) = project.json(f"advice/{STUDY}.json")["cards"]
+    (share,) = card["workload"]
     assert (share["name"], share["weight"]) == ("log", 100)
 
 

@@ -18,7 +18,7 @@ rule cell:
     threads: lambda wildcards: workflow.cores
     params:
         # A change of the digest makes the result out of date. Snakemake does not compare params that use `output`
-        # or `input`, such as the order, the seed and the thresholds.
+        # or `input`, such as the order and the seed.
         recipe=lambda wildcards: PLAN.recipe(wildcards.study, wildcards.cell)["digest"],
         task=lambda wildcards, output: PROJECT.cell_arguments(
             wildcards.study, wildcards.cell, int(wildcards.round)
@@ -53,7 +53,6 @@ checkpoint decide:
         of=lambda wildcards: dict(PLAN.batches[wildcards.study].blocks),
         settings=lambda wildcards: PROJECT.params_of(wildcards.study).settings.of_times().to_param(),
         findings=lambda wildcards: PROJECT.params_of(wildcards.study).findings,
-        thresholds=PLAN.config.thresholds,
     script:
         "../scripts/decide_rounds.py"
 

@@ -49,7 +49,10 @@ PYTHONPATH = shlex.quote(str(WORKFLOW)).replace("{", "{{").replace("}", "}}")
 JOB_SHELL = WORKFLOW / "job_shell.sh"
 # Some programs unpack an archive without its execute bits.
 if not os.access(JOB_SHELL, os.X_OK):
-    JOB_SHELL.chmod(0o755)
+    try:
+        JOB_SHELL.chmod(0o755)
+    except OSError:
+        sys.exit(f"{JOB_SHELL}: cannot be run. Its owner must run: chmod +x {JOB_SHELL}")
 shell.executable(str(JOB_SHELL))
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; ")
 

@@ -34,7 +34,6 @@ rule measurements:
             for cell in PLAN.measured(wildcards.study)
         },
         traced=lambda wildcards: PLAN.traced(wildcards.study),
-        thresholds=PLAN.config.thresholds,
     script:
         "../scripts/collect_measurements.py"
 

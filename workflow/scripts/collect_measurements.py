@@ -15,26 +15,29 @@ snakemake: Any
 
 
 def write_measurements() -> None:
-    """Write the measurements, failures and fixed cost of a study. `snakemake` is the job of this rule."""
+    """Write three CSV files of a study: its measurements, its failures, and its fixed cost.
+
+    A cell is a command with everything that it is timed with. It is measured in several rounds. A round of a
+    cell has two files: the export (the times of its runs, by hyperfine), and the context (facts about it).
+    Rounds without an export are the failures. Fixed cost is the time of a command on an empty repository,
+    where it only starts and connects. `snakemake` is the job that runs this script: the files and the params
+    of its rule.
+    """
     inputs, params, output = snakemake.input, snakemake.params, snakemake.output
+    # `axes` are the columns that identify a cell, such as command. `grid` has a row per cell of the study,
+    # measured or not.
     axes, grid = read_grid(inputs.grid)
-    # An export is the result file of a cell-round (one round of a cell). If the nodes of a cluster made the
-    # exports, they are no inputs of this rule: `inputs.exports` is empty, and `of_nodes` lists them.
-    exports = params.of_nodes or inputs.exports
-    # A job that failed has no export: with --keep-going, its cell-round is a failure here.
-    results = [CellRound.parse(path) for path in exports if os.path.exists(path)]
+    # On a cluster, nodes make the exports. If these were inputs, Snakemake would measure on this machine. So
+    # they are a param there, and `inputs.exports` is empty.
+    export_paths = params.of_nodes or inputs.exports
+    # Nodes may have failed to make some of them.
+    results = [CellRound.parse(path) for path in export_paths if os.path.exists(path)]
     for result in results:
-        # A recipe is everything that a measurement depends on. `digests` has its digest by cell.
-        # Snakemake keeps a result of another recipe if it has no record of the params that made it.
-        is_other_recipe = not is_up_to_date(result, params.digests.get(result.cell, ""))
-        # An unreadable result is no error here. collect() lists a damaged context as a failure, and raises
-        # UserError for an export that is not JSON.
-        if is_other_recipe and is_readable(result):
-            raise UserError(
-                f"{result.export}: this was measured with other settings, and Snakemake has lost its record "
-                f"of them. Run again with `--forcerun cell`, or delete it."
-            )
-    # A study without the key `trace_syscalls` traces no system calls.
+        # A recipe is everything that the measurement of a cell depends on. The param has the digest of each
+        # cell's recipe.
+        check_recipe(result, params.digests.get(result.cell, ""))
+    # A trace has the counts of a cell's system calls. `traced` has the cells with a trace, and is empty for a
+    # study without the key `trace_syscalls`. Nodes make traces, too.
     traces = None
     if params.traced:
         traces = read_traces(params.traces_of_nodes or inputs.traces, params.traced)
@@ -44,12 +47,25 @@ def write_measurements() -> None:
         grid=grid,
         rounds=params.rounds,
         results=results,
-        thresholds=params.thresholds,
         traces=traces,
     )
     write_frame(collected.measurements, output.measurements)
     write_frame(collected.failures, output.failures)
     write_frame(collected.fixed_cost, output.fixed_cost)
+
+
+def check_recipe(result: CellRound, digest: str) -> None:
+    """Raise UserError if a result was not measured by the recipe with this digest.
+
+    A recipe is everything that a measurement depends on. Snakemake measures again if the recipe changes. But
+    it keeps the result if it has lost its record of the recipe.
+    """
+    # An unreadable result is no error here. collect() lists it as a failure, or raises the error about it.
+    if not is_up_to_date(result, digest) and is_readable(result):
+        raise UserError(
+            f"{result.export}: this was measured with other settings, and Snakemake has lost its record "
+            f"of them. Run again with `--forcerun cell`, or delete it."
+        )
 
 
 with job_log(snakemake.log[0]):

@@ -6,6 +6,7 @@ Packed repositories, and other made states, that no storage needs any more are r
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from vcsbench.files import read_record, write_json
 from vcsbench.prepare import layout, loader, verify
 from vcsbench.prepare.copies import CopySettings, Loads, make_copies
 from vcsbench.prepare.repositories import load_record, pack_record
-from vcsbench.records import CopiesRecord, LoadRecord
+from vcsbench.records import CopiesRecord, CopyLayout, LoadRecord, RepositoryFacts
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import check_mounted
 from vcsbench.storages.workdir import LOADED_FOLDER, WorkDir
@@ -26,60 +27,112 @@ from vcsbench.time_spans import span_since
 snakemake: Any
 
 
-def copy() -> None:
-    """Make the missing copies on a storage, and write the record of all. `snakemake` is the rule's job."""
+def copy_repositories() -> None:
+    """Make the missing copies of repositories on a storage, and write a record of all copies there.
+
+    A storage is a folder whose device is measured. The rounds of a measurement read copies in turn, so each
+    repository has several. `snakemake` is the job that runs this script, with the params of its rule.
+    """
     begun = time.monotonic()
     params = snakemake.params
     # A variant is a repository in one format and state: ["ruby", "f7", "pack", "9f86..."].
     variants = [Variant(*row) for row in params.variants]
-    # The record of the load of each variant, by repository and format: {("ruby", "f7"): {"path": ..., ...}}.
-    loads: dict[tuple[str, str], LoadRecord] = {}
-    for variant in variants:
-        record = read_record(load_record(variant.repo, variant.format))
-        loads[variant.repo, variant.format] = cast("LoadRecord", record)
+    loads = read_loads(variants)
+    # The folder that vcsbench makes on the storage, such as /var/tmp/vcsbench-1a2b3c4d.
     workdir = WorkDir(params.storage, params.root)
-    # This raises UserError if the storage was unmounted since the run began.
-    check_mounted(workdir.storage, params.mounted, "the workflow run began")
-    # Before the first file of a private repository is written, raise UserError if other users could read it.
-    if any(load["private"] for load in loads.values()):
-        workdir.make()
-        workdir.check_protected()
-    # Raise UserError if the servers, which run as another user, cannot enter the folder.
-    workdir.check_reachable()
-    settings = CopySettings(params.copies, params.fragmentation_kib, params.seed, params.mounted)
-    try:
-        metadata = make_copies(workdir, variants, loads, settings)
-    except verify.DamagedError as error:
-        # `staging` is the folder of the damaged repository: loaded/<repository>/<format>.
-        repo, fmt = error.staging.parent.name, error.staging.name
-        loader.home_of(loads[repo, fmt], params.root).remove(LOADED_FOLDER, repo, fmt)
-        reason = str(error).removesuffix(".")
-        raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
-    # Rounds use the copies in turn. So none should have an advantage, such as fewer movements of disk heads.
-    copies: dict[Path, Store] = {}
-    for variant in variants:
-        for number in range(1, params.copies + 1):
-            copies[copy_path(workdir.path, variant.name, number)] = variant.system.store
-    copy_layout = layout.prove_interleaving(copies)
+    # Copying may take hours, so all checks come first.
+    check_storage(workdir, loads)
+    facts_by_variant = make_missing_copies(workdir, variants, loads)
+    copy_layout = find_layout(workdir, variants)
     print(f"The copies {copy_layout['sentence']}", file=sys.stderr, flush=True)
-    copies_record: CopiesRecord = {
+    record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
         "mounted": params.mounted,
         "copies": params.copies,
+        # Snakemake makes the copies again if this token changes.
         "made": params.rebuild_token,
         "layout": copy_layout,
-        "repositories": metadata,
+        "repositories": facts_by_variant,
         **span_since(begun),
     }
-    write_json(snakemake.output[0], copies_record)
+    write_json(snakemake.output[0], record)
+    # After a crash, missing copies are made from these repositories. So the record is written first.
     remove_made(variants, loads)
 
 
-def remove_made(variants: list[Variant], loads: Loads) -> None:
-    """Remove the made repositories, such as packed ones, whose copies exist on all storages that need them.
+def read_loads(variants: Sequence[Variant]) -> dict[tuple[str, str], LoadRecord]:
+    """Return the record of each variant's load, by repository and format: {("ruby", "f7"): {...}}.
 
-    A made repository was made from a loaded one. The loaded one stays. `snakemake` is the job of the rule.
+    A load has made a repository in one format. The record has its path, for example. A variant is this
+    repository in one state, such as packed, so several variants may have the same load.
+    """
+    loads: dict[tuple[str, str], LoadRecord] = {}
+    for variant in variants:
+        record = read_record(load_record(variant.repo, variant.format))
+        loads[variant.repo, variant.format] = cast("LoadRecord", record)
+    return loads
+
+
+def check_storage(workdir: WorkDir, loads: Loads) -> None:
+    """Raise UserError if copies in vcsbench's folder on a storage would be wrong, or open to other users.
+
+    `loads` has the record of each load. `snakemake` is the job that runs this script.
+    """
+    # If the storage was unmounted since the workflow run began, the copies would be made on another device,
+    # below the mount point.
+    check_mounted(workdir.storage, snakemake.params.mounted, "the workflow run began")
+    # A repository is private if not all users of this machine can read it.
+    if any(load["private"] for load in loads.values()):
+        workdir.make()
+        workdir.check_protected()
+    # The servers that read the copies run as another user, if this process is root's.
+    workdir.check_reachable()
+
+
+def make_missing_copies(
+    workdir: WorkDir, variants: Sequence[Variant], loads: Loads
+) -> dict[str, RepositoryFacts]:
+    """Make the missing copies of each variant, and return the facts about each: {"ruby.f7.pack": {...}}.
+
+    A variant is a repository in one format and state. `workdir` is vcsbench's folder on the storage, and
+    `loads` has the record of each load. `snakemake` is the job that runs this script. Remove a damaged loaded
+    repository, and raise UserError.
+    """
+    params = snakemake.params
+    settings = CopySettings(params.copies, params.fragmentation_kib, params.seed, params.mounted)
+    try:
+        # This also verifies the loaded repositories that the copies are made from.
+        return make_copies(workdir, variants, loads, settings)
+    except verify.DamagedError as error:
+        # `staging` is the folder of the damaged repository: loaded/<repository>/<format>.
+        repo, fmt = error.staging.parent.name, error.staging.name
+        # The loaded repository may be on another storage. Without it, the next run loads it again.
+        loader.home_of(loads[repo, fmt], params.root).remove(LOADED_FOLDER, repo, fmt)
+        reason = str(error).removesuffix(".")
+        raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
+
+
+def find_layout(workdir: WorkDir, variants: Sequence[Variant]) -> CopyLayout:
+    """Return how the copies of all variants lie on their device, with a sentence for the user.
+
+    Rounds use the copies in turn, so none of them must have an advantage, such as fewer movements of disk
+    heads. That is the case if the copies lie interleaved. `snakemake` is the job that runs this script.
+    """
+    # By the path of each copy: the object that reads repositories of its version-control system.
+    stores: dict[Path, Store] = {}
+    for variant in variants:
+        for number in range(1, snakemake.params.copies + 1):
+            stores[copy_path(workdir.path, variant.name, number)] = variant.system.store
+    return layout.prove_interleaving(stores)
+
+
+def remove_made(variants: Sequence[Variant], loads: Loads) -> None:
+    """Remove made repositories, such as packed ones, if all storages that need them have their copies.
+
+    A made repository was made from a loaded one, and is needed for copies only. The loaded one stays, so that
+    lost copies can be made without another load. This job has made the copies on its own storage. `snakemake`
+    is the job.
     """
     for variant in variants:
         record = loads[variant.repo, variant.format]
@@ -87,11 +140,14 @@ def remove_made(variants: list[Variant], loads: Loads) -> None:
         if not variant.is_made or record["packing"] == variant.state:
             continue
         made_ns = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
-        # The caller has made the copies on its own storage. `others` are the other storages that need copies.
-        other_storages = snakemake.params.others[variant.name]
-        copies_records = [Path(f"results/repositories/{name}.json") for name in other_storages]
-        # Copies whose record is older than the made repository will be made again from it.
-        if all(path.exists() and path.stat().st_mtime_ns > made_ns for path in copies_records):
+        # Each storage has a record of its copies. Copies whose record is older than the made repository will
+        # be made again from it.
+        has_all_copies = True
+        for storage in snakemake.params.others[variant.name]:
+            copies_record = Path(f"results/repositories/{storage}.json")
+            if not copies_record.exists() or copies_record.stat().st_mtime_ns <= made_ns:
+                has_all_copies = False
+        if has_all_copies:
             home = loader.home_of(record, snakemake.params.root)
             name = f"{variant.format}.{variant.state}"
             home.remove(LOADED_FOLDER, variant.repo, variant.format, name)
@@ -99,4 +155,4 @@ def remove_made(variants: list[Variant], loads: Loads) -> None:
 
 os.umask(0o022)  # the servers run as another user
 with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
-    copy()
+    copy_repositories()

@@ -1,6 +1,9 @@
 """Decide how many rounds each block of a study gets in the next batch."""
 
+from collections.abc import Mapping
 from typing import Any
+
+import pandas as pd
 
 from vcsbench import progress
 from vcsbench.cell_rounds import CellRound
@@ -9,7 +12,12 @@ from vcsbench.evidence.measurements import read_back, read_grid
 from vcsbench.evidence.time_breakdown import break_down_time
 from vcsbench.files import write_json
 from vcsbench.run.job import job_log
-from vcsbench.statistics.budget import allocate_rounds, list_comparisons, remaining_seconds
+from vcsbench.statistics.budget import (
+    Allocation,
+    allocate_rounds,
+    list_comparisons,
+    remaining_seconds,
+)
 from vcsbench.statistics.finding_rounds import list_open_findings
 from vcsbench.statistics.findings import make_context
 from vcsbench.statistics.settings import StudySettings
@@ -18,16 +26,26 @@ from vcsbench.statistics.tables import make_tables
 snakemake: Any
 
 
-def decide() -> None:
-    """Write the decision on a batch: how many rounds each block (cells that are measured together) gets.
+def write_decision() -> None:
+    """Decide which rounds a study measures next, and write the decision to a JSON file.
 
-    In the file, `gives` is True if the batch has rounds. Otherwise, `why` has the reason (StopReason).
-    `rounds` has the total rounds by block: {"log/cold": 7}. `of` has a digest of each block's repositories.
+    A study with a time limit is measured in batches of rounds. The decision on a batch needs all rounds of
+    the batches before. It is made for each block, a group of cells that are measured together. A cell is a
+    command with everything that it is timed with. The keys of the file are:
+
+    - `gives`: True if the batch has rounds. Otherwise the study is finished.
+    - `why`: the reason why it has none (StopReason), or "".
+    - `rounds`: the total rounds of each block after this batch: {"log/cold": 7}.
+    - `of`: a digest of each block's repositories. The rounds do not count for other repositories.
+    - `minutes`, `spent_s`: the time limit of the study, and the seconds of all results so far.
+
+    `snakemake` is the job that runs this script: the files and the params of its rule.
     """
-    # `snakemake` is the job of the rule `decide`.
     inputs, params = snakemake.input, snakemake.params
     settings = StudySettings.from_param(params.settings)
+    # `axes` are the columns that identify a cell, and `grid` has a row per cell, measured or not.
     axes, grid = read_grid(inputs.grid)
+    # An export is the result file of a round of a cell.
     cell_rounds = [CellRound.parse(export) for export in inputs.exports]
     collected = collect(
         snakemake.wildcards.study,
@@ -35,26 +53,19 @@ def decide() -> None:
         grid=grid,
         rounds=params.rounds,
         results=cell_rounds,
-        thresholds=params.thresholds,
     )
-    # A row per run of all rounds so far.
+    # A row per timed run. The code of reports, which also decides here, expects the types that it would read
+    # from a file of measurements.
     frame = read_back(collected.measurements)
-
-    # The rest of the study's `minutes`. `prepared` has the files with the times of loads and copies. The time
-    # of set-up counts, too: `make report MINUTES=20` installs missing programs within the user's 20 minutes.
+    # `prepared` has the files with the times of loads and copies. The time of set-up counts, too: `make
+    # report MINUTES=20` installs missing programs within the user's 20 minutes.
     spent = break_down_time(frame, settings.block, inputs.prepared)
     remaining_s = remaining_seconds(
         params.minutes, progress.set_up_s(), params.studies, spent, len(cell_rounds)
     )
-
-    # The comparisons and findings that more rounds may decide.
-    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
-    comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
-    context = make_context(frame, grid, settings)
-    open_findings = list_open_findings(params.findings, frame, settings, context)
-
-    # A Counter: a block without further rounds has 0. `params.blocks` has the total rounds before this batch.
-    allocation = allocate_rounds(comparisons, spent.round_s, remaining_s, open_findings)
+    allocation = choose_rounds(frame, grid, settings, spent.round_s, remaining_s)
+    # `blocks` has the total rounds of each block before this batch. The further rounds are a Counter, which
+    # has 0 for a block without any.
     rounds = {block: before + allocation.rounds[block] for block, before in params.blocks.items()}
     decision = {
         "gives": bool(allocation.rounds),
@@ -67,5 +78,28 @@ def decide() -> None:
     write_json(snakemake.output[0], decision)
 
 
+def choose_rounds(
+    frame: pd.DataFrame,
+    grid: list[dict[str, str]],
+    settings: StudySettings,
+    round_s: Mapping[str, float],
+    remaining_s: float,
+) -> Allocation:
+    """Return the further rounds of each block in the next batch, or the reason why it gets no rounds.
+
+    A block is a group of cells that are measured together, such as "log/cold". `frame` has a row per timed
+    run, and `grid` a row per cell. `round_s` has the seconds of a round of each block, and `remaining_s` is
+    the rest of the study's time. `snakemake` is the job that runs this script.
+    """
+    # Rounds go where they may decide most: first to published findings without a verdict, then to
+    # comparisons in the tables.
+    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
+    comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
+    # The noise of the measurements, from which the further rounds of a finding are forecast.
+    context = make_context(frame, grid, settings)
+    open_findings = list_open_findings(snakemake.params.findings, frame, settings, context)
+    return allocate_rounds(comparisons, round_s, remaining_s, open_findings)
+
+
 with job_log(snakemake.log[0]):
-    decide()
+    write_decision()

@@ -17,28 +17,38 @@ from vcsbench.time_spans import span_since
 snakemake: Any
 
 
-def dump() -> None:
-    """Verify a loaded repository, dump it, and write a record. `snakemake` is the job of the rule `dump`."""
+def dump_repository() -> None:
+    """Verify a loaded repository, dump its first revisions into a file, and write a record of the file.
+
+    Commands such as `svnadmin load`, which read a dump, are measured later. `snakemake` is the job that runs
+    this script, with the params of its rule.
+    """
     begun = time.monotonic()
     params = snakemake.params
-    record = cast("LoadRecord", read_record(snakemake.input[0]))
-    folder = Path(record["path"])
+    # A load has made the repository in one format. Its record has the path, for example.
+    load = cast("LoadRecord", read_record(snakemake.input[0]))
+    # vcsbench's own folder in the folder for temporary data, which is mostly in RAM.
     scratch = WorkDir(params.scratch, params.root)
-    if record["private"]:
+    # A repository is private if not all users of this machine can read it.
+    if load["private"]:
         scratch.make()
         # Raise UserError if other users could read the dump.
         scratch.check_protected()
     # The loaded repository may have been on a disk for months. Raise UserError if it is damaged.
+    folder = Path(load["path"])
     verify.verify_all(folder)
-    repository = folder / f"{record['format']}.{record['packing']}"
+    # The name has the format and the packing, such as f7.nopack.
+    repository = folder / f"{load['format']}.{load['packing']}"
+    # Errors without a path, as of a write to a full disk, get the path of this folder.
     with naming(scratch.path):
-        made = subversion_loader.make_dump(repository, params.revisions, scratch, record["repo"])
+        made = subversion_loader.make_dump(repository, params.revisions, scratch, load["repo"])
     facts = {
-        "repo": record["repo"],
-        "identity": record["identity"],
+        "repo": load["repo"],
+        "identity": load["identity"],
+        # Snakemake makes the dump again if this token changes.
         "made": params.rebuild_token,
-        "load_options": record["load_options"],
-        "youngest": record["revisions"],
+        "load_options": load["load_options"],
+        "youngest": load["revisions"],
         **span_since(begun),
     }
     write_json(snakemake.output[0], {**made, **facts})
@@ -46,4 +56,4 @@ def dump() -> None:
 
 os.umask(0o022)  # the servers run as another user
 with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
-    dump()
+    dump_repository()

@@ -15,20 +15,27 @@ snakemake: Any
 
 
 def join_checks() -> None:
-    """Write the verdicts on all expectations, with a column `study`. `snakemake` is the job of this rule."""
+    """Write the verdicts on all expectations as CSV, as JUnit XML (for build servers), and as Markdown.
+
+    An expectation is a requirement of the user, such as "the warm log takes at most 2 s". The rows of all
+    studies are joined, with the name of the study in the column `study`. `snakemake` is the job that runs
+    this script: the files and the params of its rule.
+    """
     output = snakemake.output
+    # Each study has a file of verdicts, which is named after the study.
     verdicts_by_study = {Path(path).stem: read_frame(path) for path in snakemake.input.verdicts}
     # The user's files may also have expectations on studies that this run does not measure.
-    for study, expected in snakemake.params.of_other_studies.items():
-        verdicts_by_study[study] = findings.unmeasured_expectations(study, expected)
+    for study, expectations in snakemake.params.of_other_studies.items():
+        verdicts_by_study[study] = findings.unmeasured_expectations(study, expectations)
     frames = []
     for study, frame in verdicts_by_study.items():
         # pandas warns of joining empty frames, which most studies have.
         if len(frame):
             frames.append(frame.assign(study=study))
     verdicts = pd.concat(frames) if frames else pd.DataFrame()
+    # Without any row, the file still gets its heading.
     write_frame(verdicts.reindex(columns=["study", *EXPECTATION_COLUMNS]), output.csv)
-    # The other two formats are made from the file, as `vcsbench check` prints it.
+    # The other two formats are made from the CSV file, as `vcsbench check` prints it.
     rows = read_rows(output.csv, check.RUN_CHECK_AGAIN)
     write_text(output.junit, check.junit(rows))
     write_text(output.markdown, check.markdown(rows))

@@ -1,6 +1,7 @@
 """Load a source in one format, keep the repository on a storage, and write a record with its path."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from vcsbench import progress, sources
@@ -9,14 +10,19 @@ from vcsbench.prepare import loader
 from vcsbench.prepare.repositories import count_replaced_bytes, count_spacer_bytes
 from vcsbench.records import LoadRequest
 from vcsbench.run.job import job_log
+from vcsbench.sources import SizeEstimate
 from vcsbench.storages.filesystems import naming
 from vcsbench.storages.workdir import WorkDir
 
 snakemake: Any
 
 
-def load() -> None:
-    """Load a history into a repository, and write the record. `snakemake` is the job of the rule `load`."""
+def load_repository() -> None:
+    """Load a history into a new repository of one format, keep that on a storage, and write a record.
+
+    A source has the history: a repository of the user, or a generated one, for example. Copies of the loaded
+    repository are measured later. `snakemake` is the job that runs this script, with the params of its rule.
+    """
     params = snakemake.params
     repo, fmt = snakemake.wildcards.repo, snakemake.wildcards.format
     source = sources.open_source(repo, params.definition, root=params.root)
@@ -24,44 +30,22 @@ def load() -> None:
     source.check()
     source.check_unchanged(params.identity)
 
-    # The repository is loaded in `workdir`, mostly in RAM, and stays in `home`, a folder on a storage. Later
-    # repositories, such as copies, need space, too: {"/var/tmp": 7} in the request are 7 in this folder. So
-    # do spacers, which scatter the copies on the device. Replaced repositories leave their space to new ones.
-    request: LoadRequest = params.request
+    # The repository is loaded in `staging_folder`, mostly in RAM, which is faster. It stays in `home`, the
+    # folder of vcsbench on a storage.
+    home = WorkDir(params.request["home"], params.root)
     scratch = WorkDir(params.scratch, params.root)
-    home = WorkDir(request["home"], params.root)
-    estimate = source.estimate()
-    copy_counts: dict[WorkDir, int] = {}
-    spacer_bytes: dict[WorkDir, int] = {}
-    replaced_bytes: dict[WorkDir, int] = {}
-    spacer_bytes_by_folder = count_spacer_bytes(request, fmt, estimate.revisions)
-    replaced_by_folder = count_replaced_bytes(request, loader.repository_bytes(estimate))
-    for folder, count in request["repositories"].items():
-        storage = WorkDir(folder, params.root)
-        copy_counts[storage] = count
-        if folder in spacer_bytes_by_folder:
-            spacer_bytes[storage] = spacer_bytes_by_folder[folder]
-        if folder in replaced_by_folder:
-            replaced_bytes[storage] = replaced_by_folder[folder]
-    workdir = loader.choose_staging(
-        estimate,
-        scratch,
-        copy_counts,
-        spacer_bytes,
-        loader.unfinished_loads(params.others, params.root),
-        # With `--cores all`, so many loads run at once. With fewer, a load may avoid `scratch` without need.
-        cores=len(os.sched_getaffinity(0)),
-        replaced_bytes=replaced_bytes,
-    )
+    staging_folder = choose_staging_folder(scratch, fmt, source.estimate())
+    # A repository is private if not all users of this machine can read it.
     is_private = sources.is_private(params.definition)
-    # Before the first file of the repository is written, raise UserError if other users could read it.
     if is_private:
-        for work_folder in (workdir, scratch, home):
+        for work_folder in (staging_folder, scratch, home):
             work_folder.make()
+            # Raise UserError before the first file is written, if other users could read it.
             work_folder.check_protected()
 
-    with loader.staging_dir(workdir, repo, fmt) as staging:
-        with naming(workdir.path):
+    with loader.staging_dir(staging_folder, repo, fmt) as staging:
+        # Errors without a path, as of a write to a full disk, get the path of the folder.
+        with naming(staging_folder.path):
             facts = loader.load_source(source, fmt, staging)
             # A load can take hours, in which somebody commits.
             source.check_unchanged(params.identity)
@@ -74,14 +58,56 @@ def load() -> None:
         "format": fmt,
         "identity": params.identity,
         "path": str(path),
-        "loaded_in": str(workdir.path),
+        "loaded_in": str(staging_folder.path),
+        # Snakemake loads again if this token changes.
         "made": params.rebuild_token,
-        "request": request,
+        "request": params.request,
         "private": is_private,
     }
     write_json(snakemake.output[0], {**record, **facts})
 
 
+def choose_staging_folder(scratch: WorkDir, fmt: str, estimate: SizeEstimate) -> WorkDir:
+    """Return the folder to load into: `scratch`, mostly in RAM, or a storage if `scratch` is too small.
+
+    Raise UserError if a storage has too little space for all repositories that are made there later. `fmt` is
+    the format to load, and `estimate` the size of the loaded repository. `snakemake` is the job that runs
+    this script.
+    """
+    params = snakemake.params
+    # The request has the number of later repositories, such as copies, by folder of a storage: {"/var/tmp":
+    # 7}. The next two have bytes by folder.
+    request: LoadRequest = params.request
+    # Spacers are files that scatter the copies on the device, and take space, too.
+    spacer_bytes = count_spacer_bytes(request, fmt, estimate.revisions)
+    # Older repositories are removed before new ones are made in their place.
+    replaced_bytes = count_replaced_bytes(request, loader.repository_bytes(estimate))
+    # vcsbench's own folder on each storage. Each is one object, because two objects for the same folder are
+    # not equal as keys.
+    work_folders = {folder: WorkDir(folder, params.root) for folder in request["repositories"]}
+    return loader.choose_staging(
+        estimate,
+        scratch,
+        by_work_folder(request["repositories"], work_folders),
+        by_work_folder(spacer_bytes, work_folders),
+        loader.unfinished_loads(params.others, params.root),
+        # With `--cores all`, so many loads run at once. With fewer, a load may avoid `scratch` without need.
+        cores=len(os.sched_getaffinity(0)),
+        replaced_bytes=by_work_folder(replaced_bytes, work_folders),
+    )
+
+
+def by_work_folder(
+    numbers: Mapping[str, int], work_folders: Mapping[str, WorkDir]
+) -> dict[WorkDir, int]:
+    """Return the numbers of folders of storages, such as {"/var/tmp": 7}, by vcsbench's folder in each."""
+    return {
+        work_folder: numbers[folder]
+        for folder, work_folder in work_folders.items()
+        if folder in numbers
+    }
+
+
 os.umask(0o022)  # the servers run as another user
 with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
-    load()
+    load_repository()

@@ -14,15 +14,21 @@ snakemake: Any
 
 
 def write_published_tables() -> None:
-    """Write a CSV file for each table of published numbers. `snakemake` is the job of this script's rule."""
+    """Write a CSV file for each table of a study that its published numbers can fill.
+
+    The page of the study shows these numbers next to the measured ones. `snakemake` is the job that runs this
+    script: the files and the params of its rule.
+    """
     params = snakemake.params
     settings = StudySettings.from_param(params.settings)
-    files = list(snakemake.input.numbers)
+    # Facts that the files of published numbers lack: a file about format 7 has no column for the format.
     metadata = PublishedMetadata(**params.metadata)
+    # A row per published cell. A cell is a command with everything that it is timed with.
+    files = list(snakemake.input.numbers)
     frame = read_published(files, settings.axes, settings.by, metadata)
+    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     folder = Path(snakemake.output[0])
     folder.mkdir(parents=True)
-    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     for name, table in tables.items():
         write_frame(table, folder / f"{name}.csv")
 

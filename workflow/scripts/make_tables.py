@@ -51,10 +51,12 @@ class PairedBaseline(NamedTuple):
 def pair_with_baselines(settings: StudySettings) -> dict[str, PairedBaseline]:
     """Return each saved baseline that a table or an expectation compares with, by its name.
 
-    Current cells are paired with the same cells of the baseline. `snakemake` is the job of the rule `tables`.
+    A baseline has earlier results of the study, which the user has saved as `before-upgrade`, for example.
+    Each cell (a command with everything that it is timed with) is paired with the same cell of the baseline.
+    `snakemake` is the job that runs this script: the files and the params of its rule.
     """
     study, names = snakemake.wildcards.study, snakemake.params.baselines
-    # load_current() reads the settings of all cells from many files. So they are read only if there is a
+    # load_current() reads the settings of all cells from many files, so it is called only if there is a
     # baseline.
     if not names:
         return {}
@@ -70,17 +72,20 @@ def pair_with_baselines(settings: StudySettings) -> dict[str, PairedBaseline]:
 def write_tables(
     frame: pd.DataFrame, settings: StudySettings, paired: Mapping[str, PairedBaseline]
 ) -> None:
-    """Write the tables of a study's definition as CSV files, and one against each baseline.
+    """Write the tables of a study as CSV files: those that its definition lists, and one for each baseline.
 
-    `frame` has the measurements, a row per run, and `paired` each baseline by its name. The table against the
-    baseline `old` is `old-vs-now.csv`. Next to it, `old-vs-now.json` has a list of sentences for its reader,
-    such as what changed since. `snakemake` is the job of the rule `tables`.
+    `frame` has the measurements, a row per timed run. `settings` has the definitions of the tables. `paired`
+    has saved earlier results (baselines) by name, with the current results of the same cells. The table
+    against the baseline `old` is `old-vs-now.csv`. Next to it, `old-vs-now.json` has sentences for its
+    reader, such as what changed since. `snakemake` is the job that runs this script.
     """
+    # Snakemake has removed the folder of an earlier job, with its files.
     folder = Path(snakemake.output.tables)
     folder.mkdir(parents=True)
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     for name, table in tables.items():
         write_frame(table, folder / f"{name}.csv")
+    # `pairs` has a row per cell, with the ratio of the earlier time and the current one.
     for baseline, (before, now, pairs) in paired.items():
         table = baseline_comparison.make_baseline_table(
             baseline, pairs, settings.order, settings.limits
@@ -92,19 +97,23 @@ def write_tables(
 
 
 def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
-    """Write the verdicts on the published findings of the study as a CSV file, a row per finding.
+    """Write the verdicts on the findings of the study as a CSV file, a row per finding.
 
-    `frame` has the measurements, a row per run, and `grid` the cells of the study, measured or not. Without
-    published numbers (an empty input), findings are judged by the measurements alone. `snakemake` is the job
-    of the rule `tables`.
+    A finding is a published statement, such as "format 7 is twice as fast", with the range that it expects.
+    The verdict is, for example, that the measurements reproduce it. `frame` has the measurements, a row per
+    timed run, and `grid` a row per cell of the study, measured or not. A cell is a command with everything
+    that it is timed with. `snakemake` is the job that runs this script: the files and params of its rule.
     """
     params = snakemake.params
-    # `by` are further columns that tables group by, such as the host.
+    # The columns that identify a cell, such as the command, and further columns that tables group by.
     axes, by = settings.axes, settings.by
+    # Without published numbers (an empty input), findings are judged by the measurements alone.
     published = None
     if snakemake.input.published:
+        # Facts that the files lack: a file about format 7 has no column for the format.
         metadata = PublishedMetadata(**params.metadata)
         published = read_published(snakemake.input.published, axes, by, metadata)
+    # The conditions of the published numbers, such as the storage, may explain a difference.
     conditions = Conditions(**params.conditions)
     context = findings.make_context(frame, grid, settings, conditions)
     verdicts = findings.evaluate_findings(params.findings, axes, published, frame, context, by)
@@ -119,11 +128,14 @@ def judge_expectations(
 ) -> None:
     """Write the verdicts on the user's expectations as a CSV file, a row per expectation.
 
-    An expectation may be about a saved baseline of `paired`: "not slower than before-upgrade". `frame` has a
-    row per run, and `grid` the cells of the study. `snakemake` is the job of the rule `tables`.
+    An expectation is a requirement, such as "the warm log takes at most 2 s". It may be about saved earlier
+    results, which `paired` has by name: "not slower than before-upgrade". `frame` has the measurements, a row
+    per timed run, and `grid` a row per cell of the study, measured or not. A cell is a command with
+    everything that it is timed with. `snakemake` is the job that runs this script, with its params.
     """
     # Expectations are on cells, and use none of the further columns that tables group by.
     context = findings.make_context(frame, grid, replace(settings, by=[]))
+    # The ratio of each cell's earlier time and its current one.
     pairs_by_baseline = {name: baseline.pairs for name, baseline in paired.items()}
     context = replace(context, baselines=pairs_by_baseline)
     expectations = snakemake.params.expectations
@@ -132,7 +144,11 @@ def judge_expectations(
 
 
 def write_history(settings: StudySettings) -> None:
-    """Write the history of the study over its saved baselines as JSON; {} without any baseline."""
+    """Write the history of the study over its saved baselines as JSON; {} without any baseline.
+
+    A baseline has earlier results of the study, which the user has saved. The history has the times of each
+    cell in all of them, for a chart. `snakemake` is the job that runs this script.
+    """
     saved, study = snakemake.params.saved, snakemake.wildcards.study
     history = {}
     if saved:
@@ -141,11 +157,17 @@ def write_history(settings: StudySettings) -> None:
 
 
 def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
-    """Write the account of the study's time as JSON: seconds, results, and what more time would give.
+    """Write the account of the study's time as JSON: where it went, and what more time would give.
 
-    It has the keys of budget.budget_report(), and three more. `minutes` is the time that the user gave to
-    this study (None if rounds are fixed), `studies` the number of studies of the run, and `why` the reason
-    why the study gets no more rounds (StopReason), or "". `snakemake` is the job of the rule `tables`.
+    `frame` has the measurements, a row per timed run. A cell is a command with everything that it is timed
+    with, and is measured in several rounds. The account has the keys of budget.budget_report(), and three
+    more:
+
+    - `minutes`: the time that the user gave to this study, None if the number of rounds is fixed.
+    - `studies`: the number of studies of the run, which share the time.
+    - `why`: the reason why the study gets no more rounds (StopReason), or "".
+
+    `snakemake` is the job that runs this script, with the params of its rule.
     """
     params = snakemake.params
     # More time is spent on further rounds. Only tables that compare times need them: counts have no noise. So
@@ -155,19 +177,27 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     # The axes of a block: its cells run next to each other, and get further rounds together.
     block = settings.block
     comparisons = list_comparisons(tables, time_settings.tables, block, settings.limits)
-    # `prepared` are the records of loads and copies, with the time of each.
+    # `prepared` are the records of loads and copies of repositories, with the time of each.
     spent = break_down_time(frame, block, params.prepared)
-    cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
-    # The standard deviation of ln(time) of a run.
+    number_of_cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
+    # The standard deviation of ln(time) of a run: 0.03 for 3 %.
     scatter = run_scatter(frame, block)
-    account = budget_report(comparisons, spent, cell_rounds, settings.limits, scatter)
-    # Each decision on further rounds has a file, and the last file has the reason. After an aborted run, the
-    # last files are missing: read_json() returns {} for them, and `why` keeps its value.
-    why = ""
-    for path in params.decisions:
-        why = read_json(path).get("why", why)
-    account |= {"minutes": params.minutes, "studies": params.studies, "why": why}
+    account = budget_report(comparisons, spent, number_of_cell_rounds, settings.limits, scatter)
+    account |= {"minutes": params.minutes, "studies": params.studies, "why": read_stop_reason()}
     write_json(snakemake.output.account, account)
+
+
+def read_stop_reason() -> str:
+    """Return the reason why the study gets no more rounds (StopReason); "" if it may get more.
+
+    With a time limit, vcsbench decides several times how many rounds the study gets next. Each decision is a
+    file with its reason, which is "" if it gives rounds. `snakemake` is the job that runs this script.
+    """
+    why = ""
+    for path in snakemake.params.decisions:
+        # After an aborted run, the last files are missing. read_json() returns {} for them.
+        why = read_json(path).get("why", why)
+    return why
 
 
 def read_tables(settings: StudySettings) -> dict[str, pd.DataFrame]:
@@ -182,9 +212,12 @@ def read_tables(settings: StudySettings) -> dict[str, pd.DataFrame]:
 
 
 def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
-    """Write the recommendations for an administrator, computed from the tables that compare, as JSON.
+    """Write the recommendations for an administrator as JSON: which format or server to choose, for example.
 
-    `frame` has a row per run, and `grid` the cells of the study. `snakemake` is the job of the rule `tables`.
+    They are computed from the tables that compare values, such as two formats. `frame` has the measurements,
+    a row per timed run, and `grid` a row per cell of the study, measured or not. A cell is a command with
+    everything that it is timed with. `snakemake` is the job that runs this script: the files and the params
+    of its rule.
     """
     params = snakemake.params
     # A study may have commands that others are only compared with (key `reference_only`). No user can choose
@@ -193,16 +226,22 @@ def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> No
         frame = frame[~frame[axis].isin(commands)]
     advice_settings = AdviceSettings(
         order=settings.order,
+        # The axes whose values a user cannot choose, such as the command.
         scenario_axes=params.scenario_axes,
         block=settings.block,
+        # A question is, for example, which format is best. `apply_commands` has the settings of each server
+        # configuration, which an answer prints.
         questions=read_questions(params.questions, params.apply_commands),
+        # How often the user's own server performs each operation.
         workload=[WeightedOperation(**operation) for operation in params.workload],
         limits=settings.limits,
     )
     comparing = replace(settings, tables=settings.comparing_tables)
+    # Each table has its definition and its rows.
     tables = []
     for name, table in read_tables(comparing).items():
         tables.append((comparing.tables[name], table.to_dict("records")))
+    # Rounds of cells without a result: a card names the values that could not be measured.
     failures = read_frame(snakemake.input.failures).to_dict("records")
     advice = advise(advice_settings, frame, tables, grid, failures)
     write_text(snakemake.output.advice, ADVICE.dump_json(advice, indent=1).decode() + "\n")

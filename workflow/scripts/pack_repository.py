@@ -18,25 +18,33 @@ from vcsbench.time_spans import span_since
 snakemake: Any
 
 
-def pack() -> None:
-    """Make the states of a repository, such as a packed copy. `snakemake` is the job of the rule `pack`."""
+def pack_repository() -> None:
+    """Make other states of a loaded repository, such as a packed copy, and write a record of them.
+
+    A state is the way in which a repository stores the same history. The only state that is made for
+    Subversion is packed, and git has several, such as one pack with a bitmap. `snakemake` is the job that
+    runs this script, with the params of its rule.
+    """
     begun = time.monotonic()
-    record = cast("LoadRecord", read_record(snakemake.input[0]))
+    # A load has made the repository in one format. Its record has the path, for example.
+    load = cast("LoadRecord", read_record(snakemake.input[0]))
     # None if the repository is gone or was changed since it was loaded.
-    repository = loaded_path(record)
+    repository = loaded_path(load)
     if not repository:
         # Without the record, the next workflow run loads the repository again.
         Path(snakemake.input[0]).unlink()
         raise UserError(
-            f"{record['path']}: the loaded repository is gone or was changed. Run again to load it again."
+            f"{load['path']}: the loaded repository is gone or was changed. Run again to load it again."
         )
     # Errors without a path, as of a write to a full disk, get the path of this folder.
     with naming(repository.parent):
-        preparation = preparation_of(record["format"])
+        preparation = preparation_of(load["format"])
+        # The seconds that a user waits for each packing: the time of copies does not count.
         seconds_by_state = preparation.make_states(repository, snakemake.params.states)
     pack_record: PackRecord = {
-        "repo": record["repo"],
-        "format": record["format"],
+        "repo": load["repo"],
+        "format": load["format"],
+        # Snakemake makes the states again if this token changes.
         "made": snakemake.params.rebuild_token,
         "seconds_by_state": {
             state: round(seconds, 2) for state, seconds in seconds_by_state.items()
@@ -48,4 +56,4 @@ def pack() -> None:
 
 os.umask(0o022)  # the servers run as another user
 with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
-    pack()
+    pack_repository()

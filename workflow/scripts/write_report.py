@@ -21,18 +21,25 @@ PARAMS = (
 
 
 def write_page() -> None:
-    """Write the page of a study and its other files. `snakemake` is the job of the rule `report`."""
+    """Write the page of a study, its charts, and two files about how the page was made.
+
+    `snakemake` is the job that runs this script: the configuration, and the files and params of its rule.
+    """
+    output = snakemake.output
     params = {name: snakemake.params[name] for name in PARAMS}
-    # An imported bundle makes the page again from this file.
-    write_json(snakemake.output.made_with, params)
-    # read_results() reads this file, because the page cites it. Snakemake runs scripts in the checkout.
-    write_json(snakemake.output.provenance, provenance(Path.cwd(), snakemake.config))
+    # If the results are packed and sent to somebody (`make bundle`), vcsbench makes the page there again, by
+    # the arguments in this file.
+    write_json(output.made_with, params)
+    # The version, the command and the configuration of this report. read_results() reads the file below,
+    # because the page cites it. Snakemake runs scripts in the checkout, so that is the current folder.
+    write_json(output.provenance, provenance(Path.cwd(), snakemake.config))
 
     study = load_study(snakemake.input.study)
+    # The file with the published statements that the page judges.
     definitions = Path(snakemake.input.definitions)
     results = read_results(study, Path("results"), definitions, **params)
-    page = build_page_with_charts(results, Path(snakemake.output.charts))
-    write_text(snakemake.output.page, page)
+    page = build_page_with_charts(results, Path(output.charts))
+    write_text(output.page, page)
 
 
 with job_log(snakemake.log[0]):

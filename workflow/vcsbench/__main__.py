@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from vcsbench.config.study import Study
     from vcsbench.plan.plan import Plan
     from vcsbench.run.project import Project
+    from vcsbench.run.workflow import SnakemakeCall
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Exit codes.
@@ -69,7 +70,7 @@ def main(arguments: list[str]) -> int:
     accept_all_characters()
     # `extra_arguments` are the words that belong to no option of the parser. `options.forwards` is True for
     # an action that forwards them to Snakemake.
-    options, extra_arguments = _parser().parse_known_args(_split_flags(arguments))
+    options, extra_arguments = _parser().parse_known_args(arguments)
     if extra_arguments and not options.forwards:
         unknown = shlex.join(extra_arguments)
         print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
@@ -97,24 +98,6 @@ def main(arguments: list[str]) -> int:
         # the output goes to /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
-
-
-def _split_flags(arguments: Sequence[str]) -> list[str]:
-    """Return the words of a command line, with joined options split: `-kF` becomes `-k -F`.
-
-    The parser has to find the option -F. It would not find it in `-kF`, because -k is an option of Snakemake
-    only. Words behind `--` are targets of Snakemake, and stay as they are.
-    """
-    from vcsbench.report.make_command import JOINED_OPTIONS
-
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    split_words: list[str] = []
-    for word in arguments[:end]:
-        if JOINED_OPTIONS.fullmatch(word):
-            split_words += [f"-{letter}" for letter in word[1:]]
-        else:
-            split_words.append(word)
-    return [*split_words, *arguments[end:]]
 
 
 def _with_absolute_paths(arguments: Sequence[str]) -> list[str]:
@@ -166,7 +149,7 @@ def _act(options: argparse.Namespace, extra_arguments: list[str]) -> int:
     {"minutes": 15.0, "rounds": None}. `extra_arguments` are for Snakemake. The action finds them in
     `options.others`. Raise UserError for an option that cannot be used.
     """
-    options.others = _with_targets_first(extra_arguments)
+    options.others = extra_arguments
     # The user's paths are relative to the current folder, and this process changes to the checkout below. So
     # the paths become absolute here. All actions have --server-log, and only `import` has `bundle`.
     for name in ("server_log", "bundle"):
@@ -188,23 +171,13 @@ def _act(options: argparse.Namespace, extra_arguments: list[str]) -> int:
     return act(options, overrides)
 
 
-def _with_targets_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments for Snakemake, with its targets first. Raise UserError for one that is not UTF-8.
-
-    Targets are the words behind `--`: `-k --forcerun cell -- all` becomes `all -k --forcerun cell`. Behind an
-    option with several values, such as --forcerun, Snakemake would take them for values of this option.
-    """
-    for word in arguments:
-        # Python decodes bytes that are not UTF-8 as U+DC80 to U+DCFF. Snakemake cannot write these
-        # characters to its log.
-        if re.search("[\udc80-\udcff]", word):
-            raise UserError(f"{one_line(word)}: the argument is not UTF-8. Correct it.")
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    return [*arguments[end + 1 :], *arguments[:end]]
-
-
 def _check_options(options: argparse.Namespace) -> None:
     """Raise UserError, which names the option, for a value that cannot be used."""
+    # The user's arguments for Snakemake. Python decodes bytes that are not UTF-8 as U+DC80 to U+DCFF.
+    # Snakemake cannot write these characters to its log.
+    for word in options.others:
+        if re.search("[\udc80-\udcff]", word):
+            raise UserError(f"{one_line(word)}: the argument is not UTF-8. Correct it.")
     # These options have no default. With an empty value, such an option would count as missing: `make report
     # REPO=` would measure the default repositories, and not the repository that the user meant.
     for name in ("repository", "tree", "server_log", "study", "minutes"):
@@ -268,38 +241,8 @@ def _study_names(options: argparse.Namespace) -> list[str]:
 
 def run(options: argparse.Namespace, overrides: Overrides) -> int:
     """Measure, write the report and print its answers."""
-    # These imports are here, because they take time, and not all actions need them.
-    from vcsbench.config.configuration import load_config
-    from vcsbench.run.workflow import is_dry_run, run_workflow
-    from vcsbench.sources import detect
-
-    # The command line overrides keys of the configuration, such as {"repository": "/srv/x"}.
-    if is_url(overrides.get("repository", "")):
-        # detect() is called only for its UserError about the URL of a server. The URL may contain a password,
-        # which must not reach a file. So it is refused before Snakemake writes its files.
-        detect(overrides["repository"])
-    # `options.others` are the user's arguments for Snakemake, such as targets and -n.
-    arguments = ["--cores", options.cores, *options.others]
-    # These options make existing results again. They are for the first call of Snakemake only: if jobs fail,
-    # run_workflow() calls Snakemake again for the report, and that call must not measure.
-    forcing = []
-    if options.force:
-        forcing.append("--force")
-    if options.forceall:
-        forcing.append("--forceall")
-    if options.forcerun:
-        forcing += ["--forcerun", *options.forcerun]
-    began = time.time()
-    status = run_workflow(ROOT, overrides, options.configfiles, arguments, forcing)
-    # After a signal (128 and more), the user waits for the prompt, so nothing more is printed.
-    if not is_dry_run(arguments) and status < 128:
-        # load_config() checks the merged configuration, and loads the studies whose answers are printed. If
-        # the configuration is wrong, Snakemake has printed the error already.
-        with suppress(UserError):
-            merged, files = _read_configuration(options, overrides)
-            studies = load_config(merged, ROOT, files).studies
-            _print_report(status, began, [*studies.values()])
-    return status
+    # Without a target, Snakemake makes its default target `all`.
+    return _run_and_report(options, overrides, targets=[]).status
 
 
 def check(options: argparse.Namespace, overrides: Overrides) -> int:
@@ -307,23 +250,56 @@ def check(options: argparse.Namespace, overrides: Overrides) -> int:
     from vcsbench.run.workflow import is_dry_run
     from vcsbench.statistics.check import main as judge
 
-    # `options.others` are the user's arguments for Snakemake. The file has the verdict on each expectation.
-    # If a file is named, Snakemake does not make its default target `all`, so `all` is named, too.
-    options.others = ["all", "results/check.csv", *options.others]
-    if run(options, overrides):
+    # The file has the verdict on each expectation. If a file is named, Snakemake does not make its default
+    # target `all`, so `all` is named, too.
+    call = _run_and_report(options, overrides, targets=["all", "results/check.csv"])
+    if call.status:
         print("Nothing was checked: the workflow run failed.", file=sys.stderr)
         return EXIT_FAILED
-    # judge() prints the verdicts, and returns the exit code.
+    # judge() prints the verdicts, and returns the exit code. A dry run has only listed the jobs.
     return 0 if is_dry_run(options.others) else judge(["results/check.csv"])
+
+
+def _run_and_report(
+    options: argparse.Namespace, overrides: Overrides, targets: Sequence[str]
+) -> SnakemakeCall:
+    """Make the targets by Snakemake, print the answers of the report, and return how the call ended.
+
+    Snakemake also makes the targets that the user has named. `overrides` are keys of the configuration that
+    the command line overrides, such as {"repository": "/srv/x"}.
+    """
+    # These imports are here, because they take time, and not all actions need them.
+    from vcsbench.config.configuration import load_config
+    from vcsbench.run.workflow import is_dry_run, run_workflow
+    from vcsbench.sources import detect
+
+    if is_url(overrides.get("repository", "")):
+        # detect() is called only for its UserError about the URL of a server. The URL may contain a password,
+        # which must not reach a file. So it is refused before Snakemake writes its files.
+        detect(overrides["repository"])
+    began = time.time()
+    arguments = ["--cores", options.cores, *targets]
+    # `options.others` are the user's arguments for Snakemake, such as targets and -n.
+    call = run_workflow(ROOT, overrides, options.configfiles, arguments, options.others)
+    # After a dry run, nothing is new. After a signal (128 and more), the user waits for the prompt.
+    if call.status < 128 and not is_dry_run(options.others):
+        # load_config() checks the merged configuration, and loads the studies whose answers are printed. If
+        # the configuration is wrong, Snakemake has printed the error already.
+        with suppress(UserError):
+            merged, files = _read_configuration(options, overrides)
+            studies = load_config(merged, ROOT, files).studies
+            _print_report(call.status, began, [*studies.values()])
+    return call
 
 
 def published_tables(options: argparse.Namespace, overrides: Overrides) -> int:
     """Compute the tables of the published studies from their published numbers."""
     from vcsbench.run.workflow import run_workflow
 
-    arguments = ["--cores", options.cores, "published", *options.others]
+    arguments = ["--cores", options.cores, "published"]
     overrides = {**overrides, "measure": "nothing"}
-    return run_workflow(ROOT, overrides, options.configfiles, arguments)
+    call = run_workflow(ROOT, overrides, options.configfiles, arguments, options.others)
+    return call.status
 
 
 def plan(options: argparse.Namespace, overrides: Overrides) -> int:
@@ -475,6 +451,8 @@ def measure(options: argparse.Namespace, overrides: Overrides) -> int:
     from vcsbench.run.cell import measure_round
     from vcsbench.run.workflow import checkout_lock
 
+    # Servers run as another user, who reads files that this action makes. Later runs use some of them.
+    os.umask(0o022)
     # A session or `make clean` that begins in the meantime would remove the files of this measurement.
     with checkout_lock(ROOT):
         project = _open_project(options, overrides)
@@ -482,7 +460,7 @@ def measure(options: argparse.Namespace, overrides: Overrides) -> int:
         recipe = _prepared_recipe(project, options)
         # As in a workflow run, client and server are in a network of their own, if the recipe requires that.
         isolate_network(recipe)
-        measured = measure_round(ROOT, recipe, options.round, project.config.thresholds)
+        measured = measure_round(ROOT, recipe, options.round)
     # hyperfine's export has the times of the runs. It is in no file, so errors name the cell. The context has
     # the evidence of the same runs (facts such as the bytes read), their flags, and flags of the whole round.
     timed_runs = read_export(options.cell, measured.export)
@@ -653,11 +631,13 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     # These imports are here, because they take time, and only answers need them.
     from vcsbench.report.make_command import parse_command
     from vcsbench.report.terminal import format_summaries, read_summaries
+    from vcsbench.run.study_params import FINDINGS_FILE
 
     try:
         # main() has stored the command line that the user typed. Answers print variants of it.
         command = parse_command(os.environ[TYPED])
-        print("\n".join(format_summaries(read_summaries(Path("results"), studies), command)))
+        summaries = read_summaries(Path("results"), studies, Path(FINDINGS_FILE))
+        print("\n".join(format_summaries(summaries, command)))
     except (UserError, OSError) as error:
         print(f"vcsbench: {error}", file=sys.stderr)
     print(f"Report: {report.resolve()}", flush=True)
@@ -732,12 +712,6 @@ def _add_options_of(action: str, forwards: bool, parser: argparse.ArgumentParser
     add = parser.add_argument
     if forwards:
         add("--cores", default="all", help="cores for the preparation (default: all)")
-    if action in ("run", "check"):
-        # These three are options of Snakemake. run() passes them to its first call only.
-        add("--force", "-f", action="store_true", help="make the targets again")
-        add("--forceall", "-F", action="store_true", help="make everything again")
-        again = "make the results of these rules again"
-        add("--forcerun", "-R", metavar="RULE", help=again, nargs="*", action="extend", default=[])
     if action in ("run", "check", "plan"):
         add("--minutes", metavar="M", help="how long all workflow runs together may take")
     if action == "run":

@@ -41,8 +41,15 @@ GIT_VARIABLES = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
 }
-# git would repack in the background, and change a repository under the next run.
-QUIET_GIT = {"gc.auto": "0", "maintenance.auto": "false", "receive.autogc": "false"}
+# git would repack in the background, and change a repository under the next run. It would also read the
+# attributes and ignored names of the user (~/.config/git), also without the user's configuration.
+QUIET_GIT = {
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "receive.autogc": "false",
+    "core.attributesFile": os.devnull,
+    "core.excludesFile": os.devnull,
+}
 
 
 def git_settings(settings: Mapping[str, str]) -> dict[str, str]:

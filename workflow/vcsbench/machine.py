@@ -25,6 +25,11 @@ DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 MEMORY_BLOCKS = Path("/sys/devices/system/memory")
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 SCALING_GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+# By file of a driver for the processor's frequency: its content if the turbo is on.
+TURBO_FILES = {
+    "/sys/devices/system/cpu/intel_pstate/no_turbo": "0",
+    "/sys/devices/system/cpu/cpufreq/boost": "1",
+}
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
@@ -123,8 +128,25 @@ def host() -> Host:
         "virtualized": (vendor or "yes") if is_virtual else "",
         "clock_source": read(CLOCK_SOURCE),
         "governor": read(SCALING_GOVERNOR),
-        "load": os.getloadavg()[0],
+        "load": _load(),
     }
+
+
+def read_turbo() -> str:
+    """Return "on" if processors may exceed their base frequency, or "off"; "" if it is unknown."""
+    for file, content_if_on in TURBO_FILES.items():
+        content = read(file)
+        if content:
+            return "on" if content == content_if_on else "off"
+    return ""
+
+
+def _load() -> float:
+    # The C library reads /proc/loadavg, which a container may lack.
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return 0.0
 
 
 def node_name() -> str:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from vcsbench import server_user
@@ -198,6 +198,21 @@ def started_at(pid: int) -> float:
 def command_line(pid: int) -> list[str]:
     """Return the argv of a process; [] if it has ended, and for a kernel thread."""
     return read(f"/proc/{pid}/cmdline", "surrogateescape").split("\0")[:-1]
+
+
+def read_scheduling(pids: Iterable[int]) -> set[str]:
+    """Return how processes are scheduled, such as {"nice 0, scheduler 0, processors 0 1"} if all are alike.
+
+    A process that has ended is left out.
+    """
+    ways = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            nice = os.getpriority(os.PRIO_PROCESS, pid)
+            scheduler = os.sched_getscheduler(pid)
+            processors = " ".join(map(str, sorted(os.sched_getaffinity(pid))))
+            ways.add(f"nice {nice}, scheduler {scheduler}, processors {processors}")
+    return ways
 
 
 def environment(pid: int) -> list[str]:

@@ -74,6 +74,8 @@ INTERPRETER = "interpreter"
 # What the command `hg debuginstall` prints: the folder of Mercurial's modules. A file in it has the version.
 MERCURIAL_MODULES = "{hgmodules}"
 MERCURIAL_VERSION = "__version__.py"
+# The files of a folder with modules of Python that have code. Bytecode is made from these.
+CODE_SUFFIXES = (".py", ".so")
 # The server configuration with the files that another one lacks.
 DEFAULT_SERVER = "default"
 
@@ -203,7 +205,16 @@ class Programs(_Places):
         """Return the digest of a program or module, or of Subversion's libraries (the name "libraries")."""
         if name == "libraries":
             return self._digest_libraries()
-        return digest(self.path(name))
+        path = self.path(name)
+        # The path of a module of Python is that of its metadata, which have the version only.
+        if path and name.startswith(MODULE):
+            modules = Path(path).parent.parent / name.removeprefix(MODULE)
+            both = f"{digest(path)} {_digest_modules(modules)}"
+            return hashlib.sha256(both.encode()).hexdigest()[:16]
+        # The modules of Mercurial are a folder.
+        if os.path.isdir(path):
+            return _digest_modules(Path(path))
+        return digest(path)
 
     def path(self, name: str) -> str:
         """Return the path of a program or module, by its name in digests; "" if it is missing.
@@ -211,7 +222,7 @@ class Programs(_Places):
         Only programs of Subversion, httpd and its modules are of this build. All others, such as git and
         sshd, are the same for all builds.
         """
-        # The file with the version of Mercurial has its path as its name (_with_version_file).
+        # The folder of Mercurial's modules has its path as its name (_with_modules).
         if os.path.isabs(name):
             return name
         if name == INTERPRETER:
@@ -353,39 +364,39 @@ def binaries(
     `client` and `server` are programs of the two sides of a build. `clients` are the names of the programs
     that the client runs, such as ("tar", "svn"). `kind` is the kind of the server, such as "svnserve"; "" for
     a cell without a server. Example: {"client svn": "0123...", "client libraries": "4567...", "server
-    svnserve": "89ab..."}. With `hg`, a file has Mercurial's version, and its path is in the key.
+    svnserve": "89ab..."}. With `hg`, a folder has Mercurial's modules, and its path is in the key.
     """
     digests = {}
-    for name in _with_version_file(clients):
+    for name in _with_modules(clients):
         digests[f"client {name}"] = client.digest_of(name)
     # Only the libraries of Subversion count here. A client such as tar loads none of them.
     if any(name in SUBVERSION_PROGRAMS for name in clients):
         digests["client libraries"] = client.digest_of("libraries")
     if kind:
         # For a server of the kind "httpd", they are the program httpd and its module mod_dav_svn.
-        for name in _with_version_file(SERVER_PROGRAMS[kind]):
+        for name in _with_modules(SERVER_PROGRAMS[kind]):
             digests[f"server {name}"] = server.digest_of(name)
     if kind in SUBVERSION_SERVERS:
         digests["server libraries"] = server.digest_of("libraries")
     return digests
 
 
-def _with_version_file(names: Sequence[str]) -> list[str]:
-    """Return the names of programs, with the path of the file that has Mercurial's version if `hg` is one.
+def _with_modules(names: Sequence[str]) -> list[str]:
+    """Return the names of programs, with the path of the folder of Mercurial's modules if `hg` is one.
 
     The program hg is a short script, which is the same in all versions. So a digest of it alone would not
-    change with the version.
+    change with the modules.
     """
     all_names = list(names)
-    file = find_mercurial_version(path_of("hg")) if "hg" in names else ""
-    if file:
-        all_names.append(file)
+    folder = find_mercurial_modules(path_of("hg")) if "hg" in names else ""
+    if folder:
+        all_names.append(folder)
     return all_names
 
 
 @cache
-def find_mercurial_version(hg: str) -> str:
-    """Return the file with the version of Mercurial, by the path of its program; "" if there is none.
+def find_mercurial_modules(hg: str) -> str:
+    """Return the folder of Mercurial's modules, by the path of its program; "" if there is none.
 
     The plan calls this. Each measurement gets the path from the plan, because Mercurial takes 0.3 s to start.
     """
@@ -394,9 +405,26 @@ def find_mercurial_version(hg: str) -> str:
     command = [hg, "debuginstall", "-T", MERCURIAL_MODULES]
     # The command fails for settings that have no effect here, such as a missing editor.
     done = processes.run_program(command, limit_s=TRACE_LIMIT_S, may_fail=True)
-    file = os.path.join(done.output.strip(), MERCURIAL_VERSION)
+    folder = done.output.strip()
     # A Mercurial in one file has no folder of modules.
-    return file if os.path.isabs(file) and os.path.isfile(file) else ""
+    has_modules = os.path.isabs(folder) and os.path.isfile(f"{folder}/{MERCURIAL_VERSION}")
+    return folder if has_modules else ""
+
+
+def _digest_modules(folder: Path) -> str:
+    """Return a digest of the names and contents of the files with code below a folder; "" without any.
+
+    A security update may change a module and leave the version. Mercurial and Breezy have some hundred files
+    each, which are read in about 0.1 s.
+    """
+    lines = []
+    for path in folder.rglob("*"):
+        if path.suffix in CODE_SUFFIXES:
+            lines.append(f"{path.relative_to(folder)} {_digest_file(str(path))}")
+    if not lines:
+        return ""
+    text = "\n".join(sorted(lines))
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
 
 
 def check_unchanged(expected: Mapping[str, str], client: Programs, server: Programs) -> None:

@@ -156,6 +156,7 @@ class Recipe(TypedDict, total=False):
     access_rules: RecipeRules
     path_authz: str
     keep_alive: str
+    bulk_updates: str
     http_options: list[str]
     link: RecipeLink
     hooks: str
@@ -258,11 +259,15 @@ class Evidence(TypedDict, total=False):
     client_peak_memory_bytes: int | None
     discarded_read_bytes: int
     input_grew_bytes: int  # of a commit: the files of its revision
+    input_loaded_bytes: int  # pages of the input that got into memory in a hot run
     line_delay_ms: float  # from here on: set, and measured, of the line between client and server
     line_rate_mbit: float
     line_round_trip_ms: float
     line_to_server_mbit: float
     line_to_client_mbit: float
+    line_round_trip_after_ms: float  # the same after the runs
+    line_to_server_after_mbit: float
+    line_to_client_after_mbit: float
 
 
 class Launched(TypedDict):
@@ -345,7 +350,11 @@ class Host(TypedDict, total=False):
 
 
 class RoundConditions(TypedDict):
-    """The conditions of a cell-round that its user or a cluster sets (measure.round_context)."""
+    """The conditions of a cell-round that its user or a cluster sets (measure.round_context).
+
+    `client` and `server` have a line for each way in which their processes are scheduled before a timed run
+    (process_facts.read_scheduling): "nice 0, scheduler 0, processors 0 1". A local command has no server.
+    """
 
     cpus: list[int]
     nice: int
@@ -356,6 +365,9 @@ class RoundConditions(TypedDict):
     memory_limit_bytes: int | None
     weights: list[str]
     governor: str
+    turbo: str  # on or off; "" if the kernel does not show it
+    client: NotRequired[list[str]]
+    server: NotRequired[list[str]]
 
 
 class StorageFacts(TypedDict, total=False):
@@ -373,6 +385,7 @@ class StorageFacts(TypedDict, total=False):
     write_cache: str
     mount_options: str
     scheduler: str
+    read_ahead_kb: str
     free_bytes: int
     made: bool  # from here on: of a working copy's or tree's file system
     bytes: int
@@ -501,7 +514,6 @@ class Context(SubjectFacts, total=False):
     runs: list[RunRecord]
     flags: list[str]
     locks: int | None  # from here on: after the measurement
-    thresholds: dict[str, float]
     order: int
     seed: int
 
@@ -657,6 +669,7 @@ class TreeRecord(TypedDict, total=False):
     entries: int
     bytes: int
     content_bytes: int
+    state: str  # of its files (subjects.templates)
     notes: list[str]
     left_out: int
     url: str  # of the repository in keywords

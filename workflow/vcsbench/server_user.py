@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench.errors import UserError
 from vcsbench.kernel import PR_SET_PDEATHSIG, control_process, death_signal, libc, read
 
 # Root's servers run as this user, in a group of their own, so that no other daemon of this user can read
@@ -27,11 +28,18 @@ class ServerIds(NamedTuple):
 def server_ids() -> ServerIds | None:
     """Return the ids of root's servers; None if this process is not root's.
 
-    In a container without the group SERVER_GROUP, the group is that of the user.
+    In a container without the group SERVER_GROUP, the group is that of the user. Raise UserError without the
+    user.
     """
     if os.geteuid() != 0:
         return None
-    user = pwd.getpwnam(UNPRIVILEGED)
+    try:
+        user = pwd.getpwnam(UNPRIVILEGED)
+    except KeyError:
+        raise UserError(
+            f"root's servers run as {UNPRIVILEGED}, and there is no such user. "
+            f"Run `useradd {UNPRIVILEGED}`."
+        ) from None
     gid = SERVER_GROUP if _can_use_group(SERVER_GROUP) else user.pw_gid
     return ServerIds(user.pw_uid, gid)
 
@@ -124,8 +132,12 @@ def as_server_user() -> Iterator[None]:
     another user's process. The user of the process may. The kernel decides by the file-system ids of the
     thread, and only these ids are set.
     """
-    ids = server_ids()
-    # This process is not root's, so its servers run as its own user.
+    try:
+        ids = server_ids()
+    except UserError:
+        # Without the user, no server runs.
+        ids = None
+    # If this process is not root's, its servers run as its own user.
     if not ids:
         yield
         return

@@ -1,5 +1,6 @@
-// The charts: Vega draws them from their specifications. They follow the picks, and show numbers under the pointer.
-// Without Vega, or without scripts, the page has the image of each chart.
+// The charts: Vega draws them from their specifications, and shows numbers under the pointer. Those with parameters
+// follow the picks: the charts of cards and of the noise. Without Vega, or without scripts, the page has the image of
+// each chart.
 
 const views = [];
 // `ast`: expressions are interpreted, because the policy of the page forbids eval. Styles are in style.css.

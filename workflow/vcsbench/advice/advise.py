@@ -96,7 +96,6 @@ def advise(
         situations=situations,
         less_work=describe_counts(tables, min_effect_pct),
         min_effect_pct=min_effect_pct,
-        workload=settings.workload,
     )
 
 
@@ -196,9 +195,10 @@ def _choose_reference(
     about costs, it is the first baseline of the tables that is a value of the question.
     """
     if not question.is_cost:
-        start = decision.first_measured_value(question.start, cases)
-        if start:
-            return start
+        measured = {value for case in cases for value in case.times}
+        for value in question.start:
+            if value in measured:
+                return value
     for definition, _ in tables:
         baseline = str(definition["compare"]["baseline"])
         if not question.values or baseline in question.values:
@@ -229,7 +229,7 @@ def _role_answers(
             question,
             _choose_reference(question, tables_of_metric, cases),
             axes,
-            cases,
+            [decision.count_from_margin(case, settings.limits) for case in cases],
             min_effect_pct=settings.limits.min_effect_pct,
             # The words are "less" and "more" instead of "faster" and "slower".
             comparative=OF_AMOUNTS,

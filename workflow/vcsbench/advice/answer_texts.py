@@ -7,12 +7,18 @@ from typing import NamedTuple
 
 from vcsbench.advice import labels
 from vcsbench.advice.decision import ROUNDING, Case, Pair
-from vcsbench.advice.effects import ChangeEffect, CombinedEffect, combine_effects, effect_in_case
+from vcsbench.advice.effects import (
+    ChangeEffect,
+    CombinedEffect,
+    collect_losses,
+    combine_effects,
+    effect_in_case,
+)
 from vcsbench.advice.questions import CardQuestion
 from vcsbench.advice.rules import ACCESS_GROUP_PREFIX, Rule, find_rule
 from vcsbench.codes import AnswerKind, Result
 from vcsbench.statistics import texts
-from vcsbench.statistics.comparisons import DIFFERENCES, Limits
+from vcsbench.statistics.comparisons import Limits
 from vcsbench.words import enumeration
 
 # Why comparisons of svnbench's commands between accesses do not count (effects.has_less_client_work).
@@ -21,6 +27,7 @@ LESS_CLIENT_WORK = "over svn, the client does less work"
 LOWER_CASE_NAMES = ("http", "svn", "git")
 # What a value is compared with if readers may have it already.
 SLOWEST = "the slowest other"
+SLOWEST_OR_FASTEST = "the slowest other (where it is slower: the fastest)"
 NO_DIFFERENCE = "no difference is shown"
 # Readers do not finish longer sentences.
 MAX_WORDS = 25
@@ -65,14 +72,13 @@ NO_ANSWER = Answer()
 class AnswerContext:
     """The facts on which an answer depends besides its cases.
 
-    `reference` is the value that stays if nothing is changed. Gains are over the value `start`. `current` is
-    the value that the reader has, "" if it is unknown. `has_workload`: the cases are weighted by the user's
-    workload. `comparative` has the words for the metric that is compared.
+    `reference` is the value that most readers have (Card.reference). Gains are over it, unless `current` is
+    known: the value that the reader has, "" if it is unknown. `has_workload`: the cases are weighted by the
+    user's workload. `comparative` has the words for the metric that is compared.
     """
 
     question: CardQuestion
     reference: str
-    start: str
     current: str
     min_effect_pct: float
     has_workload: bool
@@ -137,22 +143,24 @@ def answer_with_choice(
     have f7: keep it if you change only this.`
 
     The gain is over `context.current`, the reader's value, if a change from it is recommended. Otherwise it
-    is over `context.start`, the value from which most readers start. In a case that does not compare the
-    start, the gain is over the baseline of the case (_text_from_start).
+    is over `context.reference`, the value that most readers have. In a case that does not compare the
+    reference, the gain is over the baseline of the case (_text_over_reference).
     """
     # First the choice between `value` and the reader's value, which is "" if it is unknown.
     current = context.current
     is_change = current not in ("", value)
     chosen = value
-    against = current if is_change else context.start
+    against = current if is_change else context.reference
     effect = combine_effects(chosen, cases, against)
     if is_change and not effect.gains:
         # `value` is faster than the reader's value in no case. So the reader's value is chosen.
         chosen = current
-        against = context.start
+        against = context.reference
         effect = combine_effects(chosen, cases, against)
-    # combine_effects() compares a value with the slowest other one, instead of with itself.
-    compared = _name_others(chosen, cases, context) if against == chosen else context.label(against)
+    # combine_effects() compares a value with the slowest or the fastest other one, instead of with itself.
+    compared = context.label(against)
+    if against == chosen:
+        compared = _name_others(chosen, cases, effect, context)
 
     # The text of an answer that depends has a value for each kind of case, and `chosen` for all cases.
     if kind == AnswerKind.DEPENDS:
@@ -162,17 +170,14 @@ def answer_with_choice(
 
     # Without a gain or a loss in any case, nothing shows that the choice matters. So no value is recommended
     # to a reader whose value is unknown.
-    effects = []
-    for case in cases:
-        start = _start_in_case(chosen, case, context.start)
-        effects.append(effect_in_case(chosen, case, start))
-    if not current and all(each.gain is None and each.loss is None for each in effects):
-        text = _counts_text(Counter(each.effect for each in effects), context, always=())
-        return Answer(kind, "", NO_DIFFERENCE, _sentence(f"{NO_DIFFERENCE}: {text}"), effect=text)
+    text_without_effect = _text_without_effect(chosen, cases, context)
+    if text_without_effect and not current:
+        sentence = _sentence(f"{NO_DIFFERENCE}: {text_without_effect}")
+        return Answer(kind, "", NO_DIFFERENCE, sentence, effect=text_without_effect)
 
     # The text of an answer with one value for all cases.
-    if against == context.start:
-        text = _text_from_start(chosen, cases, context)
+    if against == context.reference:
+        text = _text_over_reference(chosen, cases, context)
     else:
         text = _effect_text(effect, context)
     label = context.label(chosen)
@@ -190,39 +195,55 @@ def answer_with_choice(
     return Answer(kind, chosen, short, sentence, effect=text, against=compared)
 
 
-def _start_in_case(value: str, case: Case, start: str) -> str:
-    """Return the value with which `value` is compared in a case: the start, or the baseline of the case.
+def _compared_in_case(value: str, case: Case, reference: str) -> str:
+    """Return the value with which `value` is compared in a case: the reference, or the case's baseline.
 
-    `start` is the value that most readers have, such as many packs. A case without a comparison of the start
-    has `value` compared with its baseline, such as one pack. A case without a comparison of `value` shows
-    nothing about it, and counts as one of the start.
+    `reference` is the value that most readers have, such as many packs. A case without a comparison of it has
+    `value` compared with its baseline, such as one pack. A case without a comparison of `value` shows nothing
+    about it, and counts as one of the reference.
     """
-    has_baseline_only = case.compares(value) and not case.compares(start)
-    return case.baseline if has_baseline_only else start
+    has_baseline_only = case.compares(value) and not case.compares(reference)
+    return case.baseline if has_baseline_only else reference
 
 
-def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
-    """Return the effect of choosing `value` for a reader who has `context.start`, such as many packs.
+def _text_without_effect(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
+    """Return the numbers of cases by effect if `value` is faster or slower in none of them, otherwise "".
 
-    Only some cases may compare the start. The other cases have a clause on the effect over their baseline,
-    such as one pack: `clone 2.5x faster; against one pack: log 8.6x faster`.
+    Example: `of 4 cases 1 equal, 3 undecided`.
     """
-    # The cases by the value with which `value` is compared there. `context.start` is put in first, so that
-    # its clause comes before the others. It may have no case.
-    cases_by_start: dict[str, list[Case]] = {context.start: []}
+    counts: Counter[ChangeEffect] = Counter()
     for case in cases:
-        start = _start_in_case(value, case, context.start)
-        cases_by_start.setdefault(start, []).append(case)
+        compared = _compared_in_case(value, case, context.reference)
+        effect = effect_in_case(value, case, compared)
+        if effect.gain is not None or effect.loss is not None:
+            return ""
+        counts[effect.effect] += 1
+    return _counts_text(counts, context, always=())
+
+
+def _text_over_reference(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
+    """Return the effect of choosing `value` for a reader who has the reference, such as many packs.
+
+    Only some cases may compare the reference. The other cases have a clause on the effect over their
+    baseline, such as one pack: `clone 2.5x faster; against one pack: log 8.6x faster`.
+    """
+    reference = context.reference
+    # The cases by the value with which `value` is compared there. The reference is put in first, so that its
+    # clause comes before the others. It may have no case.
+    cases_by_compared: dict[str, list[Case]] = {reference: []}
+    for case in cases:
+        compared = _compared_in_case(value, case, reference)
+        cases_by_compared.setdefault(compared, []).append(case)
     # Each clause with its effect.
     clauses: list[tuple[str, CombinedEffect]] = []
-    for start, cases_of_start in cases_by_start.items():
-        if not cases_of_start:
+    for compared, cases_of_compared in cases_by_compared.items():
+        if not cases_of_compared:
             continue
-        effect = combine_effects(value, cases_of_start, start)
+        effect = combine_effects(value, cases_of_compared, compared)
         text = _effect_text(effect, context)
-        if start != context.start:
-            # If the baseline itself is chosen, combine_effects() compares it with the slowest other value.
-            other = SLOWEST if value == start else context.label(start)
+        if compared != reference:
+            # If the baseline itself is chosen, combine_effects() compares it with the other values.
+            other = _slowest_or_fastest(effect) if value == compared else context.label(compared)
             text = f"against {other}: {text}"
         clauses.append((text, effect))
     # Clauses with gains come first. sort() keeps the order among them, and among those without a gain.
@@ -230,10 +251,24 @@ def _text_from_start(value: str, cases: Sequence[Case], context: AnswerContext) 
     return "; ".join(text for text, _ in clauses)
 
 
-def _name_others(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
-    """Return the label of the only other value in the cases: `loose refs`, otherwise `the slowest other`."""
-    other_values = {other for case in cases for other in case.times if other != value}
-    return context.label(other_values.pop()) if len(other_values) == 1 else SLOWEST
+def _name_others(
+    value: str, cases: Sequence[Case], effect: CombinedEffect, context: AnswerContext
+) -> str:
+    """Return the label of the only other value in the cases: `loose refs`, otherwise `the slowest other`.
+
+    `effect` is that of the value, which combine_effects() does not compare with itself.
+    """
+    other_values = _other_values(value, cases)
+    return context.label(*other_values) if len(other_values) == 1 else _slowest_or_fastest(effect)
+
+
+def _other_values(value: str, cases: Sequence[Case]) -> set[str]:
+    return {other for case in cases for other in case.times if other != value}
+
+
+def _slowest_or_fastest(effect: CombinedEffect) -> str:
+    """Return what the effect of a value against itself is compared with: losses are against the fastest."""
+    return SLOWEST_OR_FASTEST if effect.losses else SLOWEST
 
 
 def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
@@ -393,11 +428,14 @@ def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) ->
     return f"{first_text}, {other_name} {other_range} {better}{slight}"
 
 
-def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
+def _losses_text(
+    losses: Mapping[str, Sequence[float]], context: AnswerContext, than: str = ""
+) -> str:
     """Return `cold log 1.2x to 1.5x slower`, or `at most 1.5x slower` for losses in several groups.
 
-    `losses` has factors by group (kind of case): {"cold log": [1.2, 1.5]}. If all of them are small, the text
-    has the note `(sure but small)`. Return `slower in no case measured` without a loss.
+    `losses` has factors by group (kind of case): {"cold log": [1.2, 1.5]}. `than` follows the word `slower`,
+    such as ` than the best`. If all losses are small, the text has the note `(sure but small)`. Return
+    `slower in no case measured` without a loss.
     """
     worse = context.comparative.worse
     if not losses:
@@ -407,8 +445,8 @@ def _losses_text(losses: Mapping[str, Sequence[float]], context: AnswerContext) 
     group, *other_groups = losses.keys()
     # Cases without a command and a state of caches are in the group "", which has no name to print.
     if group and not other_groups:
-        return f"{group} {labels.range_of_factors(factors)} {worse}{slight}"
-    return f"at most {labels.factor(max(factors))} {worse}{slight}"
+        return f"{group} {labels.range_of_factors(factors)} {worse}{than}{slight}"
+    return f"at most {labels.factor(max(factors))} {worse}{than}{slight}"
 
 
 def _counts_text(
@@ -440,9 +478,11 @@ def _choice_that_depends(
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: export 1.3x slower, up to 1.9x
     faster. Decided: 2 of 3 cases`. The rule is the part before the semicolon. It is left out if there is
     none, or if it would be too long. `value` is the one value for all cases, here f7, and `effect` has its
-    gains and losses.
+    gains. Its losses are against the best value of each case, because that is the price of one value for all.
     """
-    losses = _losses_text(effect.losses, context)
+    # With two values, the best one is the value that all gains are over, too, and needs no name.
+    than = " than the best" if len(_other_values(value, cases)) > 1 else ""
+    losses = _losses_text(collect_losses(value, cases), context, than)
     # The largest gain may be in any group, because the groups with a server come first (CombinedEffect).
     # Without a gain, the factor is 1.
     all_gains = [gain for gains in effect.gains.values() for gain in gains]
@@ -500,31 +540,18 @@ def undecided_text(pair: Pair) -> str:
     return texts.RESULTS[pair.result]
 
 
-def pair_text(
-    axis: str,
-    pair: Pair,
-    min_effect_pct: float,
-    of_open: bool = False,
-    names_candidate: bool = True,
-) -> str:
-    """Return the outcome of a pair for its candidate: `f7 1.3x slower`, or `equal`.
+def describe_pair_difference(pair: Pair, min_effect_pct: float) -> str:
+    """Return the difference of a pair for its candidate: `1.3x slower`, or `at least 1.2x slower`.
 
-    A pair is a comparison of two values of `axis`, the baseline and the candidate. If start-up hides a part
-    of a difference: `f7 at least 1.2x slower`. A difference below `min_effect_pct` has a note. Without
-    `names_candidate`, a difference has no name: `1.3x slower`. With `of_open`, a pair without a difference
-    has its measured change as well: `wide interval (f7 2.0 % slower)`.
+    A pair is a comparison of two values, the baseline and the candidate. The text is `at least` if start-up
+    hides a part of the difference. A difference below `min_effect_pct` has the note `(sure but small)`.
     """
-    candidate = labels.value_label(axis, pair.candidate)
-    if pair.call not in DIFFERENCES:
-        outcome = pair_outcome(pair)
-        return f"{outcome} ({candidate} {labels.change(pair.ratio)})" if of_open else outcome
     note = labels.slight_note([pair.ratio], min_effect_pct)
     # A ratio is baseline / candidate. If start-up is a large part of both times, the work itself differs by
     # a larger, unknown factor (is_at_least). Only the end of the interval nearer to 1 is then certain.
-    ratio = pair.near_end if pair.is_at_least else pair.ratio
-    at_least = "at least " if pair.is_at_least else ""
-    name = f"{candidate} " if names_candidate else ""
-    return f"{name}{at_least}{labels.change(ratio)}{note}"
+    if pair.is_at_least:
+        return f"at least {labels.change(pair.near_end)}{note}"
+    return f"{labels.change(pair.ratio)}{note}"
 
 
 def pair_outcome(pair: Pair) -> str:

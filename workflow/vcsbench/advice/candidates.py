@@ -6,7 +6,7 @@ binaries of the baseline is a noise check (A/A test) and gets no answer: any dif
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -100,37 +100,28 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     """
     pairs = candidate.pairs
     total = len(pairs)
+    of_all = f" of {total}" if total > 1 else ""
     ratios = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT]
     # The outcomes of all pairs without a difference, with their numbers: {"equal": 2, "wide interval": 1}.
-    # Each branch below removes those that its `head` names, so that the remarks do not repeat them.
     outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
-    of_all = f" of {total}" if total > 1 else ""
+    # `head` names the most important outcomes, and the remarks have the other ones.
     if ratios:
-        # A ratio is baseline / candidate: below 1, the candidate is slower.
-        slower = [1 / ratio for ratio in ratios if ratio < 1]
-        faster = [ratio for ratio in ratios if ratio > 1]
-        # DEPENDS also covers a candidate that is slower everywhere: nothing is recommended.
-        kind = AnswerKind.DEPENDS if slower else AnswerKind.VALUE
-        parts = []
-        # A developer looks for regressions first.
-        if slower:
-            slower_text = f"{labels.range_of_factors(slower)} slower"
-            parts.append(_with_number(slower_text, len(slower), total))
-        if faster:
-            faster_text = f"{labels.range_of_factors(faster)} faster"
-            parts.append(_with_number(faster_text, len(faster), total))
-        head = f"{', '.join(parts)}{of_all}"
+        # A ratio is baseline / candidate: below 1, the candidate is slower. DEPENDS also covers a candidate
+        # that is slower everywhere: nothing is recommended.
+        kind = AnswerKind.DEPENDS if min(ratios) < 1 else AnswerKind.VALUE
+        head = f"{_describe_differences(ratios, total)}{of_all}"
+        other_outcomes = _describe_outcomes(outcomes, total)
     elif EQUAL_TEXT in outcomes:
         kind = AnswerKind.EQUAL
-        number = outcomes.pop(EQUAL_TEXT)
-        equal_text = _with_number(f"equal within {min_effect_pct:g} %", number, total)
-        head = f"{equal_text}{of_all}"
+        equal_text = f"equal within {min_effect_pct:g} %"
+        head = f"{_with_number(equal_text, outcomes[EQUAL_TEXT], total)}{of_all}"
+        others = {text: number for text, number in outcomes.items() if text != EQUAL_TEXT}
+        other_outcomes = _describe_outcomes(others, total)
     else:
         kind = AnswerKind.UNDECIDED
         head = f"undecided ({_describe_outcomes(outcomes, total)}{of_all})"
-        outcomes.clear()
-    remaining_outcomes = _describe_outcomes(outcomes, total)
-    remarks = "; ".join(filter(None, [remaining_outcomes, _average_text(candidate.average)]))
+        other_outcomes = ""
+    remarks = "; ".join(filter(None, [other_outcomes, _average_text(candidate.average)]))
     short = f"{candidate.name}: {head}"
     return Answer(
         kind=kind,
@@ -142,7 +133,23 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     )
 
 
-def _describe_outcomes(outcomes: Counter[str], total: int) -> str:
+def _describe_differences(ratios: Sequence[float], total: int) -> str:
+    """Return `1.2x slower in 1, 1.10x to 1.4x faster in 5` for the ratios of pairs that differ.
+
+    `total` is the number of all pairs.
+    """
+    slower = [1 / ratio for ratio in ratios if ratio < 1]
+    faster = [ratio for ratio in ratios if ratio > 1]
+    texts_of_sides = []
+    # A developer looks for regressions first.
+    for word, factors in (("slower", slower), ("faster", faster)):
+        if factors:
+            text = f"{labels.range_of_factors(factors)} {word}"
+            texts_of_sides.append(_with_number(text, len(factors), total))
+    return ", ".join(texts_of_sides)
+
+
+def _describe_outcomes(outcomes: Mapping[str, int], total: int) -> str:
     """Return `equal in 2, wide interval in 1`, "" without an outcome."""
     return ", ".join(_with_number(text, number, total) for text, number in outcomes.items())
 

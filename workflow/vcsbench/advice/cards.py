@@ -80,7 +80,8 @@ class Card:
     """
 
     question: CardQuestion
-    # The value that stays if nothing is changed.
+    # The value that most readers have, which stays if nothing is changed. Gains are over this value. For a
+    # question about a cost, it is the value without the cost, such as http.
     reference: str
     # The axes that distinguish cases.
     shown: Sequence[str]
@@ -102,18 +103,15 @@ class Card:
     workload: Sequence[WeightedOperation] = ()
 
     @property
-    def start(self) -> str:
-        """Return the value that most readers have. Gains are over this value.
-
-        It is the first value in `question.start` that was measured. Without one, it is the reference.
-        """
-        return decision.first_measured_value(self.question.start, self.cases) or self.reference
+    def margin(self) -> float:
+        """Return the smallest factor that is a reason to change, such as 1.1."""
+        return Limits(self.min_effect_pct).margin
 
     @property
     def counted_cases(self) -> Sequence[Case]:
         """Return the cases that the answer over all cases counts."""
         # One answer over all cells, such as that for builds, counts all of them.
-        return self.cases if self.question.aggregate else self._answering_cases({}, "")
+        return self.cases if self.question.aggregate else self._answering_cases({})
 
     @property
     def uncounted_cases(self) -> Sequence[Case]:
@@ -130,7 +128,7 @@ class Card:
         """
         # The value that the reader has on the question's axis; "" if none is picked.
         current = picks.get(self.question.axis, "")
-        cases = self._answering_cases(picks, current)
+        cases = self._answering_cases(picks)
         deciding = self._deciding_cases(cases, current)
         kind, value = self._recommend(cases, deciding)
         if kind == AnswerKind.NOT_MEASURED:
@@ -143,8 +141,6 @@ class Card:
         context = AnswerContext(
             question=self.question,
             reference=self.reference,
-            # Gains are over this value if `current` is unknown.
-            start=self.start,
             current=current,
             min_effect_pct=self.min_effect_pct,
             # The picks may leave no case of the workload, and undecided cases show nothing (_recommend).
@@ -208,14 +204,16 @@ class Card:
             return AnswerKind.VALUE, value
         return kind, value
 
-    def _answering_cases(self, picks: AxisValues, current: str) -> list[Case]:
-        """Return the cases that fit the picks and compare the current value (any value if it is "").
+    def _answering_cases(self, picks: AxisValues) -> list[Case]:
+        """Return the cases that fit the picks and compare the picked value of the question's axis, if any.
 
         Commands of svnbench, such as null-log, do no work for a user. Their cases are left out in two
         situations. In the first, the question is about the access. In the second, there are cases of other
-        commands, but none of these cases decides the current value: no comparison shows that it is slower or
+        commands, but none of these cases decides the picked value: no comparison shows that it is slower or
         faster than another value, or equal.
         """
+        # "" without a pick: then any value counts.
+        current = picks.get(self.question.axis, "")
         fitting = [
             case for case in self.cases if fits(case.where, picks) and case.compares(current)
         ]
@@ -296,7 +294,11 @@ class Advice:
     situations: Sequence[Situation] = ()
     less_work: Sequence[str] = ()
     min_effect_pct: float = 10.0
-    workload: Sequence[WeightedOperation] = ()
+
+    @property
+    def margin(self) -> float:
+        """Return the smallest factor that is a reason to change, such as 1.1."""
+        return Limits(self.min_effect_pct).margin
 
 
 ADVICE = TypeAdapter(Advice)

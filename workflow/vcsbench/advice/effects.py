@@ -34,10 +34,10 @@ class ChangeEffect(StrEnum):
 
 @dataclass(frozen=True)
 class CaseEffect:
-    """The effect of a value in one case: faster than one value, and slower than another, for example.
+    """The effect of a value in one case, compared with another value.
 
-    `gain` is how many times as fast it is as the value that it is compared with, None if it is not faster.
-    `loss` is how many times as long it takes as the best value of the case, None if it is the best.
+    `gain` is how many times as fast it is as the other value, None if it is not faster. `loss` is how many
+    times as long it takes, None if it is not slower. At most one of the two is known.
     """
 
     effect: ChangeEffect
@@ -46,37 +46,35 @@ class CaseEffect:
 
 
 def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
-    """Return the effect of a value in a case, such as f7 in the cold log over http.
+    """Return the effect of a value in a case, such as f7 in the cold log over http, against another value.
 
-    The gain is how many times as fast the value is as the value `against`. The loss is how many times as long
-    it takes as the best value of the case. Each is a factor above 1, or None. If `against` is the value
-    itself, the gain is over the slowest other value. The effect is FASTER with a gain, otherwise SLOWER with
-    a loss. Example with the times f6 3 s, f7 1.5 s and f8 1 s: f7 against f6 is FASTER (gain 2.0, loss 1.5).
+    Example with the times f6 3 s, f7 1.5 s and f8 1 s: f7 is FASTER than f6 (gain 2.0), and SLOWER than f8
+    (loss 1.5). If `against` is the value itself, the loss is against the best value. Without a loss, the gain
+    is over the slowest value: f8 is FASTER (gain 3.0), and f7 is SLOWER (loss 1.5).
     """
     # By decided value, its time as a multiple of the best time: {"f6": 3, "f7": 1.5, "f8": 1}.
-    if value not in case.losses:
+    losses = case.losses
+    if value not in losses:
         if case.is_decided:
             # The comparisons of other values are decided.
             return CaseEffect(ChangeEffect.NOT_COMPARED)
         return CaseEffect(_why_undecided(case))
-    loss = case.losses[value] if case.losses[value] > 1 + ROUNDING else None
     if against != value:
-        compared_loss = case.losses.get(against)
+        if against not in losses:
+            return CaseEffect(_why_undecided(case))
+        compared_loss = losses[against]
+    elif losses[value] > 1 + ROUNDING:
+        # Whoever keeps a value loses time if another value is the best one, whose loss is 1.
+        compared_loss = 1.0
     else:
-        # Whoever keeps a value gains nothing. So its text has the gain over the slowest of the other values.
-        other_losses = [other for name, other in case.losses.items() if name != value]
-        compared_loss = max(other_losses, default=None)
-    # At most 1 if the value is not faster than `against`; None if the case does not decide `against`.
-    gain = None if compared_loss is None else compared_loss / case.losses[value]
-    if gain is not None and gain > 1 + ROUNDING:
-        return CaseEffect(ChangeEffect.FASTER, gain, loss)
-    # Whoever chooses this value loses time, because another value is the best one. This is certain even if
-    # the case does not decide `against`.
-    if loss is not None:
-        return CaseEffect(ChangeEffect.SLOWER, loss=loss)
-    # The value is the best one, and no faster than `against`.
-    if gain is None:
-        return CaseEffect(_why_undecided(case))
+        # Whoever keeps the best value gains nothing. So its text has the gain over the slowest value.
+        compared_loss = max(losses.values())
+    # How many times as fast the value is. Below 1, it is slower.
+    ratio = compared_loss / losses[value]
+    if ratio > 1 + ROUNDING:
+        return CaseEffect(ChangeEffect.FASTER, gain=ratio)
+    if 1 / ratio > 1 + ROUNDING:
+        return CaseEffect(ChangeEffect.SLOWER, loss=1 / ratio)
     return CaseEffect(ChangeEffect.EQUAL)
 
 
@@ -107,20 +105,15 @@ class CombinedEffect:
 def combine_effects(value: str, cases: Sequence[Case], against: str) -> CombinedEffect:
     """Return the effect of a value, such as f7, over cases, compared with the value `against`, such as f6.
 
-    The gain in a case is how many times as fast `value` is as `against`. If `against` is `value` itself, the
-    gain is over the slowest other value. The loss is how many times as long `value` takes as the best value
-    of the case. Gains and losses are factors above 1. They are collected by group, which is a kind of case:
-    {"cold log": [2.4, 6.9]}. The groups are in their order in texts, the most important one first.
+    A case has a gain or a loss (effect_in_case), which are factors above 1. They are collected by group,
+    which is a kind of case: {"cold log": [2.4, 6.9]}. The groups are in their order in texts, the most
+    important one first. If `against` is `value` itself, gains are over the slowest value of each case, and
+    losses against the best one.
     """
     gains: defaultdict[str, list[float]] = defaultdict(list)
     losses: defaultdict[str, list[float]] = defaultdict(list)
     # The number of cases with each effect.
     counts: Counter[ChangeEffect] = Counter()
-    # Texts begin with the groups that matter to most users. All users run commands with an access, such as
-    # http. Few users run a command without one, such as a dump. Nobody runs a command of svnbench at work.
-    with_access, without_access, of_svnbench = range(3)
-    ranks: dict[str, int] = {}
-    has_accesses = any(case.where.get(ACCESS_AXIS) for case in cases)
     for case in cases:
         # The name that cases with the same command and temperature share.
         group = labels.group_label(case.where)
@@ -130,6 +123,33 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
             gains[group].append(in_case.gain)
         if in_case.loss is not None:
             losses[group].append(in_case.loss)
+    ranks = _rank_groups(cases)
+    return CombinedEffect(_sort_groups(gains, ranks), _sort_groups(losses, ranks), counts)
+
+
+def collect_losses(value: str, cases: Sequence[Case]) -> dict[str, list[float]]:
+    """Return how many times as long a value takes as the best value of each case, by group.
+
+    Cases in which it is the best value, or is not decided, are left out. The groups are in their order in
+    texts.
+    """
+    losses: defaultdict[str, list[float]] = defaultdict(list)
+    for case in cases:
+        loss = case.losses.get(value, 1.0)
+        if loss > 1 + ROUNDING:
+            losses[labels.group_label(case.where)].append(loss)
+    return _sort_groups(losses, _rank_groups(cases))
+
+
+def _rank_groups(cases: Sequence[Case]) -> dict[str, int]:
+    """Return the rank of each group in texts: that of the most important groups is the smallest."""
+    # Texts begin with the groups that matter to most users. All users run commands with an access, such as
+    # http. Few users run a command without one, such as a dump. Nobody runs a command of svnbench at work.
+    with_access, without_access, of_svnbench = range(3)
+    ranks: dict[str, int] = {}
+    has_accesses = any(case.where.get(ACCESS_AXIS) for case in cases)
+    for case in cases:
+        group = labels.group_label(case.where)
         # The cases of a group have the same command, so nearly always the same rank. The last case decides.
         if is_benchmark(case.where):
             ranks[group] = of_svnbench
@@ -138,7 +158,7 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
             ranks[group] = without_access
         else:
             ranks[group] = with_access
-    return CombinedEffect(_sort_groups(gains, ranks), _sort_groups(losses, ranks), counts)
+    return ranks
 
 
 def _sort_groups(

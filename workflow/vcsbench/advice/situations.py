@@ -65,7 +65,8 @@ def compare_choices(
     # do. (Only a series of cold and warm runs may have another share, after invalid runs.)
     shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in log_times}
     choices = _rank_choices(log_times, shares, values_by_cell, noise, limits)
-    # choices[0] is the fastest. If start-up alone can explain why all others are slower, none is best.
+    # choices[0] is the fastest. None is best if start-up alone can explain why all others are slower, or if
+    # these take less time than the study decides from.
     if all(choice.call == Call.TOO_SMALL for choice in choices[1:]):
         return Situation(where, why=WhyNoBest.TOO_SMALL, other_work=other_work)
     return Situation(where, choices, other_work=other_work)
@@ -133,9 +134,12 @@ def _rank_choices(
         # long as the best one: 1.
         least_factor = max(ratio.low, 1.0)
         start_up = StartUpShares(fast=shares[best], slow=shares[cell], least_factor=least_factor)
-        # This is True if the two may differ only in the time of process start and connection. It also
-        # replaces an outcome without a difference: times that are mostly start-up show nothing.
-        if start_up_explains(start_up, is_difference=call == Call.SLOWER):
+        # As in tables, short runs decide nothing (the key `decides_from_s` of the study). This cell is the
+        # slower side. Without a common round, there is no outcome (None) to replace.
+        is_short = call is not None and math.exp(means[cell]) < limits.decides_from_s
+        # The first is True if the two may differ only in the time of process start and connection. Both also
+        # replace an outcome without a difference: such times show nothing.
+        if start_up_explains(start_up, is_difference=call == Call.SLOWER) or is_short:
             outcome = Call.TOO_SMALL
         else:
             # The call is None if the ratio is unknown (NaN).

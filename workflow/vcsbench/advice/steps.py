@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from vcsbench.advice.cards import Card, Choice, Situation, fits, share_weights
-from vcsbench.advice.decision import Case, Pair, Row, WeightedOperation
+from vcsbench.advice.decision import Case, Pair, Row
 from vcsbench.advice.effects import ChangeEffect, is_benchmark
 from vcsbench.advice.labels import at_least_1
 from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
-from vcsbench.codes import AnswerKind, Call, Result
+from vcsbench.codes import AnswerKind, Result
 from vcsbench.plan.grid import AxisValues
 
 # The effects of decided comparisons. The others are BOUNDED, UNDECIDED and TOO_SMALL.
@@ -33,7 +33,9 @@ class Worth(enum.StrEnum):
 
     DO = "do"  # gains, and no loss; with a workload: gains that outweigh the losses
     DEPENDS = "depends"  # gains and losses; with a workload: gains that do not outweigh the losses
-    SLIGHT = "slight"  # all differences are below the margin
+    SLIGHT = (
+        "slight"  # the certain part of all differences is below the margin (Outcome.is_at_least)
+    )
     EQUAL = "equal"
     UNDECIDED = "undecided"
     TOO_SMALL = "too small"
@@ -48,10 +50,11 @@ OperationKey = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a change in one case, with the flags of its comparison.
+    """The outcome of a change in one case.
 
     `factor` is at least 1. Times are in seconds, None if unknown. `before` has the value that is changed:
-    `{"format": "f6"}`.
+    `{"format": "f6"}`. With `is_at_least`, start-up hides a part of the effect: its factor is `factor` or
+    more.
     """
 
     where: AxisValues
@@ -59,8 +62,8 @@ class Outcome:
     factor: float
     before_s: float | None
     after_s: float | None
-    flags: Sequence[str]
     before: AxisValues = field(default_factory=dict)
+    is_at_least: bool = False
 
     @property
     def operation(self) -> AxisValues:
@@ -142,19 +145,13 @@ def combinations_of(
     return combinations
 
 
-def plan_steps(
-    cards: Sequence[Card],
-    picks: AxisValues,
-    margin: float,
-    workload: Sequence[WeightedOperation] = (),
-) -> StepPlan:
+def plan_steps(cards: Sequence[Card], picks: AxisValues) -> StepPlan:
     """Return the steps for a reader who has `picks`, the other changes, and the states after the steps.
 
     `picks` are the reader's values by axis, such as {"access": "http", "format": "f6"}. A change sets the
-    axis of a card to another value. A step is a change that the reader is advised to make. A factor of
-    `margin` or more, such as 1.1, is worth a change. There are two kinds of other changes. The first is the
-    best change of each card whose axis has no step. The second is a change that gains more than the step of
-    its axis, but has a condition, such as a stop of commits.
+    axis of a card to another value. A step is a change that the reader is advised to make. There are two
+    kinds of other changes. The first is the best change of each card whose axis has no step. The second is a
+    change that gains more than the step of its axis, but has a condition, such as a stop of commits.
     """
     steps: list[ValueChange] = []
     # A state has the reader's values after some steps. A reader may leave out any step, so there is a state
@@ -165,9 +162,7 @@ def plan_steps(
         # after each step.
         axes_of_steps = {step.axis for step in steps}
         changes_by_card = [
-            _changes_of(card, states, margin, workload)
-            for card in cards
-            if card.question.axis not in axes_of_steps
+            _changes_of(card, states) for card in cards if card.question.axis not in axes_of_steps
         ]
         after_all_steps = states[-1]
         next_step = _next_step(changes_by_card, after_all_steps)
@@ -177,16 +172,11 @@ def plan_steps(
         states = _states_after(picks, steps)
     # After the last pass, `changes_by_card` has the changes of the cards without a step, the best first.
     other_changes = [changes[0] for changes in changes_by_card if changes]
-    other_changes += _better_on_condition(steps, picks, margin, workload)
+    other_changes += _better_on_condition(steps, picks)
     return StepPlan(steps, sorted(other_changes, key=_rank), states)
 
 
-def _better_on_condition(
-    steps: Sequence[ValueChange],
-    picks: AxisValues,
-    margin: float,
-    workload: Sequence[WeightedOperation],
-) -> list[ValueChange]:
+def _better_on_condition(steps: Sequence[ValueChange], picks: AxisValues) -> list[ValueChange]:
     """Return for each step the change of its axis that gains more, but has a condition, if there is one.
 
     A step has no condition. A better change may have one, such as a stop of commits. It would replace the
@@ -195,7 +185,7 @@ def _better_on_condition(
     replacements = []
     for step in steps:
         # The changes are sorted, the best first. So the first one that fits is taken.
-        for change in _changes_of(step.card, [picks], margin, workload):
+        for change in _changes_of(step.card, [picks]):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
                 replacements.append(replace(change, instead=step))
                 break
@@ -314,16 +304,18 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
     takes 1.5 s (candidate). The change to f7 is FASTER by the factor 2.0, from 3 to 1.5 s. The change to f6
     is SLOWER by 2.0, from 1.5 to 3 s.
     """
+    # `result` is the class in which tables and cards count the comparison. They count a difference below the
+    # margin as EQUAL. If start-up hides a part of a difference, the proven ratio is the certain part.
+    is_different = pair.result == Result.DIFFERENT
+    ratio = pair.proven_ratio if is_different else pair.ratio
     # The ratio is baseline / candidate. A change to the baseline goes the other way.
     if value == pair.candidate:
-        before, ratio = pair.baseline, pair.ratio
+        before = pair.baseline
         before_s, after_s = pair.times
     else:
-        before, ratio = pair.candidate, 1 / pair.ratio
+        before, ratio = pair.candidate, 1 / ratio
         after_s, before_s = pair.times
-    # `call` is the outcome of the comparison, and `result` the class in which tables count it. They count a
-    # difference below the margin as EQUAL. Here it is a gain or a loss: many small ones can be worth it.
-    if pair.call in (Call.FASTER, Call.SLOWER):
+    if is_different:
         effect = ChangeEffect.FASTER if ratio >= 1 else ChangeEffect.SLOWER
     elif pair.result == Result.EQUAL:
         effect = ChangeEffect.EQUAL
@@ -341,31 +333,25 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
         factor=at_least_1(ratio),
         before_s=before_s or None,
         after_s=after_s or None,
-        flags=pair.flags,
         before={axis: before},
+        is_at_least=is_different and pair.is_at_least,
     )
 
 
-def _change_to(
-    card: Card,
-    value: str,
-    states: Sequence[AxisValues],
-    margin: float,
-    workload: Sequence[WeightedOperation],
-) -> ValueChange:
+def _change_to(card: Card, value: str, states: Sequence[AxisValues]) -> ValueChange:
     """Return the change of a card's axis to a value, judged by its outcomes in the states (find_outcomes).
 
     Its worth is a class, such as Worth.DO for gains without a loss. Changes of the same worth are sorted by
-    the gain, a sum of the logarithms of the factors: 2x faster and 2x slower cancel each other. A workload
-    weighs the decided outcomes, as it weighs the cases of a card. Without a workload, each operation (a
+    the gain, a sum of the logarithms of the factors: 2x faster and 2x slower cancel each other. The card's
+    workload weighs the decided outcomes, as it weighs its cases. Without a workload, each operation (a
     command with its cache state) has the weight 1.
     """
     outcomes = find_outcomes(card, value, states)
     counted = outcomes
-    if workload:
+    if card.workload:
         # An undecided outcome shows nothing, so it takes no part of the weight of its operation.
         counted = [outcome for outcome in outcomes if outcome.effect in DECIDED]
-        weights = share_weights([outcome.where for outcome in counted], workload)
+        weights = share_weights([outcome.where for outcome in counted], card.workload)
     else:
         # An operation such as the cold log may have one outcome over http and one over svn. Each of the two
         # then has half of its weight.
@@ -378,7 +364,7 @@ def _change_to(
             gain += weight * math.log(outcome.factor)
         elif outcome.effect is ChangeEffect.SLOWER:
             gain -= weight * math.log(outcome.factor)
-    worth = _worth(outcomes, gain, margin=margin, has_workload=bool(workload))
+    worth = _worth(outcomes, gain, margin=card.margin, has_workload=bool(card.workload))
     return ValueChange(card, value, outcomes, worth, gain)
 
 
@@ -404,7 +390,7 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
         return Worth.DO if is_worth_it else Worth.DEPENDS
     if has_loss:
         return Worth.KEEP
-    # All differences are below the margin, so it does not matter whether they are gains or losses.
+    # The certain part of each difference is below the margin. So it does not matter whether they are gains.
     if faster or slower:
         return Worth.SLIGHT
     effects = {outcome.effect for outcome in outcomes}
@@ -413,30 +399,28 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
     return Worth.TOO_SMALL if effects == {ChangeEffect.TOO_SMALL} else Worth.UNDECIDED
 
 
-def _changes_of(
-    card: Card, states: Sequence[AxisValues], margin: float, workload: Sequence[WeightedOperation]
-) -> list[ValueChange]:
+def _changes_of(card: Card, states: Sequence[AxisValues]) -> list[ValueChange]:
     """Return the changes to the other values of a card's axis, the best first.
 
     `states` has the reader's values before all steps, and then after some of them. With a value on the card's
     axis, such as {"format": "f6"}, there is a change to each other value. Without one, the reader's value is
     unknown. Then the only change is that to the value that the card recommends. But if the card recommends
-    none, or the value that most readers have (`card.start`), there is a change from this one to each other.
+    none, or the value that most readers have (Card.reference), there is a change from this one to each other.
     """
     current = states[0].get(card.question.axis, "")
     # None if the reader's value is known, or without a recommendation.
     recommended = None if current else _recommended_value(card, states)
-    if recommended is not None and recommended != card.start:
+    if recommended is not None and recommended != card.reference:
         values = [recommended]
     else:
         # The value that the reader has, or is assumed to have.
-        unchanged = current or card.start
+        unchanged = current or card.reference
         states = [{**state, card.question.axis: unchanged} for state in states]
         # The sides of all comparisons, each once. A noise check compares equal binaries (an A/A test).
         pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
         sides = dict.fromkeys(side for pair in pairs for side in pair.sides)
         values = [side for side in sides if side != unchanged]
-    changes = [_change_to(card, value, states, margin, workload) for value in values]
+    changes = [_change_to(card, value, states) for value in values]
     return sorted(changes, key=_rank)
 
 
@@ -479,8 +463,6 @@ def find_combined_outcomes(
                 factor=at_least_1(now.seconds / then.seconds),
                 before_s=now.seconds,
                 after_s=then.seconds,
-                # Only rows of tables have flags.
-                flags=(),
             )
             outcomes.append(outcome)
     return outcomes

@@ -14,6 +14,7 @@ from vcsbench.config.study import WITHOUT_SERVER
 from vcsbench.formats import parse_format
 from vcsbench.plan.grid import AxisValues
 from vcsbench.systems import SUBVERSION
+from vcsbench.systems.base import System
 from vcsbench.words import duration_from_1_s, enumeration
 
 
@@ -38,14 +39,21 @@ class MeasuredWork:
 # By the axis of a change and its value, such as ("packing", "pack"), or ANY value.
 WorkOfChange = Mapping[tuple[str, str], MeasuredWork]
 ANY = "any"
+# The kinds of servers whose caches a restart empties. The servers of git, and sshd, start a program for each
+# request, so they keep no cache.
+CACHING_SERVERS = ("svnserve", "httpd")
 
 
 class Operation(NamedTuple):
-    """The work of a user: values of the axes command, cache and access; "" for an axis without a value."""
+    """The work of a user: values of the axes command, cache and access; "" for an axis without a value.
+
+    `server` is the kind of the server of this access; "" without one.
+    """
 
     command: str
     cache: str
     access: str
+    server: str
 
     @property
     def occasion(self) -> str:
@@ -60,9 +68,8 @@ class Operation(NamedTuple):
         cache_label = labels.value_label(CACHE_AXIS, self.cache)
         if state.is_cold:
             return f"First {command} of the morning{over} ({cache_label})"
-        # A new server, but the operating system has the files in memory. _server_of() is "" for an access
-        # such as `git`: the servers of git keep no cache, so a restart changes nothing there.
-        if state.is_hot and not state.keeps_server and _server_of(self.access):
+        # A new server, but the operating system has the files in memory.
+        if state.is_hot and not state.keeps_server and self.server in CACHING_SERVERS:
             return f"First {command} after a restart of the server{over} ({cache_label})"
         # The server has served the command before, so its own caches are warm; or it has none.
         if state.is_hot:
@@ -73,15 +80,18 @@ class Operation(NamedTuple):
 
 @dataclass(frozen=True)
 class Wish:
-    """An operation, and a change of one axis that makes it faster by `factor`."""
+    """An operation, and a change of one axis that makes it faster by `factor`.
+
+    With `is_at_least`, start-up hides a part of the gain, so `factor` is the least one.
+    """
 
     operation: Operation
-    axis: str
     # The name of the card's question, by which the page finds the card.
     question: str
     # The label of the new value.
     change: str
     factor: float
+    is_at_least: bool
     before_s: float
     after_s: float
     # The labels of the values before the change that nothing shows to be the user's: `["default settings"]`.
@@ -110,10 +120,8 @@ class Wish:
         # Users with other values than these gain another factor.
         if self.assumed:
             times += f" (from {', '.join(self.assumed)})"
-        text = (
-            f"{self.operation.occasion}: {self.change}, {labels.factor(self.factor)} faster, "
-            f"{times}."
-        )
+        gain = _factor_text(self.factor, self.is_at_least)
+        text = f"{self.operation.occasion}: {self.change}, {gain} faster, {times}."
         price = []
         if self.command is not None:
             price.append(f"`{self.command}`" if self.command else "Several commands")
@@ -132,17 +140,17 @@ class Wish:
         return text
 
 
-def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> list[Wish]:
+def find_wishes(
+    advice: Advice, values_now: AxisValues, work: WorkOfChange, system: System = SUBVERSION
+) -> list[Wish]:
     """Return the changes that make an operation of the user faster, the largest gain first.
 
     An operation is a command with a state of caches, such as the cold log. It has one or two changes
     (_best_wishes). `values_now` has the values of the user's repository: `{"format": "as-is", "packing":
     "pack"}`. Changes on other axes, such as the settings of the server, start from the value that most users
-    have (Card.start). `work` has the time that a change took here: `{("packing", "pack"): MeasuredWork(4.2,
-    "20 000 revisions", is_in_memory=False)}`.
+    have (Card.reference). `work` has the time that a change took here: `{("packing", "pack"):
+    MeasuredWork(4.2, "20 000 revisions", is_in_memory=False)}`. `system` is that of the repository.
     """
-    # A gain below the margin, such as 1.1, is no reason to change anything.
-    margin = 1 + advice.min_effect_pct / 100
     # By command and state of caches: {("log", "cold"): [...]}.
     by_operation: dict[tuple[str, str], list[Wish]] = {}
     for card in advice.cards:
@@ -150,7 +158,7 @@ def find_wishes(advice: Advice, values_now: AxisValues, work: WorkOfChange) -> l
         # builds, is about no single operation.
         if card.question.is_cost or card.question.aggregate:
             continue
-        for wish in _wishes_of_card(card, values_now, work, margin):
+        for wish in _wishes_of_card(card, values_now, work, system):
             # The key has no access: over http, svn and file, the wishes are nearly the same.
             key = (wish.operation.command, wish.operation.cache)
             by_operation.setdefault(key, []).append(wish)
@@ -174,7 +182,7 @@ def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
 
 
 def _wishes_of_card(
-    card: Card, values_now: AxisValues, work: WorkOfChange, margin: float
+    card: Card, values_now: AxisValues, work: WorkOfChange, system: System
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
@@ -184,7 +192,7 @@ def _wishes_of_card(
     start, because users may have several. `work` has the time that a change took here.
     """
     axis = card.question.axis
-    assumed_start = "" if axis == ACCESS_AXIS else card.start
+    assumed_start = "" if axis == ACCESS_AXIS else card.reference
     start = values_now.get(axis, assumed_start)
     if not start:
         return
@@ -201,14 +209,14 @@ def _wishes_of_card(
         # The outcomes of the change from the present value to this one, case by case. Those below the margin
         # do not matter. A factor is at least 1, whether the case becomes faster or slower.
         all_outcomes = steps.find_outcomes(card, value, [state])
-        outcomes = [outcome for outcome in all_outcomes if outcome.factor >= margin]
+        outcomes = [outcome for outcome in all_outcomes if outcome.factor >= card.margin]
         # The change applies to the whole repository. So each of its wishes lists all operations that become
         # slower, and they are collected first.
         slower = []
         for outcome in outcomes:
             if outcome.effect is ChangeEffect.SLOWER:
                 label = labels.case_label(outcome.where, [ACCESS_AXIS, *assumed_axes])
-                slower.append(f"{label} ({labels.factor(outcome.factor)})")
+                slower.append(f"{label} ({_factor_text(outcome.factor, outcome.is_at_least)})")
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             # Nobody waits for the commands of svnbench, such as null-log.
@@ -222,16 +230,17 @@ def _wishes_of_card(
             # A study of trees has methods in place of commands.
             if not command:
                 continue
+            server = _server_of(access, system)
             yield Wish(
-                operation=Operation(command, where.get(CACHE_AXIS, ""), access),
-                axis=axis,
+                operation=Operation(command, where.get(CACHE_AXIS, ""), access, server),
                 question=card.question.name or axis,
                 change=labels.value_label(axis, value),
                 factor=outcome.factor,
+                is_at_least=outcome.is_at_least,
                 before_s=outcome.before_s,
                 after_s=outcome.after_s,
                 assumed=[*assumed_starts, *labels.label_details(where, assumed_axes)],
-                command=_only_command(action, access),
+                command=_only_command(action, server),
                 condition=action.condition,
                 downtime=action.downtime,
                 work=_work_of_change(axis, value, work),
@@ -239,19 +248,24 @@ def _wishes_of_card(
             )
 
 
-def _server_of(access: str) -> str:
-    """Return Subversion's server for an access; "" for the files themselves, and for `git` and the like."""
-    facts = SUBVERSION.accesses.get(access)
+def _factor_text(factor: float, is_at_least: bool) -> str:
+    """Return `1.7x`, or `at least 4.8x` if start-up hides a part of the effect."""
+    text = labels.factor(factor)
+    return f"at least {text}" if is_at_least else text
+
+
+def _server_of(access: str, system: System) -> str:
+    """Return the kind of a system's server for an access; "" for the files themselves."""
+    facts = system.accesses.get(access)
     return facts["server"] if facts else ""
 
 
-def _only_command(action: CardAction, access: str) -> str | None:
-    """Return the command that applies a value for an access, such as `svnadmin pack REPO`.
+def _only_command(action: CardAction, server: str) -> str | None:
+    """Return the command that applies a value for a server, such as `svnadmin pack REPO`.
 
     Return "" with several commands, or if the command has several lines, and None without a command.
     """
     # Some steps concern one server only: httpd for a case over http. A step with "" concerns all of them.
-    server = _server_of(access)
     commands = [step.command for step in action.steps if step.server in ("", server)]
     if not commands:
         return None

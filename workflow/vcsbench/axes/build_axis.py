@@ -380,9 +380,10 @@ def why_not_preloaded(library: str) -> str:
 
 
 def binaries_of(recipe: Recipe, env: Environment) -> dict[str, str]:
-    """Return digests of the client's and the server's programs and of their Subversion libraries.
+    """Return digests of hyperfine, of the client's and the server's programs, and of their libraries.
 
-    Example: `{"client svn": "0123...", "client libraries": "4567...", "server svnserve": "89ab..."}`.
+    Only Subversion's libraries count here. Example: `{"client svn": "0123...", "client hyperfine": "cdef...",
+    "client libraries": "4567...", "server svnserve": "89ab...", "server libraries": "4567..."}`.
     `recipe` is the cell's recipe before its digests are added. A changed digest makes Snakemake measure the
     cell again. Programs in conda environments have no digests (_has_digests).
     """
@@ -397,6 +398,10 @@ def binaries_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     # digest shows that change.
     for module in _deployed_modules(server, recipe):
         digests[f"server {module}"] = build.server.digest_of(module)
+    # hyperfine starts the command. A wrapper in its place may start it with another priority. An environment
+    # that Snakemake deploys has a hyperfine of its own.
+    if not env.machine.deployed:
+        digests["client hyperfine"] = build.client.digest_of("hyperfine")
     return digests
 
 

@@ -51,7 +51,10 @@ CONNECTIONS: dict[str, Recipe] = {
     for number in range(1, MOST_CONNECTIONS + 1)
 }
 BULK_UPDATES: dict[str, Recipe] = {
-    value: {"http_options": ["--config-option", f"servers:global:http-bulk-updates={word}"]}
+    value: {
+        "bulk_updates": value,
+        "http_options": ["--config-option", f"servers:global:http-bulk-updates={word}"],
+    }
     for value, word in {"on": "yes", "off": "no"}.items()
 }
 

@@ -38,7 +38,7 @@ def _why_not_loaded(system: str, recipe: Recipe, env: Environment) -> str:
     if loader is SUBVERSION:
         return (
             f"{name} stays a git repository (`history: as-is`), which Subversion cannot load; use `history: "
-            f"whole` or `first-parent`"
+            "first-parent`"
         )
     if loader is GIT and source.kind == GitSource.kind:
         return (

@@ -27,7 +27,7 @@ from vcsbench.external import PATH_ERRORS, local_path
 # The repository for fixed cost. A configuration cannot use its name.
 EMPTY = "empty"
 # In `studies`: the published ones that have a grid. In `minutes`: each study that is not named.
-ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
+ALL, DEFAULT = "all", "default"
 # The page of all studies.
 INDEX_PAGE = "index"
 STUDIES = Path("config", "studies")
@@ -73,10 +73,6 @@ class Config:
         return folders
 
     @property
-    def thresholds(self) -> dict[str, float]:
-        return self.settings.thresholds.model_dump()
-
-    @property
     def repositories(self) -> dict[str, dict[str, object]]:
         return {
             name: repository.model_dump(exclude_unset=True, exclude_none=True)
@@ -106,7 +102,7 @@ class Config:
     @property
     def least_rounds(self) -> int:
         """Return the rounds of each cell in a run with a time limit. Fewer allow no conclusion."""
-        return int(self.thresholds["min_rounds"])
+        return self.settings.thresholds.min_rounds
 
     @cached_property
     def _file_contents(self) -> list[tuple[Path, object]]:
@@ -163,8 +159,15 @@ def load_config(
     # function returns the file or option that has this value.
     settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys, raw))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
-    if UNUSABLE.search(tempfile.gettempdir()):
-        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {WHY_UNUSABLE}. Use another folder.")
+    try:
+        temporary = tempfile.gettempdir()
+    except OSError:
+        raise UserError(
+            "TMPDIR: no temporary file can be made there, in /tmp and in /var/tmp. Set it to a folder that "
+            "you can write."
+        ) from None
+    if UNUSABLE.search(temporary):
+        raise UserError(f"TMPDIR: {temporary!a} {WHY_UNUSABLE}. Use another folder.")
     # These words have a meaning in the configuration, or are the name of a page. So they name no study.
     for word in (ALL, DEFAULT, INDEX_PAGE):
         path = root / STUDIES / f"{word}.yaml"
@@ -345,12 +348,6 @@ def _check_minutes(config: Config) -> None:
     # A plain number is for all studies together, so nothing can be missing.
     if not isinstance(minutes, Mapping):
         return
-    # The former name of DEFAULT would count as the name of a study.
-    if FORMER_DEFAULT in minutes:
-        raise config.error(
-            ["minutes", FORMER_DEFAULT],
-            f"this is not a key here. It is now `{DEFAULT}`: rename it.",
-        )
     if rounds is not None or DEFAULT in minutes:
         return
     for name in config.studies:

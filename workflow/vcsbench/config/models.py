@@ -192,6 +192,15 @@ def refuse_archive(source: object) -> object:
     return source
 
 
+def refuse_whole_history(history: object) -> object:
+    if history == "whole":
+        raise ValueError(
+            "branches and tags of git are not converted any more. Use first-parent, or as-is for a study of "
+            "git."
+        )
+    return history
+
+
 class RepositorySettings(Model):
     source: Annotated[
         Literal["generated", "git", "svn", "dump", "directory"], BeforeValidator(refuse_archive)
@@ -209,8 +218,10 @@ class RepositorySettings(Model):
     """`svn`: a URL instead of `path`. svnrdump copies the repository."""
     branch: Text | None = None
     """`git`: the branch whose history becomes trunk (default: HEAD)."""
-    history: Literal["first-parent", "whole", "as-is"] | None = None
-    """`git`: one line of history, or branches and tags as well, or as it is for a study of git."""
+    history: Annotated[
+        Literal["first-parent", "as-is"] | None, BeforeValidator(refuse_whole_history)
+    ] = None
+    """`git`: the first parents of the branch, or the repository as it is for a study of git."""
     tree: str | None = None
     """The folder that is exported (default: `trunk` if there is one, otherwise all)."""
     studies: list[Text] | None = key(None, min_length=1)
@@ -307,52 +318,10 @@ class StudyGrid(Model):
     """Parts of the grid that are left out again."""
 
 
-def limit(default: float, was: str, most: float = LARGEST_NUMBER, least: float = 0) -> Any:
-    """Return the field of a threshold from `least` to `most`. `was` is its former name, "" without one."""
-    return key(default, was, ge=least, le=most)
-
-
 class Thresholds(Model):
-    """When evidence sets a flag, and how many rounds a conclusion needs."""
+    """How many rounds a conclusion needs."""
 
-    min_clock_gap_s: float = limit(0.03, "clock_floor_s")
-    """`clock`: in runs below 0.1 s, smaller gaps between a run's time and its hooks are ignored."""
-    max_clock_gap_share: float = limit(0.05, "clock_share", 1)
-    """`clock`: hyperfine's time is shorter than that between the hooks, by more than this share of it."""
-    max_resident_share_cold: float = limit(0.05, "cold_resident_share", 1)
-    """`cache-not-cold`: more than this share of the repository was in memory before a cold run."""
-    min_read_share_cold: float = limit(0.5, "cold_reads_share", 1)
-    """`too-few-disk-reads`: a cold run read less than its input and this share of the discarded run."""
-    expected_read_share_cold: float = limit(0.9, "", 1)
-    """`fewer-disk-reads`: a cold run read less than its input and this share of the discarded run."""
-    max_foreign_share_cold: float = limit(0.1, "cold_foreign_share", 1)
-    """`foreign-reads`: after a cold run, more than this share of the repository was in memory and had been
-    read by neither client nor server."""
-    max_read_kib_hot: float = limit(64, "max_read_share_hot")
-    """`cache-not-warm`: a hot run read more than this from the device."""
-    max_read_share_hot_server: float = limit(0.9, "max_read_share_hot_svn", 2)
-    """`cache-ineffective`: a hot server read more than this share of the bytes of its first run."""
-    ignore_below_mib: float = limit(1, "read_floor_mib")
-    """`too-few-disk-reads`, `fewer-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored."""
-    min_memory_available_mib: float = limit(512, "memory_available_mib")
-    """`low-memory`: less than this was available before the run."""
-    max_memory_pressure_pct: float = limit(1, "memory_pressure_pct", 100)
-    """`memory-pressure`: more than this share of a run was spent waiting for memory."""
-    max_io_pressure_pct: float = limit(10, "io_pressure_pct", 100)
-    """`io-busy`: a hot run that neither read nor wrote waited for a device for more than this share."""
-    max_others_read_mib: float = limit(4, "others_read_mib")
-    """`io-busy`: other processes read more than this from the storage's device."""
-    max_others_cpu_pct: float = limit(10, "others_cpu_pct", 100)
-    """`cpu-busy`: other processes took more than this share of all cores."""
-    max_steal_pct: float = limit(2, "steal_pct", 100)
-    """`cpu-steal`: the hypervisor gave more than this share of the time to others."""
-    ignore_below_cpu_s: float = limit(0.05, "cpu_floor_s")
-    """`cpu-busy`, `cpu-steal`: fewer CPU seconds than these are ignored."""
-    max_cpu_share: float = limit(0.9, "saturated_share", 1)
-    """`saturated`: client and server took more than this share of all cores."""
-    min_run_s: float = limit(0.2, "short_s")
-    """`too-short`: the median of the cell's valid runs is below this many seconds."""
-    min_rounds: int = limit(5, "enough_rounds", 10_000, 2)
+    min_rounds: int = key(5, was="enough_rounds", ge=2, le=10_000)
     """`low-n`: comparisons with fewer rounds are marked. With `minutes`, each cell gets at least these."""
 
 
@@ -463,8 +432,7 @@ class Settings(Model):
     time_limit_s: float = key(600, gt=0, le=31_536_000)
     """A timed run that takes longer, in seconds, fails its cell."""
     thresholds: Thresholds = key(Thresholds())
-    """When the evidence of a run sets a flag (docs/evidence.md), and when a comparison gets a call.
-    After a change, existing results are judged again, and nothing is measured."""
+    """How many rounds a conclusion needs. After a change, no existing result is measured again."""
     grid: dict[str, StudyGrid]
     """The cells of each study to measure: `include` lists parts of the grid, each an axis with a value or a
     list of values (an axis that is not named takes all values of the study); `exclude` takes parts out

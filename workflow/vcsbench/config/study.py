@@ -320,9 +320,9 @@ class ExampleDefinition(TypedDict, total=False):
 
 
 class Published(Model):
-    numbers: Text | Annotated[list[Text], Field(min_length=1)] | dict[str, dict[AxisOfStudy, str]]
-    """A file in config/published with the axes, and metrics by their names, as columns; or a list of files;
-    or, by file, the values of axes that it has no column for."""
+    numbers: Text | dict[str, dict[AxisOfStudy, str]]
+    """A file in config/published with the axes, and metrics by their names, as columns; or, by file, the
+    values of axes that it has no column for."""
     unmeasured_values: dict[AxisOfStudy, Values] = key({})
     """By axis, the values of the published numbers that are not measured here."""
     findings: list[Text] | None = key(None, min_length=1)
@@ -490,9 +490,7 @@ class Study(StudyFile):
         if self.published is None:
             return {}
         numbers = self.published.numbers
-        if isinstance(numbers, dict):
-            return numbers
-        return {name: {} for name in axis_values(numbers)}
+        return numbers if isinstance(numbers, dict) else {numbers: {}}
 
     @property
     def findings(self) -> list[str]:

@@ -198,6 +198,7 @@ class _CommandCheck:
                 f"the axis `{ACCESS_AXIS}` applies, and the command has no {{url}}, so a server would do "
                 f"nothing. Use {{url}}, or add `{ACCESS_AXIS}` to `inapplicable_axes`.",
             )
+        self._check_reads_of_files()
         self._check_effects()
 
     def _error(self, key: str, text: str) -> UserError:
@@ -220,13 +221,17 @@ class _CommandCheck:
             values = self.command.restrict_to.get(axis, values)
         return values
 
+    def _templates(self) -> dict[str, str]:
+        """Return the templates of the command by their keys, such as {"argv": "{svn} log {url}"}."""
+        templates = {"argv": self.command.argv, "stdin": self.command.stdin or ""}
+        if self.command.traffic is not None:
+            templates["traffic.commit"] = self.command.traffic.get("commit", "")
+        return templates
+
     def _check_templates(self) -> None:
         """Raise UserError if a template of the command, such as `{svn} log {url}`, cannot be filled in."""
         command = self.command
-        templates = {"argv": command.argv, "stdin": command.stdin or ""}
-        if command.traffic is not None:
-            templates["traffic.commit"] = command.traffic.get("commit", "")
-        for key, template in templates.items():
+        for key, template in self._templates().items():
             # The words that may be in braces: the axes of the study, and words of all commands, such as `svn`
             # (WORDS). Others depend on the key, and on the other keys of the command.
             words = [*self.study.axes, *WORDS]
@@ -303,6 +308,21 @@ class _CommandCheck:
         # A working copy that exists before the run has the URL, as a checkout of Fossil has.
         exists = command.revisions_behind is not None or command.change is not None
         return exists and ("{working_copy}" in command.argv or "{checkout}" in command.argv)
+
+    def _check_reads_of_files(self) -> None:
+        """Raise UserError if a command that is measured over a server also gets the path of the repository.
+
+        With it, the client could read the files itself. The label would then name a server that did little.
+        """
+        if not self._needs_url():
+            return
+        for key, template in self._templates().items():
+            if "{repository}" in template:
+                raise self._error(
+                    key,
+                    "{repository} is a path of files, which a client could read without its server. "
+                    f"Use {{url}}, or add `{ACCESS_AXIS}` to `inapplicable_axes`.",
+                )
 
     def _check_effects(self) -> None:
         """Raise UserError for a key of the command that has no effect in this study."""

@@ -459,6 +459,9 @@ def _similar(keys: Keys, model: type) -> str:
     for name, field in fields.items():
         if unknown and unknown == field.get("was"):
             return f"It is now `{name}`: rename it."
+    # The mapping `thresholds` had 18 more keys, which have become constants.
+    if list(keys[:-1]) == ["thresholds"]:
+        return "The limits of flags are fixed now: remove the key. Only `min_rounds` can be set."
     names = sorted(fields)
     similar = difflib.get_close_matches(unknown, names, 1)
     return f"Did you mean `{similar[0]}`?" if similar else f"The keys are {', '.join(names)}."

@@ -22,32 +22,35 @@ _UNUSABLE = re.compile(r"[\[\]:\x00-\x1f\x7f]|(^|/)\s|\s(/|$)")
 
 
 def write_rules(folders: Sequence[str], count: int) -> str:
-    """Return the text of Subversion's access rules (an authz file) for `count` paths, at least 2.
+    """Return the text of a file of access rules (authz) for a server of Subversion, for `count` paths.
 
-    The rules cost the server time, and deny the client nothing that exists. The paths are, in this order:
+    The file is like that of a company, and costs the server time for each path that it checks. But it denies
+    the client nothing that exists, so the client gets the same data as without rules. The paths (at least 2)
+    are, in this order:
 
     - the root, which all users may read and write,
     - /vcsbench-forbidden, which does not exist, and which nobody may read,
-    - some of the existing `folders`, such as /trunk/lib: at most half of the remaining paths,
+    - some of the repository's `folders`, such as /trunk/lib: at most half of the remaining paths,
     - paths below these folders that do not exist, which only a group may read and write.
     """
+    # The groups and their users, who do not exist. The rules below name the groups.
     lines = ["[groups]"]
     for group in range(GROUPS):
         users = [f"user-{group}-{user}" for user in range(USERS)]
         lines.append(f"group-{group} = {', '.join(users)}")
-    # A path in brackets begins its rules. `*` stands for all users, and an empty right for no access.
-    lines += ["", "[/]", "* = rw", "", f"[/{FORBIDDEN}]", "* ="]
-    # Two paths have their rules now.
+    # A path in brackets begins the rules of this path. `*` stands for all users, `rw` for reading and
+    # writing, and no text for no access.
+    lines += ["", "[/]", "* = rw"]
+    # If all users may do everything with all paths, Subversion checks no path, and the rules cost no time. So
+    # one path is forbidden.
+    lines += ["", f"[/{FORBIDDEN}]", "* ="]
+    # Two of the `count` paths have their rules now.
     remaining = count - 2
-    half = remaining // 2
-    existing_folders = list(folders)
-    if len(folders) > half:
-        # There are too many folders, so folders at equal distances in the list are chosen.
-        existing_folders = [folders[index * len(folders) // half] for index in range(half)]
-    # The client is in no group, so `*` gives it all rights in these folders.
+    existing_folders = _choose_evenly(folders, remaining // 2)
     for number, folder in enumerate(existing_folders):
+        # The groups take turns. The client's user is in none of them, so `*` gives it all rights here.
         lines += ["", f"[{folder}]", f"@group-{number % GROUPS} = r", "* = rw"]
-    # Without existing folders, the paths that do not exist are right below the root.
+    # The other paths are spread over these folders. Without any, they are right below the root ("").
     parents = existing_folders or [""]
     for number in range(remaining - len(existing_folders)):
         path = f"{parents[number % len(parents)]}/{GENERATED}-{number}"
@@ -55,13 +58,22 @@ def write_rules(folders: Sequence[str], count: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _choose_evenly(folders: Sequence[str], most: int) -> list[str]:
+    """Return all folders, or `most` of them at equal distances in the list if there are more."""
+    if len(folders) <= most:
+        return list(folders)
+    return [folders[index * len(folders) // most] for index in range(most)]
+
+
 def list_tree_folders(
     svnlook: str, repository: Path, tree: str, environment: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the folders of a tree of a repository that rules can name, such as `/trunk/lib`.
+    """Return the folders of a repository for which access rules can be written, such as "/trunk/lib".
 
-    `tree` is a path in the repository, "" for all of it. A large tree is read in part. `environment` is that
-    of svnlook (default: that of all programs). Raise UserError if svnlook fails.
+    `tree` is a folder of the repository, such as "trunk". It and the folders below it are returned, and for
+    "" all folders of the repository. Of a large tree, only the first MOST_LINES paths are read. `environment`
+    has the variables of `svnlook`, a program of Subversion that prints paths (default: the variables of all
+    programs). Raise UserError if svnlook fails.
     """
     argv = [svnlook, "tree", "--full-paths", str(repository)]
     if tree:
@@ -69,17 +81,23 @@ def list_tree_folders(
     failure = f"{repository}: svnlook tree failed"
     with processes.Program(argv, failure, env=environment) as program:
         lines = list(islice(program.stdout, MOST_LINES))
-        # In a larger tree, svnlook has not finished. Leaving the block closes its output, and svnlook ends.
+        # svnlook is still printing the rest of a larger tree. It ends because leaving the block closes its
+        # output, and this is no error. For other trees, finish() raises UserError if svnlook has failed.
         if len(lines) < MOST_LINES:
             program.finish()
     folders = []
     for line in lines:
+        # Each byte that is not UTF-8 becomes the character U+FFFD.
         path = line.decode(errors="replace").removesuffix("\n")
+        # Only the line of a folder ends in a slash: `trunk/lib/`. The line of the root is only a slash.
+        is_folder = path.endswith("/")
         name = path.strip("/")
-        # The line of a folder ends in a slash, such as `trunk/lib/`. The line of the root has no name.
-        is_folder = path.endswith("/") and name != ""
-        # A rule cannot name bytes that are not UTF-8, for which U+FFFD stands, nor a path that _UNUSABLE
-        # matches, such as one with a bracket or a colon.
-        if is_folder and "\ufffd" not in name and not _UNUSABLE.search(name):
+        if is_folder and name and _can_have_rules(name):
             folders.append(f"/{name}")
     return folders
+
+
+def _can_have_rules(name: str) -> bool:
+    """Return True if a path can be written in brackets in a file of access rules."""
+    # U+FFFD stands for bytes that are not UTF-8, and the file has to be UTF-8.
+    return "\ufffd" not in name and not _UNUSABLE.search(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -58,17 +59,20 @@ def make_credentials() -> Credentials:
 
 
 def make_certificate(folder: Path, host: str) -> Certificate:
-    """Make a self-signed certificate for an address in a folder, and return its files.
+    """Make a certificate and a key for the https server of a measurement, and return the two files.
 
-    `host` is the address of the server, such as 127.0.0.1. The key of the certificate is ECDSA with P-256,
-    and only this user can read the file of the key. Raise ProgramError if openssl fails.
+    They are made in `folder`, which only this user can enter. `host` is the server's IP address, such as
+    127.0.0.1. The certificate is self-signed: a client accepts it only if its settings name this file. Only
+    this user can read the key, one of ECDSA with P-256. Raise ProgramError if openssl fails.
     """
     files = Certificate(folder / "certificate.pem", folder / "key.pem")
-    # The file of the key is made first, because openssl keeps the mode of an existing file.
+    # openssl would make a key that others can read, but it keeps the mode of an existing file. So an empty
+    # file is made first. O_EXCL and O_NOFOLLOW: it must not be another file, nor a link to one.
     os.close(os.open(files.key, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     # -nodes: the key has no password, which somebody would have to enter at each start of the server.
     argv += ["-nodes", "-days", VALID_DAYS, "-subj", f"/CN={host}"]
+    # Clients compare the address that they connect to with this part of the certificate.
     argv += ["-addext", f"subjectAltName=IP:{host}"]
     argv += ["-keyout", str(files.key), "-out", str(files.certificate)]
     processes.run_program(argv, limit_s=PROGRAM_LIMIT_S)
@@ -111,10 +115,12 @@ def _pass_password(argv: list[str], credentials: Credentials) -> str:
 
 
 def store_credentials(config_folder: Path, realm: str, credentials: Credentials) -> None:
-    """Store a user with password in a client's configuration folder, where svn looks for it.
+    """Store the user and password of a server, so that the client svn logs in without asking.
 
-    `realm` is the name by which svn stores a password: `<https://127.0.0.1:40123> vcsbench`, for example.
+    `config_folder` is the folder that svn gets as its --config-dir. `realm` is the name by which svn finds
+    the password of a server, such as "<https://127.0.0.1:40123> vcsbench".
     """
+    # The folder and the file are those in which svn itself stores a password that somebody has typed.
     folder = config_folder / "auth" / "svn.simple"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     values = {
@@ -123,16 +129,24 @@ def store_credentials(config_folder: Path, realm: str, credentials: Credentials)
         "svn:realmstring": realm,
         "username": credentials.user,
     }
-    # The format of auth/svn.simple: a length and a text for each key (K) and value (V), and END.
+    # svn finds the file by this digest of the realm.
+    name = hashlib.md5(realm.encode(), usedforsecurity=False).hexdigest()
+    # Only this user can read the file. O_EXCL: it must be new, because others may have an existing one open.
+    descriptor = os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with open(descriptor, "w") as file:
+        file.write(_format_values(values))
+
+
+def _format_values(values: Mapping[str, str]) -> str:
+    r"""Return texts by name, all of ASCII, in the format of the files in which svn stores passwords.
+
+    Each name (K) and text (V) has its length before it. Example for {"username": "vcsbench"}:
+    "K 8\nusername\nV 8\nvcsbench\nEND\n".
+    """
     lines = []
     for key, value in values.items():
         lines += [f"K {len(key)}", key, f"V {len(value)}", value]
-    lines.append("END\n")
-    # svn finds the file by the digest of the realm.
-    name = hashlib.md5(realm.encode(), usedforsecurity=False).hexdigest()
-    # O_EXCL: the file must be new, because others may have an existing one open. Only this user can read it.
-    with open(os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        file.write("\n".join(lines))
+    return "\n".join([*lines, "END\n"])
 
 
 @cache
@@ -149,17 +163,26 @@ def why_no_hash() -> str:
 
 @cache
 def why_no_sasl(svnserve: str) -> str:
-    """Return why a program svnserve cannot use SASL on this machine, in a clause; "" if it can."""
+    """Return why the program `svnserve` cannot check passwords by SASL here, in a clause; "" if it can.
+
+    SASL is a library for logging in. It needs a program that makes its database of users, a plug-in for each
+    part of the work, and a svnserve that was built with it.
+    """
     if not _find_sasl_program():
         return f"there is no {SASL_PROGRAM} (envs/unpack_sasl.sh unpacks it, without a service)"
-    # The plug-ins of SASL are in one of SASL_FOLDERS. Which one depends on the distribution.
     for plugin in SASL_PLUGINS:
-        if not any(any(Path("/").glob(f"{folder}/{plugin}.so*")) for folder in SASL_FOLDERS):
+        if not _has_sasl_plugin(plugin):
             return f"SASL's plug-in {plugin} is not installed (Debian: libsasl2-modules, -db)"
     printed = processes.run_program([svnserve, "--version"], may_fail=True).output
     return "" if "SASL" in printed else f"{svnserve} was built without SASL"
 
 
+def _has_sasl_plugin(plugin: str) -> bool:
+    """Return True if a plug-in is in one of SASL's folders. Which one depends on the distribution."""
+    return any(any(Path("/").glob(f"{folder}/{plugin}.so*")) for folder in SASL_FOLDERS)
+
+
 def _find_sasl_program() -> str:
+    """Return the path of the program that makes SASL's database of users; "" if there is none."""
     folders = [program_environment()["PATH"], *SASL_PROGRAM_FOLDERS]
     return shutil.which(SASL_PROGRAM, path=os.pathsep.join(folders)) or ""

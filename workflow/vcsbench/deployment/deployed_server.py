@@ -27,6 +27,7 @@ class Deployment(NamedTuple):
     - `path_authz`: on, off or short_circuit; "" for httpd's default.
     - `keep_alive`: on or off; "" for httpd's default.
     - `is_writable`: the server allows commits. It then serves a private copy only.
+    - `bulk_updates`: on or off, as the client asks for; "" for its default.
     """
 
     is_encrypted: bool = False
@@ -35,6 +36,7 @@ class Deployment(NamedTuple):
     path_authz: str = ""
     keep_alive: str = ""
     is_writable: bool = False
+    bulk_updates: str = ""
 
     @property
     def modules(self) -> list[str]:
@@ -60,26 +62,42 @@ def authentication_modules(authentication: str) -> tuple[str, ...]:
 
 
 def deployment_of(recipe: Recipe) -> Deployment:
-    """Return the settings of a cell's server. `recipe` has all that the cell's measurement depends on."""
-    # An axis that the cell does not have sets no key. The setting is then that of a plain server.
+    """Return the settings of the server of a cell, which is one combination of values that is measured.
+
+    `recipe` has everything that the measurement of the cell depends on. Example: the recipe of a cell over
+    https gives Deployment(is_encrypted=True).
+    """
+    # For a cell without an axis, such as `authentication`, the recipe has no key of this axis. The default
+    # is the setting of a plain server.
     return Deployment(
         is_encrypted=recipe["access"]["scheme"] == "https",
         authentication=recipe.get("authentication", ""),
         has_rules="access_rules" in recipe,
         path_authz=recipe.get("path_authz", ""),
         keep_alive=recipe.get("keep_alive", ""),
+        # The command reads and writes a private copy of a repository: it commits.
         is_writable=recipe["input"] == "committed_repository",
+        bulk_updates=recipe.get("bulk_updates", ""),
     )
 
 
 def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[str]:
-    """Return httpd's directives for these settings, [] for a plain server.
+    """Return the lines of httpd's configuration for these settings; [] for a plain server.
 
     `files` has the paths of the `certificate`, its `key`, the `passwords` and the access `rules`, as far as
-    the settings need them: {"rules": "/proc/self/fd/5"}. The caller writes these directives last, so that no
-    other directive replaces them.
+    the settings need them: {"rules": "/proc/self/fd/5"}. In the whole configuration, these lines are the last
+    ones, so that no other line replaces them.
     """
-    # Directives for the whole server come first.
+    lines = _server_directives(deployment, files)
+    # httpd accepts the other directives only for some URLs. This section is for all URLs.
+    location_lines = _location_directives(deployment, files)
+    if location_lines:
+        lines += ['<Location "/">', *(f"    {line}" for line in location_lines), "</Location>"]
+    return lines
+
+
+def _server_directives(deployment: Deployment, files: Mapping[str, str]) -> list[str]:
+    """Return httpd's directives that are for the whole server. `files` is that of httpd_directives()."""
     lines = []
     if deployment.keep_alive:
         lines.append(f"KeepAlive {deployment.keep_alive.capitalize()}")
@@ -91,39 +109,48 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
             f'SSLCertificateFile "{files["certificate"]}"',
             f'SSLCertificateKeyFile "{files["key"]}"',
         ]
-    # Directives for all paths of URLs follow in one <Location>.
-    location = []
+    if deployment.authentication == CACHED_BCRYPT:
+        # The cache of checked passwords is in memory that all processes of httpd share.
+        lines.append("AuthnCacheSOCache shmcb")
+    return lines
+
+
+def _location_directives(deployment: Deployment, files: Mapping[str, str]) -> list[str]:
+    """Return httpd's directives for passwords, access rules and bulk updates (see httpd_directives)."""
+    lines = []
     is_cached = deployment.authentication == CACHED_BCRYPT
     if is_cached:
-        lines.append("AuthnCacheSOCache shmcb")
         # By default, the cache has an entry for each folder of a URL, and most requests would find none.
-        location += ["AuthnCacheProvideFor file", "AuthnCacheContext server"]
+        lines += ["AuthnCacheProvideFor file", "AuthnCacheContext server"]
     if deployment.authentication:
-        location += [
-            # The plain server allows some HTTP methods only, by a `Require` for all paths. With `And`, that
-            # condition must hold as well as the `Require` below.
+        lines += [
+            # The configuration of the plain server has a `Require` for all paths, which allows some HTTP
+            # methods only. Without `And`, the `Require` below would replace it.
             "AuthMerging And",
             "AuthType Basic",
             f'AuthName "{REALM}"',
+            # `socache`: httpd looks for a checked password in the cache before it reads the file.
             f"AuthBasicProvider {'socache file' if is_cached else 'file'}",
             f'AuthUserFile "{files["passwords"]}"',
             "Require valid-user",
         ]
     if deployment.has_rules:
-        location.append(f'AuthzSVNAccessFile "{files["rules"]}"')
+        lines.append(f'AuthzSVNAccessFile "{files["rules"]}"')
     if deployment.path_authz:
-        location.append(f"SVNPathAuthz {deployment.path_authz}")
-    if location:
-        lines += ['<Location "/">', *(f"    {line}" for line in location), "</Location>"]
+        lines.append(f"SVNPathAuthz {deployment.path_authz}")
+    # httpd refuses bulk updates if the user's file says so. With `off`, the client asks for none.
+    if deployment.bulk_updates == "on":
+        lines.append("SVNAllowBulkUpdates On")
     return lines
 
 
 def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> str:
-    """Return the text of svnserve's configuration (svnserve.conf) for these settings; "" if it needs none.
+    """Return the text of svnserve.conf, the configuration of Subversion's own server, for these settings.
 
-    `files` has the paths of the `passwords` and the access `rules`, as far as the settings need them.
+    Return "" if the settings need no such file. `files` has the paths of the `passwords` and the access
+    `rules`, as far as the settings need them.
     """
-    # All other settings are httpd's. svnserve ignores them.
+    # The other settings, such as `keep_alive`, are those of httpd. svnserve has nothing like them.
     if not (deployment.authentication or deployment.has_rules or deployment.is_writable):
         return ""
     access = "write" if deployment.is_writable else "read"
@@ -131,11 +158,12 @@ def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> 
     anonymous = "none" if deployment.authentication else access
     lines = [
         "[general]",
+        # The name of the server by which clients store its password.
         f"realm = {REALM}",
         f"anon-access = {anonymous}",
         f"auth-access = {access}",
     ]
-    # With SASL, the users are in a database of SASL, and not in a file of passwords.
+    # With SASL (a library for logging in), the passwords are in a database of SASL instead.
     if "passwords" in files:
         lines.append(f"password-db = {files['passwords']}")
     if deployment.has_rules:

@@ -55,11 +55,13 @@ def hook_keys(value: str) -> dict[str, str]:
 
 
 def why_no_hooks(value: str, storage: str) -> str:
-    """Return why hooks cannot run in a copy on a storage, in a clause; "" if they can, or without hooks.
+    """Return why hooks cannot run in a repository on a storage, in a clause; "" if they can.
 
-    `value` is a value of the axis, such as "python". `storage` is a folder, such as /var/tmp.
+    A hook is a program that Subversion runs at each commit. `value` decides which hooks are measured: "none",
+    "shell" or "python". `storage` is the folder of the repository, such as /var/tmp.
     """
     script = HOOKS.get(value)
+    # Without hooks, nothing has to run there.
     if not script:
         return ""
     if not _find_program(script):
@@ -70,15 +72,21 @@ def why_no_hooks(value: str, storage: str) -> str:
 
 
 def install_hooks(repository: Path, value: str) -> None:
-    """Replace all hooks of a private copy of a repository by those of a value of the axis."""
+    """Replace the hooks of a repository (programs that Subversion runs at each commit) by measured ones.
+
+    `repository` is a private copy, and `value` decides on its hooks: "none", "shell" or "python".
+    """
     folder = repository / "hooks"
+    # Hooks that were copied with the repository must never run.
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     script = HOOKS.get(value)
     if not script:
         return
     for moment in MOMENTS:
+        # Subversion finds a hook by its name: it runs hooks/pre-commit before a commit.
         hook = folder / moment
+        # The hook leaves a file with the name of its moment, as a proof that it has run.
         text = script.text.format(moment=moment)
         hook.write_text(f"#!{_find_program(script)}{script.options}\n{text}")
         hook.chmod(0o755)

@@ -101,27 +101,38 @@ class LinkedNetworks:
         self._relay: processes.Process | None = None
 
     def open(self, stack: ExitStack) -> None:
-        """Make the two networks and the line between them. `stack` takes the clean-up.
+        """Make a network for the client and one for the server, and the line between them.
 
-        Call it before this process starts a thread, because each thread has its own choice of network. Raise
-        UserError or OSError if a right, a program or a part of the kernel is missing.
+        Such a network (a network namespace of Linux) has interfaces that only its own processes see. This
+        process moves to the client's network for good. The line is like a cable between two machines, with
+        the delay, rate and loss of `link`. Leaving `stack` removes the server's network and the line.
+
+        Call this before the process starts a thread, because only the calling thread moves. Raise UserError
+        or OSError if a right, a program or a part of the kernel is missing.
         """
         self._make_networks(stack)
-        self._connect_networks(stack)
+        if self.shaper == Shaper.RELAY:
+            self._make_tun_devices(stack)
+        else:
+            self._make_interface_pair()
         self._set_up_interface(CLIENT_HOST)
         with self.in_server_network():
             self._set_up_interface(SERVER_HOST)
         # The kernel may drop the first packets of a new pair of interfaces. TUN devices drop none, but they
-        # carry no packet before _shape_exactly() starts the relay.
+        # carry no packet before the relay, a program between them, is started below.
         if self.shaper != Shaper.RELAY:
             with self._ends() as (client, server):
                 link_check.wait_for_first_packet(client, server)
-        # A line that is not shaped has no relay to start: choose_shaper() returns NONE for it.
+        # A line without delay, limit and loss is finished now.
         if self.link.is_shaped:
             self._shape_exactly()
 
     def _make_networks(self, stack: ExitStack) -> None:
-        """Make the networks of client and server. Afterwards, this process is in the client's network."""
+        """Make the networks of client and server, and store a descriptor of each, until `stack` is left.
+
+        A network exists as long as a process is in it, or has a descriptor of it. Afterwards, this process is
+        in the client's network.
+        """
         # This process leaves the network of the machine for good. The new network is the client's.
         isolation.unshare_network()
         self._client_network = isolation.open_network()
@@ -135,34 +146,47 @@ class LinkedNetworks:
             isolation.enter_network(self._client_network)
         stack.callback(os.close, self._server_network)
 
-    def _connect_networks(self, stack: ExitStack) -> None:
-        """Make an interface in each network, and connect the two. They have no addresses yet."""
-        if self.shaper == Shaper.RELAY:
-            # The relay is a program that passes packets on between two TUN devices, one in each network. They
-            # exist as long as a process has them open. _shape() starts the relay.
+    def _make_interface_pair(self) -> None:
+        """Make a pair of interfaces (veth), which is like a cable, with an end in each network.
+
+        The two ends have no addresses yet.
+        """
+        # The program ip finds the server's network by the path of this process's descriptor.
+        server_network = f"/proc/{os.getpid()}/fd/{self._server_network}"
+        _run_ip(
+            *("link", "add", "name", INTERFACE, "type", "veth"),
+            *("peer", "name", INTERFACE, "netns", server_network),
+        )
+
+    def _make_tun_devices(self, stack: ExitStack) -> None:
+        """Make a TUN device in each network, for kernels that cannot delay packets themselves.
+
+        A TUN device is an interface whose packets a program reads and writes. This program is the relay: it
+        passes the packets of each device on to the other one, with the delay of the line. _start_relay()
+        starts it. The devices exist as long as a process has them open, and have no addresses yet.
+        """
+        self._devices.append(self._open_device())
+        with self.in_server_network():
             self._devices.append(self._open_device())
-            with self.in_server_network():
-                self._devices.append(self._open_device())
-            for device in self._devices:
-                stack.callback(os.close, device)
-            stack.callback(self._end_relay)
-        else:
-            # A pair of interfaces (veth) is like a cable: one end is in the client's network, and the other
-            # in the server's. The program ip finds the server's network by the path of our descriptor.
-            peer = f"/proc/{os.getpid()}/fd/{self._server_network}"
-            _run_ip(
-                *("link", "add", "name", INTERFACE, "type", "veth"),
-                *("peer", "name", INTERFACE, "netns", peer),
-            )
+        for device in self._devices:
+            stack.callback(os.close, device)
+        stack.callback(self._end_relay)
 
     def _open_device(self) -> int:
-        """Make a TUN device in this thread's network, and return its descriptor, which the relay inherits."""
+        """Make a TUN device in this thread's network, and return its descriptor.
+
+        A TUN device is an interface whose packets a program reads and writes: here the relay, which inherits
+        the descriptor.
+        """
         device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
+        # IFF_TUN: packets are those of IP, without Ethernet. IFF_NO_PI: without a number of the protocol.
+        # IFF_VNET_HDR: with a header about checksum and segments, which a merged packet needs (see below).
         flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
         fcntl.ioctl(device, TUNSETIFF, INTERFACE_REQUEST.pack(INTERFACE.encode(), flags))
         if self.link.merges_packets:
+            # The kernel may pass up to 64 KiB as one packet without checksum, as it does to a network card.
             features = TUN_F_CSUM | TUN_F_TSO4
-            # Before Linux 6.2, the kernel refuses the features of UDP (USO).
+            # Before Linux 6.2, the kernel refuses this for packets of UDP (USO).
             try:
                 fcntl.ioctl(device, TUNSETOFFLOAD, features | TUN_F_USO4 | TUN_F_USO6)
             except OSError:
@@ -178,9 +202,9 @@ class LinkedNetworks:
         _run_ip("link", "set", "dev", INTERFACE, *options, "up")
 
     def _shape_exactly(self) -> None:
-        """Set delay, rate and loss, so that a round trip takes the delay of the line."""
-        # The kernel's own time for a round trip, some 0.1 ms, would falsify a delay of 1 ms. So this time is
-        # measured and subtracted.
+        """Set the delay, rate and loss of the line, so that a round trip takes `link.delay_ms` in all."""
+        # The kernel itself takes some 0.1 ms for a round trip, a tenth of a delay of 1 ms. So the round trip
+        # is measured with the whole delay, and what it takes longer is subtracted from the delay.
         self._shape(self.link.delay_ms / 2)
         with self._ends() as (client, server):
             round_trip_ms = link_check.measure_round_trip_ms(client, server, self.link.delay_ms)
@@ -194,22 +218,31 @@ class LinkedNetworks:
         if self.shaper == Shaper.RELAY:
             # The relay reads its numbers only when it starts, so each change starts another relay.
             self._end_relay()
-            delay_ns = round(one_way_ms * 1e6)
-            bits_per_s = round(self.link.rate_mbit * link_check.BITS_PER_MBIT)
-            numbers = [*self._devices, delay_ns, bits_per_s, self.link.loss_pct]
-            argv = [str(RELAY), *map(str, numbers)]
-            self._relay = processes.start_process(argv, pass_fds=self._devices)
-            return
+            self._start_relay()
+        else:
+            self._set_netem()
+
+    def _set_netem(self) -> None:
+        """Let the kernel delay packets, limit their rate and lose some of them, by its part netem."""
+        # tc is the program that sets what happens to the packets of an interface.
         argv = ["tc", "qdisc", "replace", "dev", INTERFACE, "root", "netem"]
-        argv += ["limit", str(QUEUE_LENGTH), "delay", f"{one_way_ms * 1e3:.0f}us"]
+        argv += ["limit", str(QUEUE_LENGTH), "delay", f"{self.one_way_ms * 1e3:.0f}us"]
         if self.link.rate_mbit:
             argv += ["rate", f"{self.link.rate_mbit:g}mbit"]
         if self.link.loss_pct:
             argv += ["loss", f"{self.link.loss_pct:g}%"]
-        # Each end of the line delays the packets that it sends.
+        # Each end of the line delays the packets that it sends: first the client's, then the server's.
         processes.run_program(argv)
         with self.in_server_network():
             processes.run_program(argv)
+
+    def _start_relay(self) -> None:
+        """Start the program that delays packets between the TUN devices, on a kernel without netem."""
+        delay_ns = round(self.one_way_ms * 1e6)
+        bits_per_s = round(self.link.rate_mbit * link_check.BITS_PER_MBIT)
+        numbers = [*self._devices, delay_ns, bits_per_s, self.link.loss_pct]
+        argv = [str(RELAY), *map(str, numbers)]
+        self._relay = processes.start_process(argv, pass_fds=self._devices)
 
     def _end_relay(self) -> None:
         if self._relay:
@@ -228,11 +261,12 @@ class LinkedNetworks:
 
     @contextmanager
     def _ends(self) -> Iterator[tuple[socket.socket, socket.socket]]:
-        """Yield a socket in the client's and one in the server's network, connected to each other."""
+        """Yield two UDP sockets that are connected to each other over the line: client's and server's end."""
+        # A socket stays in the network in which it was made.
         with self.in_server_network():
-            # A socket stays in the network in which it was made.
             server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with server, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            # 0: the kernel chooses a free port. getsockname() returns the address with this port.
             server.bind((SERVER_HOST, 0))
             client.bind((CLIENT_HOST, 0))
             client.connect(server.getsockname())
@@ -242,28 +276,45 @@ class LinkedNetworks:
     def measure(self) -> LinkMeasurement:
         """Return the measured round trip and rate of the line, within 2 s on an idle machine.
 
-        If they are not as set, shape the line and measure again, up to ATTEMPTS times in all. The last
-        measurement is returned, also if it is not as set: the runs are judged later. Raise UserError if most
-        packets are lost.
+        If they are not as set, set the line and measure again, up to ATTEMPTS times in all. The last
+        measurement is returned, also if it is not as set. Then the runs over this line get a flag later, and
+        do not count. Raise UserError if most packets are lost.
         """
+        measured = self._measure_once()
+        for _ in range(ATTEMPTS - 1):
+            if measured.is_as_set(self.link.delay_ms, self.link.rate_mbit):
+                break
+            # Other programs may have disturbed this measurement, or the setting of the delay before it.
+            self._shape_exactly()
+            measured = self._measure_once()
+        return measured
+
+    def measure_again(self) -> LinkMeasurement:
+        """Return the measured round trip and rate of the line after the runs, without setting it again.
+
+        Other programs may disturb a measurement. So there are up to ATTEMPTS of them, until one is as set,
+        with a wider tolerance. Raise UserError if most packets are lost.
+        """
+        measured = self._measure_once()
+        for _ in range(ATTEMPTS - 1):
+            if measured.is_as_set(
+                self.link.delay_ms, self.link.rate_mbit, link_check.TOLERANCE_AFTER_RUNS
+            ):
+                break
+            measured = self._measure_once()
+        return measured
+
+    def _measure_once(self) -> LinkMeasurement:
+        """Return the round trip, and the rate in each direction, of some hundred packets over the line."""
         delay_ms, rate_mbit = self.link.delay_ms, self.link.rate_mbit
         # One call of the kernel sends this number of packets. The kernel may handle them as one large packet,
         # so a line with loss would lose all of them at once. On such a line, each call sends one packet.
         sent_at_once = link_check.MERGED if self.link.merges_packets else 1
-        for attempt in range(ATTEMPTS):
-            # Other programs may have disturbed the last measurement, or the last setting of the delay.
-            if attempt:
-                self._shape_exactly()
-            with self._ends() as (client, server):
-                round_trip_ms = link_check.measure_round_trip_ms(client, server, delay_ms)
-                to_server = link_check.measure_rate_mbit(client, server, rate_mbit, sent_at_once)
-                to_client = link_check.measure_rate_mbit(server, client, rate_mbit, sent_at_once)
-            measured = LinkMeasurement(
-                round(round_trip_ms, 4), round(to_server, 3), round(to_client, 3)
-            )
-            if measured.is_as_set(delay_ms, rate_mbit):
-                break
-        return measured
+        with self._ends() as (client, server):
+            round_trip_ms = link_check.measure_round_trip_ms(client, server, delay_ms)
+            to_server = link_check.measure_rate_mbit(client, server, rate_mbit, sent_at_once)
+            to_client = link_check.measure_rate_mbit(server, client, rate_mbit, sent_at_once)
+        return LinkMeasurement(round(round_trip_ms, 4), round(to_server, 3), round(to_client, 3))
 
     def cpu_s(self) -> float:
         """Return the CPU time of the relay in seconds; 0.0 without a relay."""
@@ -296,10 +347,12 @@ def choose_shaper(link: Link) -> Shaper | None:
 
 
 def why_no_link(link: Link) -> str:
-    """Return in a clause why this process cannot make a line (a network link) on this machine; "" if it can.
+    """Return in a clause why client and server cannot have a line between them here; "" if they can.
 
+    A line is a simulated cable between two networks on this machine, with the delay, rate and loss of `link`.
     Example: "ip is not installed (Debian: iproute2)".
     """
+    # ip makes the ends of the line, and tc sets its delay.
     for program in ("ip", "tc"):
         if not shutil.which(program):
             return f"{program} is not installed (Debian: iproute2)"
@@ -309,7 +362,8 @@ def why_no_link(link: Link) -> str:
             "client and server may not have networks of their own here (root may, outside of most "
             "containers)"
         )
-    # None: nothing on this machine can delay or lose packets. TUN is the device file that the relay opens.
+    # None: nothing on this machine can delay or lose packets. netem is the kernel's means, and the relay is a
+    # program of vcsbench that needs the device file TUN.
     if choose_shaper(link) is None:
         return (
             f"this kernel has no netem (its module sch_netem), and the relay that takes its place needs "

@@ -27,7 +27,7 @@ from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import SAME_FIXED_COST
 from vcsbench.plan.result_state import OUTDATED, UNMEASURED, read_context
-from vcsbench.records import CellTrace, Context, RunRecord, complete_run
+from vcsbench.records import CellTrace, Context, Evidence, RunRecord, complete_run
 
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import RunColumns
@@ -38,6 +38,14 @@ _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 # The reason why a cell-round with an empty log has no result. It counts as a failure.
 KILLED = "its process was killed, perhaps for lack of memory, or it still runs: see Snakemake's log"
+# A run that keeps more than this share of all cores busy is limited by their number (`saturated`).
+MAX_CPU_SHARE = 0.9
+# For each byte that a program writes, a file system writes up to so many: data, metadata and a journal. An
+# export had 3.5. A flush writes up to so much of a journal.
+WRITES_PER_BYTE, BYTES_PER_FLUSH = 4, 128 << 10
+# Other programs may write this to the disks of a run: four times what they may read, or so much each second.
+MAX_OTHERS_WRITTEN_BYTES = 4 * judgement.MAX_OTHERS_READ_MIB * judgement.MIB
+OTHERS_WRITTEN_BYTES_PER_S = judgement.MIB
 
 
 class Collected(NamedTuple):
@@ -59,20 +67,20 @@ def collect(
     grid: Iterable[Mapping[str, str]],
     rounds: Mapping[str, int],
     results: Collection[CellRound],
-    thresholds: Mapping[str, float],
     traces: Mapping[str, CellTrace] | None = None,
     folder: str = "results",
 ) -> Collected:
-    """Return the results of a study from its files, with the flags that the present `thresholds` give.
+    """Return the results of a study (one benchmark) from the files of its measurements.
 
     A cell is a command with everything that it is timed with. A cell-round is one round of a cell, and has
-    two files: hyperfine's export with the times of its runs, and the context with evidence and other facts.
+    two files: an export, in which the program hyperfine stored the times of the runs, and a context with
+    evidence (such as the bytes that each run read) and other facts. Each run gets flags: a flag is a word for
+    something that is wrong with it, such as `cache-not-cold`.
 
     - `axes` are the columns of the grid that identify a cell, for example ["command", "repo", "cache"].
     - `grid` has a row for each cell: `cell` (its path), its axes, and `skip`, "" for a measured cell.
     - `rounds` has the expected number of rounds by path, for example {"log/ruby/f7/svn/cold": 10}.
     - `results` are the cell-rounds with files below `folder`. Each other expected one becomes a failure.
-    - `thresholds` are the limits of the configuration by name, for example {"min_run_s": 0.1}.
     - `traces` has the counts of system calls of each cell by its path; None if the study counts none.
 
     Raise UserError for an export of unknown schema.
@@ -85,7 +93,7 @@ def collect(
             continue
         path = cell["cell"]
         cell_columns = {name: cell[name] for name in ("cell", *axes)}
-        # A trace counts the system calls of a cell, so all of its runs have the same numbers.
+        # System calls are counted once for a cell, so all of its runs have the same numbers.
         trace_columns: RunColumns = {}
         if traces is not None:
             trace_columns = run_columns.trace_columns(traces.get(path, {}))
@@ -94,54 +102,60 @@ def collect(
             try:
                 if cell_round not in cell_rounds_with_files:
                     raise _Failure(_why_missing(cell_round))
-                # Raises _Failure for files from which no result can be taken.
-                runs = _read_cell_round(cell_round, thresholds)
+                # This raises _Failure for files from which no result can be taken.
+                runs = _read_cell_round(cell_round)
             except _Failure as failure:
                 failures.append({"cell": path, "round": number, "reason": str(failure)})
                 continue
             for run in runs:
                 run_rows.append({**cell_columns, "round": number, **run, **trace_columns})
 
-    measurements, fixed_cost = _make_frames(run_rows, axes, thresholds["min_run_s"])
+    measurements, fixed_cost = _make_frames(run_rows, axes)
     failure_columns = ["cell", "round", "reason"]
     return Collected(measurements, fixed_cost, pd.DataFrame(failures, columns=failure_columns))
 
 
 def _make_frames(
-    run_rows: Sequence[RunColumns], axes: Sequence[str], min_run_s: float
+    run_rows: Sequence[RunColumns], axes: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the frame `measurements`, and the frame `fixed_cost` of the runs on the empty repository.
+    """Return two frames: the runs on repositories, and the runs on the empty repository (fixed cost).
 
     A row of `run_rows` is a run, such as {"cell": "log/ruby", "round": 1, "run": 1, "flags": ["clock"], ...}.
-    Its list of flags is from its own evidence. Flags from comparisons with other runs are added here, and the
-    list becomes one text. A cell with a median below `min_run_s` seconds gets the flag `too-short`.
+    Its list of flags (words for what is wrong with the run) is from its own evidence. Flags from comparisons
+    with other runs, such as `too-short`, are added here, and the list becomes one text.
     """
-    # The columns that are neither first nor last, such as evidence, stay in the order of the rows.
-    first_columns = ["cell", *axes, *FIRST_COLUMNS]
-    all_columns = dict.fromkeys(itertools.chain.from_iterable(run_rows))
-    outer_columns = {*first_columns, *LAST_COLUMNS}
-    middle_columns = [name for name in all_columns if name not in outer_columns]
-    columns = [*first_columns, *middle_columns, *LAST_COLUMNS]
     # The columns have the type object. pandas would otherwise convert whole numbers, such as a process id, to
     # floats in a column where another run has none.
-    frame = pd.DataFrame(run_rows, columns=columns, dtype=object)
+    frame = pd.DataFrame(run_rows, columns=_order_columns(run_rows, axes), dtype=object)
     # Medians of times are computed below, so these columns become numbers. Each stays at its place.
     times = {name: frame[name].astype(float) for name in TIMES}
     frame = pd.DataFrame(dict(frame.items()) | times)
 
-    # The flag `libraries-differ` makes a run invalid. An invalid run does not count for the fixed cost.
+    # This comes first, because its flag makes a run invalid, and an invalid run does not count below.
     all_runs = comparison_flags.flag_other_libraries(frame)
     measurements, fixed_cost = separate_fixed_cost(all_runs, axes)
     # The lists in `flags` become texts. The runs on the empty repository are not compared any further.
     if not measurements.empty:
-        measurements["flags"] = comparison_flags.find_all_flags(measurements, axes, min_run_s)
+        measurements["flags"] = comparison_flags.find_all_flags(measurements, axes)
     fixed_cost = fixed_cost.assign(flags=fixed_cost["flags"].map(flags.join_flags))
     # These columns have the state of the caches and the conditions of the machine. They are only needed to
-    # find the runs that are comparable. A frame without runs lacks them.
+    # find the runs that are comparable, which is done now. A frame without runs lacks them.
     return (
         measurements.drop(columns=[STATE_COLUMN, CONDITIONS], errors="ignore"),
         fixed_cost[["cell", *axes, "run", *TIMES, "host", "flags"]],
     )
+
+
+def _order_columns(run_rows: Sequence[RunColumns], axes: Sequence[str]) -> list[str]:
+    """Return all columns of rows: those of FIRST_COLUMNS, all others in the order of the rows, LAST_COLUMNS.
+
+    The `axes`, which identify a cell, are among the first columns.
+    """
+    first_columns = ["cell", *axes, *FIRST_COLUMNS]
+    all_columns = dict.fromkeys(itertools.chain.from_iterable(run_rows))
+    outer_columns = {*first_columns, *LAST_COLUMNS}
+    middle_columns = [name for name in all_columns if name not in outer_columns]
+    return [*first_columns, *middle_columns, *LAST_COLUMNS]
 
 
 class _Failure(Exception):
@@ -168,13 +182,30 @@ def _why_missing(cell_round: CellRound) -> str:
     return last_line or KILLED
 
 
-def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list[RunColumns]:
-    """Return the columns of each run of a cell-round, from its two JSON files.
+def _read_cell_round(result: CellRound) -> list[RunColumns]:
+    """Return the columns of each run of a cell-round (a round of a command with all its settings).
 
-    hyperfine's export (`result.export`) has the times of the runs. The context has vcsbench's records of the
-    same runs, and facts that all runs share. Raise _Failure with the reason if a file is missing or empty, if
-    the context is damaged, if the export has fewer runs than the context, or if a run has failed. Raise
-    UserError if hyperfine cannot have written the export.
+    Raise _Failure with the reason if no result can be taken from the files, and UserError if the program
+    hyperfine cannot have written the file with the times.
+    """
+    timed_runs, context = _read_files(result)
+    records = context["runs"]
+    shared_columns = _columns_of_cell_round(context)
+    rows: list[RunColumns] = []
+    for number, timed in enumerate(timed_runs, start=1):
+        # A run without a record has no evidence, and gets the flag `uncertified`.
+        record = records[number - 1] if number <= len(records) else complete_run({})
+        columns = _columns_of_run(timed, record, context)
+        rows.append({"run": number, **columns, **shared_columns})
+    return rows
+
+
+def _read_files(result: CellRound) -> tuple[list[Run], Context]:
+    """Return the runs in the export of a cell-round, as hyperfine has timed them, and its context.
+
+    The context has vcsbench's records of the same runs, and facts that all runs share. Raise _Failure with
+    the reason if a file is missing or empty, if the context is damaged, if the export has fewer runs than the
+    context, or if a run has failed. Raise UserError if hyperfine cannot have written the export.
     """
     context, export = read_context(result.context), Path(result.export)
     if context is None or not export.is_file():
@@ -190,121 +221,134 @@ def _read_cell_round(result: CellRound, thresholds: Mapping[str, float]) -> list
     if failed_codes:
         codes_text = ", ".join(sorted(map(str, failed_codes)))
         raise _Failure(f"the command ended with {codes_text}, which is not 0")
-    records = context["runs"]
-    if len(timed_runs) < len(records):
+    expected = len(context["runs"])
+    if len(timed_runs) < expected:
         raise _Failure(
-            f"{export.name} has {len(timed_runs)} runs instead of {len(records)}; "
+            f"{export.name} has {len(timed_runs)} runs instead of {expected}; "
             "delete it and run again"
         )
-
-    shared_columns = _columns_of_cell_round(context)
-    rows: list[RunColumns] = []
-    for number, timed in enumerate(timed_runs, start=1):
-        # A run without a record has no evidence, and gets the flag `uncertified`.
-        record = records[number - 1] if number <= len(records) else complete_run({})
-        columns = _columns_of_run(timed, record, context, thresholds)
-        rows.append({"run": number, **columns, **shared_columns})
-    return rows
+    return timed_runs, context
 
 
-def _columns_of_run(
-    timed: Run, record: RunRecord, context: Context, limits: Mapping[str, float]
-) -> RunColumns:
-    """Return the columns of a run: its times, its evidence and figures, its work, state and flags.
+def _columns_of_run(timed: Run, record: RunRecord, context: Context) -> RunColumns:
+    """Return the columns of a timed run of a command: times, evidence, figures, work, state and flags.
 
-    `timed` is hyperfine's report on the run, `record` is vcsbench's. `limits` are the thresholds of the
-    configuration. Two columns serve later steps:
+    `timed` is the report of hyperfine, the program that timed the run. `record` is vcsbench's, and `context`
+    has facts that all runs of the round share. These columns need an explanation:
 
-    - `flags` is a list here, for example ["cache-not-cold"].
-    - `state` (STATE_COLUMN) has the promises of the cell's label about the caches, as text: '{"os": "cold"}'.
-      Only runs with the same text are compared.
+    - The evidence has what was observed, such as the bytes that were read. `flags` has words for what it
+      shows to be wrong, as a list, for example ["cache-not-cold"].
+    - `work` has figures and a digest of what the run printed or wrote, as text; "" if unknown. Runs with
+      other work are not compared.
+    - `state` (STATE_COLUMN) has what the label of the run promises about the caches, as text, for example
+      '{"os": "cold"}'. Only runs with the same text are compared.
     """
     evidence = record["evidence"]
     work = record["work"]
     columns: RunColumns = {
-        # The study sets the duration of traffic, so it is no result.
+        # The study sets the duration of traffic (requests of many clients), so it is no result.
         "elapsed_s": None if "traffic" in record else timed.elapsed_s,
         "user_s": timed.user_s,
         "system_s": timed.system_s,
-        # The start of the run, or the start of its cell-round if there is no evidence of the run.
+        # Without evidence, the start of the round takes the place of the start of the run.
         "started_at": evidence.get("started_at", context["started_at"]),
     }
     for name, value in evidence.items():
         # A list, such as `other_servers`, becomes a text, because a field of a CSV file has one value.
         columns[name] = _SORTED.encode(value) if isinstance(value, (dict, list)) else value
-    # The peak memory in the evidence is that of the untimed run whose output was checked. The peak of the
-    # timed run replaces it, but hyperfine before version 2 does not report this.
-    peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
-    if peak_bytes is None:
-        peak_bytes = evidence.get("client_peak_memory_bytes")
-        measured_in = "" if peak_bytes is None else "untimed"
-    columns["client_peak_memory_bytes"] = peak_bytes
-    columns["client_peak_memory_run"] = measured_in
+    columns |= _peak_memory_columns(timed, evidence)
     columns |= run_columns.count_columns(evidence, context)
     columns |= run_columns.client_columns(timed, record, context)
     columns |= run_columns.traffic_columns(record)
-    # The disk space of a working copy; other cells have None in these columns.
+    # The disk space of a working copy. For a command without one, these columns are None.
     space = context["working_copy"].get("space", {})
     columns |= {name: space.get(name) for name in run_columns.SPACE_COLUMNS}
     columns |= run_columns.git_columns(record, context)
     columns |= run_columns.size_columns(context)
     columns["work"] = _COMPACT.encode(work) if work else ""
     columns[STATE_COLUMN] = _SORTED.encode(record["promises"])
-    columns["flags"] = _flags_of_run(timed, record, context, limits)
+    columns["flags"] = _flags_of_run(timed, record, context)
     return columns
 
 
-def _flags_of_run(
-    timed: Run, record: RunRecord, context: Context, limits: Mapping[str, float]
-) -> list[str]:
-    """Return the flags of a run that depend on no other run, in any order, some perhaps twice.
+def _peak_memory_columns(timed: Run, evidence: Evidence) -> RunColumns:
+    """Return the peak memory of the client, and the kind of run, timed or untimed, that it is of.
 
-    `timed` is hyperfine's report on the run, `record` is vcsbench's. `limits` are the thresholds of the
-    configuration. For example, a run that kept 95 % of all cores busy gets `saturated`, if `max_cpu_share` is
-    0.9.
+    Example: {"client_peak_memory_bytes": 52428800, "client_peak_memory_run": "timed"}.
+    """
+    peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
+    # hyperfine before version 2 does not report the memory of a timed run. The evidence has that of an
+    # untimed run of the same command, whose output was checked.
+    if peak_bytes is None:
+        peak_bytes = evidence.get("client_peak_memory_bytes")
+        measured_in = "" if peak_bytes is None else "untimed"
+    return {"client_peak_memory_bytes": peak_bytes, "client_peak_memory_run": measured_in}
+
+
+def _flags_of_run(timed: Run, record: RunRecord, context: Context) -> list[str]:
+    """Return the flags of a run: words for what is wrong with it, such as "saturated".
+
+    `timed` is the report of hyperfine, the program that timed the run. `record` is vcsbench's, and `context`
+    has facts that all runs of the round share. Flags that come from a comparison with other timed runs are
+    added later. The flags are in any order, and some may be there twice.
     """
     run_flags: list[str] = [
-        # The evidence of the run contradicts the label of its cell, or other programs disturbed it.
-        *judgement.judge(record, timed.elapsed_s, limits),
+        # What was observed contradicts the label of the run, such as "cold", or other programs disturbed it.
+        *judgement.judge(record, timed.elapsed_s),
         # Faults of the repository or the output, such as `nothing-packed`. The measurement stored them.
         *context["flags"],
         # Client or server loaded libraries from outside of its build, or unknown ones.
         *run_columns.build_flags(context),
         # Requests of many clients failed or had to wait. Other runs get none of these flags.
         *run_columns.traffic_flags(record),
-        # The disk is in memory, or was flushed too rarely.
+        # The disk is in memory, was flushed too rarely, or was written by other programs.
         *_flags_of_storage(record, context),
     ]
     # hyperfine before version 2 reports only the mean of the processor times of all runs.
     if timed.mean_cpu:
         run_flags.append(Flag.MEAN_CPU)
-    # Client and server together. An unknown time counts as 0.
+    if _has_busy_cores(timed, record, context):
+        run_flags.append(Flag.SATURATED)
+    return [*run_flags, *_flags_of_work(record, context)]
+
+
+def _has_busy_cores(timed: Run, record: RunRecord, context: Context) -> bool:
+    """Return True if client and server kept nearly all processors busy, so that their number limits the run.
+
+    "Nearly" is the share MAX_CPU_SHARE. An unknown processor time counts as 0.
+    """
     cpu_s = (timed.user_s or 0.0) + (timed.system_s or 0.0)
     cpu_s += record["evidence"].get("server_cpu_s") or 0.0
     busy_cores = cpu_s / timed.elapsed_s
-    if busy_cores > limits["max_cpu_share"] * context["host"]["cores"]:
-        run_flags.append(Flag.SATURATED)
+    return busy_cores > MAX_CPU_SHARE * context["host"]["cores"]
 
-    # The last checks compare the run with the checked run: an untimed run of the same round, whose output was
-    # read. A run with a quiet option prints nothing that could differ. Too few bytes read then show that it
-    # did not do the work of the checked run, so it gets the same flag as for another output.
+
+def _flags_of_work(record: RunRecord, context: Context) -> list[Flag]:
+    """Return the flags of a timed run by a comparison with the checked run.
+
+    The checked run is an untimed run of the same command and round, whose output was read. A timed run that
+    printed, read or requested something else has not done the same work.
+    """
+    work_flags: list[Flag] = []
+    # A run with a quiet option prints nothing that could differ, and a run may print saved output. If it read
+    # too few bytes, it did other work as well, so it gets the same flag.
     has_few_reads = same_work.has_too_few_reads(record, context)
     if has_few_reads or same_work.has_other_output(record, context):
-        run_flags.append(Flag.OTHER_OUTPUT)
+        work_flags.append(Flag.OTHER_OUTPUT)
     if same_work.lacks_counts(context):
-        run_flags.append(Flag.IO_UNKNOWN)
+        work_flags.append(Flag.IO_UNKNOWN)
     if same_work.has_idle_server(record, context):
-        run_flags.append(Flag.SERVER_IDLE)
-    return run_flags
+        work_flags.append(Flag.SERVER_IDLE)
+    return work_flags
 
 
 def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
-    """Return the flags of a run by the disks that it read and wrote.
+    """Return the flags of a run (words for what is wrong with it) by the disks that it read and wrote.
 
     A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk. A load,
     a commit, or traffic with commits gets `too-few-flushes` if it flushed the disk less often than its
     revisions need. A flush makes the disk store what is in its cache. The run gets `flushes-unknown` if the
-    kernel does not count flushes, or sends none to this disk.
+    kernel does not count flushes, or sends none to this disk. It gets `io-busy` if other programs wrote much.
     """
     storage_flags: list[Flag] = []
     # The label of a cell promises a state of the operating system's caches before a run: "cold" or "hot".
@@ -318,7 +362,39 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
         storage_flags.append(Flag.FLUSHES_UNKNOWN)
     elif counted_flushes is not None and counted_flushes < needed_flushes:
         storage_flags.append(Flag.TOO_FEW_FLUSHES)
+    if _have_others_written(record, context):
+        storage_flags.append(Flag.IO_BUSY)
     return storage_flags
+
+
+def _have_others_written(record: RunRecord, context: Context) -> bool:
+    """Return True if programs other than client and server wrote much to the disks of a run.
+
+    The kernel counts what all programs write to these disks. More than what client and server wrote is
+    allowed: a file system also writes metadata and a journal (WRITES_PER_BYTE, BYTES_PER_FLUSH). Other
+    programs may write 16 MiB, or 1 MiB in each second. Return False if a count is unknown. Also return False
+    for a command whose working copy or clone was put back before the run: some file systems write a part of
+    that later.
+    """
+    evidence = record["evidence"]
+    device_bytes = evidence.get("device_write_bytes")
+    client_bytes = evidence.get("client_write_bytes")
+    # A local command has no server, and its count is missing.
+    server_bytes = evidence.get("server_write_bytes", 0)
+    if device_bytes is None or client_bytes is None or server_bytes is None:
+        return False
+    if context.get("working_copy") or context.get("written"):
+        return False
+    own_bytes = WRITES_PER_BYTE * (client_bytes + server_bytes)
+    # A load and a commit flush the disk for each revision.
+    if same_work.count_needed_flushes(record, context):
+        flushes = same_work.count_flushes(record, context)
+        if flushes is None:
+            return False
+        own_bytes += BYTES_PER_FLUSH * flushes
+    duration_s = evidence.get("window_s") or 0.0
+    allowed_bytes = max(MAX_OTHERS_WRITTEN_BYTES, OTHERS_WRITTEN_BYTES_PER_S * duration_s)
+    return device_bytes - own_bytes > allowed_bytes
 
 
 def _is_cached_below(context: Context) -> bool:
@@ -336,23 +412,18 @@ def _is_cached_below(context: Context) -> bool:
 
 
 def _columns_of_cell_round(context: Context) -> RunColumns:
-    """Return the columns that all runs of a cell-round (a round of a cell) share: build, host, times, ...
+    """Return the columns that all runs of a cell-round (a round of a command with all its settings) share.
 
-    For example {"copy": 2, "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
+    They are about the programs, the machine, and the place and time of the round, for example {"copy": 2,
+    "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
     """
-    # If the caches were not warm in an attempt to measure a round, the round is measured again. The context
-    # also has the attempts before the last one. Two of them give "cache-not-warm, cache-not-warm clock": an
-    # attempt is listed with all flags that made its runs invalid.
-    texts_of_attempts = []
-    for attempt in context["set_aside"]:
-        flags_of_attempt = {flag for run in attempt["runs"] for flag in run["flags"]}
-        texts_of_attempts.append(flags.join_flags(flags_of_attempt & flags.INVALID))
-    # A context may lack its conditions and any number, which get() reads. Each other part is there, perhaps
-    # empty (records.complete_context).
-    conditions = context.get("conditions")
+    # A context may lack its conditions (such as priorities of processes) and any number, which get() reads.
+    # Each other part is there, perhaps empty (records.complete_context).
+    conditions = run_columns.comparable_conditions(context)
     return {
         **run_columns.build_columns(context),
-        "set_aside": ", ".join(texts_of_attempts),
+        "set_aside": _describe_attempts(context),
+        # The number of the copy of the repository, and the place of this round in the order of all rounds.
         "copy": context.get("copy"),
         "order": context.get("order"),
         "seed": context.get("seed"),
@@ -367,21 +438,35 @@ def _columns_of_cell_round(context: Context) -> RunColumns:
     }
 
 
+def _describe_attempts(context: Context) -> str:
+    """Return the flags of the attempts to measure a round that do not count; "" if there are none.
+
+    If the caches were not warm in an attempt, the round was measured again. Two such attempts give, for
+    example, "cache-not-warm, cache-not-warm clock": each has the flags that made its runs invalid.
+    """
+    texts = []
+    for attempt in context["set_aside"]:
+        flags_of_attempt = {flag for run in attempt["runs"] for flag in run["flags"]}
+        texts.append(flags.join_flags(flags_of_attempt & flags.INVALID))
+    return ", ".join(texts)
+
+
 def separate_fixed_cost(
     frame: pd.DataFrame, axes: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frame of the runs on repositories, and the frame of the runs on the empty repository.
 
-    On the empty repository, a command only starts and connects. The time for this, and the cell's own waits
-    for delayed acknowledgements, are its fixed cost. The first frame gets two columns:
+    On the empty repository, a command only starts and connects. The time for this is the larger part of its
+    fixed cost. The first frame gets two columns:
 
-    - `fixed_cost_s` is the fixed cost of the cell's command in seconds.
+    - `fixed_cost_s` is the fixed cost of the cell's command in seconds. A cell is a command with all settings
+      with which it is timed, which are its values on the `axes`.
     - `fixed_share` is the share of the fixed cost in the median time of the cell's runs in the same state,
       such as cold caches. It is 0.05 for a fixed cost of 0.1 s and a median of 2 s, and at most 1.
 
     Both columns are computed from valid runs, and NaN without valid runs.
     """
-    # A study without the axis of repositories has no runs on the empty one.
+    # A study (a benchmark) without the axis of repositories has no runs on the empty one.
     repositories = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index))
     is_fixed = repositories == EMPTY
     runs = frame[~is_fixed].reset_index(drop=True)
@@ -391,34 +476,46 @@ def separate_fixed_cost(
     # with one value of this axis, and its runs count for the cells with any other value, too.
     keys = [axis for axis in axes if axis not in SAME_FIXED_COST]
     keys.append("host")
-    # This adds the column `fixed_cost_s`: the median time of valid runs on the empty repository, less the
-    # waits there. The waits of the cell itself are added below.
-    valid_fixed = fixed_runs[comparison_flags.are_valid(fixed_runs)]
-    start_s = valid_fixed["elapsed_s"] - _acknowledgement_waits_s(valid_fixed)
-    groups = valid_fixed.assign(fixed_cost_s=start_s).groupby(keys, as_index=False)
-    runs = runs.merge(groups[["fixed_cost_s"]].median(), on=keys, how="left")
+    # The new column `fixed_cost_s` has only the time to start and connect so far.
+    runs = runs.merge(_start_times(fixed_runs, keys), on=keys, how="left")
 
-    # where() makes the values of invalid runs NaN, which a median leaves out.
-    is_valid = comparison_flags.are_valid(runs)
-    valid_elapsed_s = runs["elapsed_s"].where(is_valid)
-    valid_waits_s = _acknowledgement_waits_s(runs).where(is_valid)
-    # The columns cell, host and state. Each run gets the median of its group.
-    group_columns = comparison_flags.group_by_state(runs)
-    median_elapsed_s = valid_elapsed_s.groupby(group_columns).transform("median")
-    median_waits_s = valid_waits_s.groupby(group_columns).transform("median")
     # TCP may acknowledge a packet 40 ms late. How often a command waits for that depends on all its work, not
-    # only on its start. So the median wait of the cell counts, and not that on the empty repository.
+    # only on its start. So the median wait of the cell is the other part of the fixed cost. It is 0 over a
+    # made line with a delay or rate, where the waits are part of what is measured.
+    median_waits_s = _median_of_valid(runs, _acknowledgement_waits_s(runs))
     cost_s = (runs["fixed_cost_s"] + median_waits_s).astype(float)
     # By noise, a very short cell can take less time than the runs on the empty repository.
-    share = (cost_s / median_elapsed_s).clip(upper=1.0)
+    share = (cost_s / _median_of_valid(runs, runs["elapsed_s"])).clip(upper=1.0)
     runs = runs.assign(fixed_cost_s=cost_s, fixed_share=share)
     # The flags stay the last column.
     columns = [name for name in runs if name != "flags"]
     return runs[[*columns, "flags"]], fixed_runs
 
 
+def _start_times(fixed_runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return the time that commands need to start and connect: the columns `keys`, and `fixed_cost_s`.
+
+    It is the median time in seconds of the valid runs on the empty repository with the same values of `keys`.
+    The waits for delayed acknowledgements of TCP are taken off, because each cell has other waits.
+    """
+    valid_runs = fixed_runs[comparison_flags.are_valid(fixed_runs)]
+    start_s = valid_runs["elapsed_s"] - _acknowledgement_waits_s(valid_runs)
+    groups = valid_runs.assign(fixed_cost_s=start_s).groupby(list(keys), as_index=False)
+    return groups[["fixed_cost_s"]].median()
+
+
+def _median_of_valid(runs: pd.DataFrame, values: pd.Series) -> pd.Series:
+    """Return for each run the median of the values of its cell's valid runs in the same state of caches.
+
+    `values` has a value for each run.
+    """
+    # where() makes the values of invalid runs NaN, which a median leaves out.
+    valid_values = values.where(comparison_flags.are_valid(runs))
+    return valid_values.groupby(comparison_flags.group_by_state(runs)).transform("median")
+
+
 def _acknowledgement_waits_s(frame: pd.DataFrame) -> pd.Series:
-    """Return the seconds in which delayed acknowledgements held up each run."""
+    """Return the seconds by which delayed acknowledgements of TCP add to the fixed cost of each run."""
     columns = frame.columns.intersection(list(judgement.WAIT_COLUMNS))
     waits_s = [judgement.acknowledgement_s(row) for row in frame[columns].to_dict("records")]
     return pd.Series(waits_s, index=frame.index, dtype="float64")

@@ -1,10 +1,11 @@
-"""Flag runs by a comparison with the other runs of their cell: outliers, other work, other libraries.
+"""Flag runs by a comparison with other runs: outliers, other work, other libraries, other conditions.
 
 Until all flags are found, the column `flags` of a frame has a list of words for each run.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pandas as pd
@@ -14,8 +15,10 @@ from vcsbench.evidence.column_names import CONDITIONS, STATE_COLUMN
 from vcsbench.evidence.flags import Flag
 from vcsbench.evidence.measurements import group_rows
 
-# The published tables define these limits, so they are no thresholds.
+# The published tables define these limits.
 OUTLIERS = {Flag.OUTLIER_10: 0.1, Flag.OUTLIER_20: 0.2}
+# Below this median of a cell, the noise of starting a process can be a noticeable share of a difference.
+MIN_RUN_S = 0.2
 
 
 def group_by_state(frame: pd.DataFrame) -> list[pd.Series]:
@@ -32,11 +35,13 @@ def are_valid(frame: pd.DataFrame) -> pd.Series:
 
 
 def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame, with the flag `libraries-differ` for runs with other libraries than most of the cell.
+    """Return a frame of runs, with the flag `libraries-differ` for each run with unusual libraries.
 
-    `frame` has a row for each run, with a list of flags, and with digests of the files in the memory of
-    client and server, such as libraries. Digests a, a, b of three runs give the third one the flag. Digests
-    a, b of two runs give it to both: without a majority, nothing shows which libraries are the usual ones.
+    A flag is a word for something that is wrong with a run. `frame` has a row for each run of a cell (a
+    command with all settings with which it is timed), with a list of flags. The columns `client_mapped` and
+    `server_mapped` have digests of the files in the memory of client and server, such as libraries. Digests
+    a, a, b of three runs give the third one the flag. Digests a, b of two runs give it to both: without a
+    majority, nothing shows which libraries are the usual ones.
     """
     # The runs that get the flag, by their labels in the index of the frame.
     runs_to_flag: set[object] = set()
@@ -55,16 +60,18 @@ def flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
             all_flags.append([*run_flags, Flag.LIBRARIES_DIFFER])
         else:
             all_flags.append(run_flags)
+    # By the index of the frame, each list belongs to its run.
     return frame.assign(flags=pd.Series(all_flags, index=frame.index, dtype=object))
 
 
-def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
-    """Return all flags of each run as text, such as `too-short outlier-10`.
+def find_all_flags(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
+    """Return all flags of each run as text, such as "too-short outlier-10".
 
-    `frame` has a row for each run, and in its column `flags` a list of the flags from the run's evidence. The
-    flags that a comparison with other runs gives are added. For example, 2.3 s is an `outlier-10` if the
-    median is 2 s, and the runs of a cell with a median below `min_run_s` seconds are `too-short`. The values
-    of `axes` identify a cell.
+    A flag is a word for something that is wrong with a run. `frame` has a row for each run, and its column
+    `flags` has a list of flags from what was observed of this run alone. Flags from a comparison with other
+    runs, mostly of the same cell (a command with its settings, its values on the `axes`), are added. For
+    example, 2.3 s is an `outlier-10` if the median is 2 s, and all runs of a cell with a median of 0.1 s are
+    `too-short` (below MIN_RUN_S).
     """
     # Times are compared with the median of the valid runs of the cell in the same state, such as cold.
     # where() makes the times of invalid runs NaN. A median leaves NaN out, and no comparison with NaN is
@@ -80,13 +87,14 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
     # By flag: a column that is True for the runs which get the flag.
     is_flagged = {
         **{flag: deviation > limit for flag, limit in OUTLIERS.items()},
-        Flag.TOO_SHORT: median_s < min_run_s,
+        Flag.TOO_SHORT: median_s < MIN_RUN_S,
         Flag.OTHER_WORK: has_unusual_work & is_work_known,
         Flag.WORK_UNKNOWN: ~is_work_known,
         # `fixed_share` is the share of start-up in the time of the cell. It is flagged above a quarter.
         Flag.MOSTLY_FIXED_COST: frame["fixed_share"] > flags.FLAGGED_SHARE,
         Flag.CONDITIONS_DIFFER: _have_other_conditions(frame),
     }
+    # From columns by flag to the flags of each run.
     texts = []
     rows = pd.DataFrame(is_flagged).to_dict("records")
     for evidence_flags, row in zip(frame["flags"], rows, strict=True):
@@ -96,16 +104,17 @@ def find_all_flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -
 
 
 def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
-    """Return True for each run with other work than most runs of the command on the same repository.
+    """Return True for each run that did other work than most runs of its command on the same repository.
 
-    The work of a run (column `work`) is JSON, and equal text means equal work: '{"revisions":6000}'. Without
-    a majority, all runs of that command and repository give True. Unknown work ("") gives True, too. A
-    command whose work differs by design (`work: unchecked` in the study's file) gives False.
+    Work is what a run printed or wrote. The column `work` has its figures as JSON, and equal text means equal
+    work: '{"revisions":6000}'. Without a majority, all runs of that command and repository give True. Unknown
+    work ("") gives True, too. Work that differs by design (`work: unchecked` in the file of a benchmark)
+    gives False. `axes` are the columns with the settings of a run, such as ["command", "repo", "access"].
     """
     # The runs with the usual work, by their labels in the index of the frame.
     usual_runs: set[object] = set()
-    # work_axes() returns the axes of the command and of its input. With another value of any other axis, such
-    # as the access, a command does the same work.
+    # work_axes() returns the settings that change the work: the command and its input. With another value of
+    # any other one, such as the access, a command does the same work.
     for _, rows in group_rows(frame, same_work.work_axes(axes)):
         usual_runs |= same_work.majority(rows["work"].to_dict())
     is_usual = pd.Series(frame.index.isin(usual_runs), index=frame.index)
@@ -114,21 +123,33 @@ def _have_unusual_work(frame: pd.DataFrame, axes: Sequence[str]) -> pd.Series:
 
 
 def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
-    """Return True for each run that was measured under other conditions than most rounds of its cell.
+    """Return True for each run that was measured under other conditions than most cell-rounds of its machine.
 
-    Conditions are processors, their governor, priorities, weights and limits. Three rounds with the
-    conditions a, a and b give True for the runs of the third. Two rounds with a and b give True for all runs:
-    neither is the usual one. Runs without a record of conditions ("") give False.
+    A cell-round is one round of a command with all its settings. Its conditions are a mapping as text, such
+    as '{"cpus": [0, 1], "nice": 0}' (run_columns.comparable_conditions). None of them belongs to a cell, so
+    they are compared over all cells. Three cell-rounds with the nice values 0, 0 and 10 give True for the
+    runs of the third. Two with 0 and 10 give True for all runs, because neither value is the usual one. Runs
+    without a record of conditions ("") give False.
     """
     is_different = pd.Series(False, index=frame.index)
     # Only collected measurements have the column. It is no column of their CSV file.
     if CONDITIONS not in frame:
         return is_different
-    for _, rows in frame[frame[CONDITIONS] != ""].groupby(["cell", "host"]):
-        # The runs of a round have the same conditions: {1: '{"nice": 0}', 2: '{"nice": 10}'}.
-        conditions_by_round = dict(zip(rows["round"], rows[CONDITIONS], strict=True))
-        if rows[CONDITIONS].nunique() > 1:
-            # The numbers of the rounds with the most frequent text; an empty set if two are equally frequent.
-            usual_rounds = same_work.majority(conditions_by_round)
-            is_different[rows.index] = ~rows["round"].isin(usual_rounds)
+    for _, rows in frame[frame[CONDITIONS] != ""].groupby("host"):
+        # By condition: its value in each cell-round, as text.
+        texts_by_name: dict[str, dict[tuple[str, int], str]] = {}
+        # Few cell-rounds differ, so few different texts have to be read.
+        for conditions, equal_rows in rows.groupby(CONDITIONS):
+            cell_rounds = set(zip(equal_rows["cell"], equal_rows["round"], strict=True))
+            for name, value in json.loads(str(conditions)).items():
+                texts = texts_by_name.setdefault(name, {})
+                texts.update(dict.fromkeys(cell_rounds, json.dumps(value)))
+        unusual_rounds: set[tuple[str, int]] = set()
+        for texts in texts_by_name.values():
+            if len(set(texts.values())) > 1:
+                # majority() has those with the most frequent text; none if two are equally frequent.
+                unusual_rounds |= texts.keys() - same_work.majority(texts)
+        all_rounds = zip(rows["cell"], rows["round"], strict=True)
+        is_unusual = [cell_round in unusual_rounds for cell_round in all_rounds]
+        is_different |= pd.Series(is_unusual, rows.index).reindex(frame.index, fill_value=False)
     return is_different

@@ -67,17 +67,18 @@ class Flag(enum.StrEnum):
         "Processes of the server began or ended during the run: its caches were lost.",
         "Run svnserve with `--threads`, and httpd without a limit of connections per child.", INVALID_RUN)
     SERVER_IDLE = ("server-idle",
-        "The server sent far less than in the checked run, or than the command's output needs.",
-        "The command reads the repository's files itself. Correct its `argv`, or the client.", INVALID_RUN)
+        "The server sent far less than in the checked run, or than its client printed, wrote or read.",
+        "The client reads the repository's files itself. Correct the command's `argv`, or the client.",
+        INVALID_RUN)
     NETWORK_NOT_AS_SET = ("network-not-as-set",
-        "Round trip or rate of the line between client and server differed by more than 5 % from its label.",
+        "Round trip or rate of the line between client and server differed from its label.",
         "Close other programs, and measure again. The columns line_* have what was measured.", INVALID_RUN)
     CLOCK = ("clock",
         "hyperfine reported another time than its hooks before and after the run.",
         "Compare elapsed_s and window_s. Use another hyperfine, or find what paused it.", INVALID_RUN)
     CONDITIONS_DIFFER = ("conditions-differ",
-        "Processors, their governor, priorities, weights or limits differ from the cell's other rounds.",
-        "Measure all rounds in the same way: the contexts have `conditions`."
+        "Processors, priorities, limits, the kernel or settings of a disk differ from those of most rounds.",
+        "Measure all rounds in the same way: the contexts have `conditions`, `host` and `storage`."
         " `--forcerun cell` measures again.")
     UNCERTIFIED = ("uncertified",
         "The run has no evidence, or incomplete evidence.",
@@ -164,7 +165,7 @@ class Flag(enum.StrEnum):
         "The processor was throttled because of its heat, or a quota limited the run.",
         "Cool the machine, use another frequency governor, or raise the container's quota.")
     SATURATED = ("saturated",
-        "Client and server kept nearly all cores busy (threshold `max_cpu_share`).",
+        "Client and server kept more than 90 % of all cores busy.",
         "The time is limited by this machine, not by the server alone.")
     OVERLOADED = ("overloaded",
         "Requests still waited for a client when the time was over.",
@@ -173,7 +174,7 @@ class Flag(enum.StrEnum):
         "User and system time are means over the runs of a cell-round.",
         "For the times of each run, use hyperfine 2 or later, or set `runs: 1`.")
     TOO_SHORT = ("too-short",
-        "Answered, but a small difference can be start-up: the median is below 0.2 s, or your `min_run_s`.",
+        "Answered, but a small difference can be start-up: the median is below 0.2 s.",
         "Use a larger scale to be sure of differences below 10 %.")
     MOSTLY_FIXED_COST = ("mostly-fixed-cost",
         "More than a quarter of the time is fixed cost: starting the client and connecting.",

@@ -1,6 +1,7 @@
 """Judge a timed run: compare its evidence with the label of its cell, and return flags.
 
-Judging reads the evidence only (vcsbench.measure.run_evidence), so other thresholds need no new runs.
+Judging reads the evidence only (vcsbench.measure.run_evidence). The limits are constants, and no keys of the
+configuration, so that the results of all machines are judged alike. docs/evidence.md lists the flags.
 
 In the evidence, a count is None if the kernel did not report it. It is missing if there was no such process:
 a local command has no counts of a server.
@@ -12,44 +13,83 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from vcsbench.deployment.link_check import LinkMeasurement
+from vcsbench.axis_names import LINK_AXIS
+from vcsbench.deployment.link import LINKS
+from vcsbench.deployment.link_check import TOLERANCE_AFTER_RUNS, LinkMeasurement
 from vcsbench.evidence.flags import Flag
 
 if TYPE_CHECKING:
     from vcsbench.records import Evidence, RunRecord, WarmUpReads
 
 KIB, MIB = 1 << 10, 1 << 20
-# The most that a client may read of the file system below its output: bitmaps, tables and folders.
-OUTPUT_READ_KIB = 1024
-# In shorter runs, the hooks themselves take a noticeable share.
-SHORT_WINDOW_S = 0.1
+
+# The largest share of the time between the hooks of a run that hyperfine's time may lack. On a busy machine,
+# the share grows up to the second number, because the shells of the hooks wait for a processor.
+MAX_CLOCK_GAP_SHARE, BUSY_CLOCK_GAP_SHARE = 0.05, 0.25
 # The end of one shell and the start of the next take 2 to 8 ms, however long the run is.
 SHELLS_S = 0.008
-BUSY_CLOCK_GAP_SHARE = 0.25
+# In runs below the first number, the shells take a large share. So a gap up to the second one is allowed.
+SHORT_WINDOW_S, MIN_CLOCK_GAP_S = 0.1, 0.03
+
+# A cold run may begin with this share of its input in memory: the kernel keeps pages that are in use.
+MAX_RESIDENT_SHARE_COLD = 0.05
+# The reads of a cold run, as shares of those of the discarded run. Below the first share, most of the input
+# was in memory, and the run is invalid. Below the second one, it is doubtful.
+MIN_READ_SHARE_COLD, EXPECTED_READ_SHARE_COLD = 0.5, 0.9
+# After a cold run, this share of its input may be in memory that neither client nor server has read: the
+# kernel reads ahead. A larger share was read by another program.
+MAX_FOREIGN_SHARE_COLD = 0.1
+
+# A hot run may read this from devices: single folders and tables of the file system.
+MAX_READ_KIB_HOT = 64
+# The most that a client may read of the file system below its output: bitmaps, tables and folders.
+OUTPUT_READ_KIB = 1024
 # The share of an input on a network file system that has to be in memory in a hot run.
 HOT_RESIDENT_SHARE = 0.98
+# If a server with hot caches reads a larger share of the bytes of its first run, its caches did not help.
+MAX_READ_SHARE_HOT_SERVER = 0.9
+
+# Fewer bytes may be of programs, or of tables of a file system, and prove nothing about the input.
+IGNORE_BELOW_MIB = 1
+
+# With less memory, the kernel may drop what a hot run needs.
+MIN_MEMORY_AVAILABLE_MIB = 512
+# The shares of a run, in per cent, in which processes waited for memory, or for a device.
+MAX_MEMORY_PRESSURE_PCT, MAX_IO_PRESSURE_PCT = 1, 10
+# A program that starts, or a log, reads less than this from the disks of a run.
+MAX_OTHERS_READ_MIB = 4
+# The shares of all processors, in per cent, that other programs, or the hypervisor, may take.
+MAX_OTHERS_CPU_PCT, MAX_STEAL_PCT = 10, 2
+# The kernel counts processor time in ticks, usually of 10 ms. In a short run, a few would be many per cent.
+IGNORE_BELOW_CPU_S = 0.05
+
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). No network card of
 # a real server adds that.
 DELAYED_ACK_S = 0.04
 WAIT_COLUMNS = (
-    "elapsed_s", "user_s", "system_s", "server_cpu_s", "busy_s", "cores", "delayed_acks",
+    "elapsed_s", "user_s", "system_s", "server_cpu_s", "busy_s", "cores", "delayed_acks", LINK_AXIS,
 )  # fmt: skip
-
-Thresholds = Mapping[str, float]
 
 
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
-    """Return the seconds for which delayed acknowledgements of TCP held up a run, by its WAIT_COLUMNS.
+    """Return for how many seconds delayed acknowledgements of TCP held up a run, as part of its fixed cost.
 
-    A receiver may acknowledge a packet 0.04 s late, and the sender waits for that. Together, the delays
-    cannot be longer than the idle time of the run: 3 delays in a run with 0.1 s of idle time took 0.1 s, not
-    0.12 s. Unknown columns (missing, None or NaN) count as 0.
+    The receiver of a packet may acknowledge it 0.04 s late, and the sender waits for that. The number of such
+    delays was counted. Together, they cannot be longer than the time in which the run was idle: 3 delays in a
+    run with 0.1 s of idle time took 0.1 s, not 0.12 s. `run` has the values of a run by the names in
+    WAIT_COLUMNS, and unknown numbers (missing, None or NaN) count as 0. The result is 0 for a run over a
+    made line with a delay or rate, such as `office` on LINK_AXIS.
     """
 
     def number(column: str) -> float:
         value = float(run.get(column) or 0.0)
         return 0.0 if math.isnan(value) else value
 
+    # A run over such a line measures a network, and these waits are part of what is measured. On loopback,
+    # and between two networks without a delay (`namespace`), they are a fixed cost.
+    link = LINKS.get(str(run.get(LINK_AXIS)))
+    if link is not None and link.is_shaped:
+        return 0.0
     delays_s = number("delayed_acks") * DELAYED_ACK_S
     # While client or server computes, the run goes on, also if an acknowledgement is late.
     own_cpu_s = number("user_s") + number("system_s") + number("server_cpu_s")
@@ -62,22 +102,23 @@ def acknowledgement_s(run: Mapping[Any, Any]) -> float:
     return min(delays_s, idle_s)
 
 
-def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run: how its evidence contradicts its cell's promises, and what disturbed it.
+def judge(run: RunRecord, elapsed_s: float) -> list[Flag]:
+    """Return the flags of a timed run: words for what is wrong with it, by what was observed (evidence).
 
-    `elapsed_s` is the time that hyperfine reports. `limits` are the thresholds of the configuration. The
-    promises are, for example, {"os": "cold", "server": "new"}: empty caches of the system, and a server that
-    has served no run. If this run began with its repository in memory, its flag is CACHE_NOT_COLD.
+    The label of a run promises in which state it begins, for example {"os": "cold", "server": "new"}: the
+    caches of the operating system are empty, and the server has served no run. If this run began with its
+    repository in memory, it gets the flag CACHE_NOT_COLD. Other flags name what disturbed the run, such as
+    another program. `elapsed_s` is the time of the run by hyperfine, the program that timed it.
 
-    Only the evidence is judged here. The module same_work checks the output and the work of runs.
+    The module same_work checks what a run printed or wrote.
     """
     evidence, promises = run["evidence"], run["promises"]
-    # The hook after the run stores `window_s`, the time since the hook before the run, and reads all counters
-    # again. Without `window_s`, this hook has failed, and the evidence has no counts that could be judged.
+    # The evidence is read by hooks, which run before and after each run. The second hook stores the time
+    # since the first one as `window_s`. Without it, this hook has failed, and there are no counts to judge.
     if evidence.get("window_s") is None:
         return [Flag.UNCERTIFIED]
     flags: list[Flag] = []
-    if _has_clock_mismatch(evidence, elapsed_s, limits):
+    if _has_clock_mismatch(evidence, elapsed_s):
         flags.append(Flag.CLOCK)
     # A count is None if the kernel did not report it. Without a server, the count of the server is missing,
     # and 0 stands for it. The run stays valid, but checks of its reads or of its output are left out.
@@ -86,46 +127,65 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
         flags.append(Flag.IO_UNKNOWN)
     is_hot = promises.get("os") == "hot"
     if promises.get("os") == "cold":
-        flags += _judge_cold_run(evidence, limits)
+        flags += _judge_cold_run(evidence)
     elif is_hot:
-        flags += _judge_hot_run(evidence, limits)
-    # A local command has no server, and a state without a promise about the server has "".
+        flags += _judge_hot_run(evidence)
+    # A local command has no server. If nothing is promised about the server, the promise is "".
     if evidence.get("server_kind"):
-        fault = _find_server_fault(evidence, promises.get("server", ""), limits)
+        fault = _find_server_fault(evidence, promises.get("server", ""))
         if fault:
             flags.append(fault)
-    # The simulated line between client and server, if the cell has one, was measured before the run.
-    if "line_round_trip_ms" in evidence:
-        line = LinkMeasurement(
-            evidence["line_round_trip_ms"],
-            evidence["line_to_server_mbit"],
-            evidence["line_to_client_mbit"],
-        )
-        if not line.is_as_set(evidence["line_delay_ms"], evidence["line_rate_mbit"]):
-            flags.append(Flag.NETWORK_NOT_AS_SET)
-    flags += _judge_machine(evidence, is_hot, limits)
+    if _has_other_line(evidence):
+        flags.append(Flag.NETWORK_NOT_AS_SET)
+    flags += _judge_machine(evidence, is_hot)
     return flags
 
 
-def _has_clock_mismatch(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
-    """Return True if hyperfine's time of a run does not fit the time between the hooks before and after it.
+def _has_other_line(evidence: Evidence) -> bool:
+    """Return True if the simulated cable between client and server had another delay or rate than its label.
 
-    The time between the hooks is slightly longer: the shell of the first hook ends in it, and the shell of
-    the second one starts. If `max_clock_gap_share` is 0.05, the gap may be 5 % of that time plus SHELLS_S. So
-    2.03 s between the hooks fit 2.00 s by hyperfine. A busy machine and a short run may have a larger gap.
+    It was measured before all runs of the round, and after them. Return False for a run without one.
+    """
+    if "line_round_trip_ms" not in evidence:
+        return False
+    delay_ms, rate_mbit = evidence["line_delay_ms"], evidence["line_rate_mbit"]
+    before = LinkMeasurement(
+        evidence["line_round_trip_ms"],
+        evidence["line_to_server_mbit"],
+        evidence["line_to_client_mbit"],
+    )
+    if not before.is_as_set(delay_ms, rate_mbit):
+        return True
+    # Earlier versions have not measured a line after the runs. One without a delay or rate has none to lose.
+    if "line_round_trip_after_ms" not in evidence:
+        return False
+    after = LinkMeasurement(
+        evidence["line_round_trip_after_ms"],
+        evidence["line_to_server_after_mbit"],
+        evidence["line_to_client_after_mbit"],
+    )
+    return not after.is_as_set(delay_ms, rate_mbit, TOLERANCE_AFTER_RUNS)
+
+
+def _has_clock_mismatch(evidence: Evidence, elapsed_s: float) -> bool:
+    """Return True if the time that hyperfine reports for a run cannot be right.
+
+    hyperfine, the program that times a run, starts a shell (a hook) before and after it. vcsbench reads the
+    clock in these hooks, too. The time between them is slightly longer than the run: the shell of the first
+    hook ends in it, and the shell of the second one starts. The gap may be 5 % of that time
+    (MAX_CLOCK_GAP_SHARE) plus SHELLS_S. So 2.03 s between the hooks fit 2.00 s by hyperfine. A busy machine
+    and a short run may have a larger gap.
     """
     window_s = evidence["window_s"]
     gap_s = window_s - elapsed_s
-    allowed_share = limits["max_clock_gap_share"]
     # On a busy machine, the two shells wait for a processor, or for the hypervisor. So the share of time in
-    # which processes waited is added, up to BUSY_CLOCK_GAP_SHARE. A larger threshold stays as it is.
-    if allowed_share < BUSY_CLOCK_GAP_SHARE:
-        waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
-        allowed_share = min(allowed_share + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
+    # which processes waited is added, up to BUSY_CLOCK_GAP_SHARE.
+    waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
+    allowed_share = min(MAX_CLOCK_GAP_SHARE + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
     allowed_gap_s = allowed_share * window_s + SHELLS_S
     # The two shells can take a large share of a run below 0.1 s, so a fixed gap is allowed there, too.
     if window_s < SHORT_WINDOW_S:
-        allowed_gap_s = max(allowed_gap_s, limits["min_clock_gap_s"])
+        allowed_gap_s = max(allowed_gap_s, MIN_CLOCK_GAP_S)
     # A run lies between its hooks, so hyperfine's time must not be longer (a negative gap).
     fits = 0 <= gap_s <= allowed_gap_s
     return not fits
@@ -140,14 +200,15 @@ def _sum_reads(evidence: Evidence | WarmUpReads) -> int | None:
     return client_bytes + server_bytes
 
 
-def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run that should have begun with empty caches.
+def _judge_cold_run(evidence: Evidence) -> list[Flag]:
+    """Return the flags of a cold run, which should have begun with nothing of its input in memory.
+
+    The input of a command is the repository or tree that it reads. A flag is a word for something that is
+    wrong with the run, by what was observed (evidence):
 
     - `residency-unknown`: the kernel did not report which share of the input was in memory.
     - `cache-not-cold`: before the run, too much of the input or of an existing output was in memory.
     - The flags of _judge_cold_reads(): the bytes that were read from devices are not those of a cold run.
-
-    The input of a command is the repository or tree that it reads.
     """
     flags: list[Flag] = []
     read_bytes = _sum_reads(evidence)
@@ -163,56 +224,64 @@ def _judge_cold_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
         # the run, so their share is None.
         output_share = evidence.get("written_resident_before") or 0.0
         resident_share = max(before, output_share)
-        if resident_share > limits["max_resident_share_cold"]:
+        if resident_share > MAX_RESIDENT_SHARE_COLD:
             flags.append(Flag.CACHE_NOT_COLD)
     # If the reads are unknown, judge() has already added IO_UNKNOWN.
     if read_bytes is not None:
-        flags += _judge_cold_reads(evidence, read_bytes, limits)
+        flags += _judge_cold_reads(evidence, read_bytes)
     return flags
 
 
-def _judge_cold_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -> list[Flag]:
+def _judge_cold_reads(evidence: Evidence, read_bytes: int) -> list[Flag]:
     """Return the flags of a cold run by the bytes that its client and server read from devices.
 
-    The first cold run of a command is not timed but discarded, and later ones should read about as much. Say
-    the discarded run read 100 MiB of an input of 200 MiB. Then 0 bytes give `no-disk-reads`, 30 MiB
-    `too-few-disk-reads` (below `min_read_share_cold`, 0.5), and 80 MiB `fewer-disk-reads` (below
-    `expected_read_share_cold`, 0.9). `foreign-reads` means that another program read the input.
+    A cold run begins with nothing of its input (a repository or tree) in memory, so it has to read from the
+    disk. A run without such reads gets `no-disk-reads`, and one whose input was read by another program gets
+    `foreign-reads`. Two other flags are for a run that read less than an earlier cold run.
     """
     flags: list[Flag] = []
     if read_bytes == 0:
         flags.append(Flag.NO_DISK_READS)
-
-    # All cold runs of a command on a copy of a repository share one discarded run. If its reads could not be
-    # counted, those of the first untimed run of this round (`warming`) take their place.
-    discarded_bytes = evidence.get("discarded_read_bytes") or 0
-    warm_ups = evidence.get("warming", [])
-    if not discarded_bytes and warm_ups:
-        discarded_bytes = _sum_reads(warm_ups[0]) or 0
-    # A run also reads tables of the file system, or modules of Python. If the discarded run read no more than
-    # `ignore_below_mib`, most of its reads may be of these files, and a comparison with them means nothing.
-    if discarded_bytes > limits["ignore_below_mib"] * MIB:
-        # The discarded run also read the programs from the device, and a timed run finds them in memory. So
-        # no run has to read more than its input. With an input of 1 MiB, 1 MiB is enough, even if the
-        # discarded run read 4 MiB. An input of unknown size (0) sets no limit.
-        ceiling_bytes = evidence.get("subject_bytes") or discarded_bytes
-        enough_bytes = min(ceiling_bytes, limits["min_read_share_cold"] * discarded_bytes)
-        expected_bytes = min(ceiling_bytes, limits["expected_read_share_cold"] * discarded_bytes)
-        if 0 < read_bytes < enough_bytes:
-            flags.append(Flag.TOO_FEW_DISK_READS)
-        elif enough_bytes <= read_bytes < expected_bytes:
-            flags.append(Flag.FEWER_DISK_READS)
-
-    if _has_foreign_reads(evidence, read_bytes, limits):
+    else:
+        flags += _compare_with_discarded_run(evidence, read_bytes)
+    if _has_foreign_reads(evidence, read_bytes):
         flags.append(Flag.FOREIGN_READS)
     return flags
 
 
-def _has_foreign_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) -> bool:
-    """Return True if another program read the input of a run, perhaps ahead of the client.
+def _compare_with_discarded_run(evidence: Evidence, read_bytes: int) -> list[Flag]:
+    """Return the flag of a cold run that read less from devices than the first one; [] if it read enough.
+
+    The first cold run of a command on a copy of a repository is discarded, and later ones should read about
+    as much. Say it read 100 MiB of an input of 200 MiB. Then 30 MiB give `too-few-disk-reads` (below
+    MIN_READ_SHARE_COLD, 0.5), and 80 MiB `fewer-disk-reads` (below EXPECTED_READ_SHARE_COLD, 0.9).
+    """
+    discarded_bytes = evidence.get("discarded_read_bytes") or 0
+    # If the reads of the discarded run could not be counted, those of the first untimed run of this round
+    # (`warming`) take their place.
+    warm_ups = evidence.get("warming", [])
+    if not discarded_bytes and warm_ups:
+        discarded_bytes = _sum_reads(warm_ups[0]) or 0
+    # A run also reads tables of the file system, or modules of Python. If the discarded run read no more than
+    # IGNORE_BELOW_MIB, most of its reads may be of these files, and a comparison with them means nothing.
+    if discarded_bytes <= IGNORE_BELOW_MIB * MIB:
+        return []
+    # The discarded run also read the programs from the device, and a timed run finds them in memory. So no
+    # run has to read more than its input. With an input of 1 MiB, 1 MiB is enough, even if the discarded run
+    # read 4 MiB. An input of unknown size (0) sets no limit.
+    ceiling_bytes = evidence.get("subject_bytes") or discarded_bytes
+    if read_bytes < min(ceiling_bytes, MIN_READ_SHARE_COLD * discarded_bytes):
+        return [Flag.TOO_FEW_DISK_READS]
+    if read_bytes < min(ceiling_bytes, EXPECTED_READ_SHARE_COLD * discarded_bytes):
+        return [Flag.FEWER_DISK_READS]
+    return []
+
+
+def _has_foreign_reads(evidence: Evidence, read_bytes: int) -> bool:
+    """Return True if another program read the input of a run (a repository or tree) into memory.
 
     The pages of the input that got into memory during the run are then more than `read_bytes`, which client
-    and server read.
+    and server of the run have read.
     """
     input_bytes = evidence.get("subject_bytes") or 0
     before_bytes = (evidence.get("resident_before") or 0.0) * input_bytes
@@ -220,8 +289,7 @@ def _has_foreign_reads(evidence: Evidence, read_bytes: int, limits: Thresholds) 
     # The files by which a commit has made its input grow are in memory without a read.
     after_bytes -= evidence.get("input_grew_bytes") or 0
     foreign_bytes = after_bytes - before_bytes - read_bytes
-    ignored_bytes = limits["ignore_below_mib"] * MIB
-    return foreign_bytes > max(ignored_bytes, limits["max_foreign_share_cold"] * input_bytes)
+    return foreign_bytes > max(IGNORE_BELOW_MIB * MIB, MAX_FOREIGN_SHARE_COLD * input_bytes)
 
 
 def _reports_no_page_of_input(evidence: Evidence) -> bool:
@@ -234,12 +302,14 @@ def _reports_no_page_of_input(evidence: Evidence) -> bool:
     return has_input and evidence.get("resident_after_bytes") == 0
 
 
-def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run whose input, such as a repository, should have been in memory.
+def _judge_hot_run(evidence: Evidence) -> list[Flag]:
+    """Return the flags of a hot run, whose input (a repository or tree) should have been in memory.
+
+    A flag is a word for something that is wrong with the run, by what was observed (evidence):
 
     - `residency-unknown`: the kernel does not report the pages of the input.
-    - `cache-not-warm`: the run read more than `max_read_kib_hot` (64 KiB) from disks. Up to 1 MiB of the
-      reads of a client that writes files does not count. On ZFS, no run gets this flag.
+    - `cache-not-warm`: the run read more than 64 KiB (MAX_READ_KIB_HOT) from disks. Up to 1 MiB of the reads
+      of a client that writes files does not count, unless it is of the input. On ZFS, no run gets this flag.
     - `server-disk-unknown`: the output is on a network file system whose disk reads are unknown.
     """
     flags: list[Flag] = []
@@ -253,11 +323,11 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     if read_bytes is not None and not evidence.get("has_own_cache"):
         # A client that writes files to a disk has to read tables of its file system there, even if its input
         # is in memory. The kernel counts these reads together with reads of the input, so some are forgiven.
+        # Only a command with an output has the key. Another one writes a log or a cache at most.
         forgiven_bytes = 0
-        if evidence.get("client_write_bytes"):
-            client_bytes = evidence.get("client_read_bytes") or 0
-            forgiven_bytes = min(client_bytes, OUTPUT_READ_KIB * KIB)
-        if read_bytes - forgiven_bytes > limits["max_read_kib_hot"] * KIB:
+        if evidence.get("client_write_bytes") and "written_resident_before" in evidence:
+            forgiven_bytes = min(_client_reads_without_input(evidence), OUTPUT_READ_KIB * KIB)
+        if read_bytes - forgiven_bytes > MAX_READ_KIB_HOT * KIB:
             flags.append(Flag.CACHE_NOT_WARM)
 
     is_on_network = bool(evidence.get("network_filesystem"))
@@ -266,12 +336,29 @@ def _judge_hot_run(evidence: Evidence, limits: Thresholds) -> list[Flag]:
     return flags
 
 
+def _client_reads_without_input(evidence: Evidence) -> int:
+    """Return the bytes that the client of a hot run read from devices, without those of its input.
+
+    The latter are the pages of the input that got into memory in the run, less the reads of the server. They
+    count as 0 if they are unknown, as for an input with many files. They also count as 0 if the client read
+    fewer bytes: then another program has read the input, or the kernel had forgotten names of files whose
+    pages were in memory.
+    """
+    client_bytes = evidence.get("client_read_bytes") or 0
+    input_bytes = evidence.get("input_loaded_bytes") or 0
+    input_bytes -= evidence.get("server_read_bytes") or 0
+    if not 0 < input_bytes <= client_bytes:
+        return client_bytes
+    return client_bytes - input_bytes
+
+
 def _sum_disk_reads(evidence: Evidence) -> int | None:
-    """Return the bytes that a hot run read from disks; None if a count of client or server is unknown.
+    """Return the bytes that client, server and file server of a hot run read from disks; None if unknown.
 
-    The kernel counts reads from a network file system like reads from a disk. So there are three cases:
+    A hot run should read nothing from disks. The kernel counts reads from a network file system, such as NFS,
+    together with reads from a disk. So there are three cases:
 
-    - The output is on a local disk: all bytes that client and server read (_sum_reads).
+    - The output of the client is on a local disk: all bytes that client and server read (_sum_reads).
     - The output is on a network file system. So is the input, which was not in memory after the run: all
       bytes, too.
     - The output is on a network file system, and the input is elsewhere or in memory: all bytes without those
@@ -287,34 +374,40 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
     resident_share = evidence.get("resident_after") or 0.0
     if evidence["network_input"] and resident_share < HOT_RESIDENT_SHARE:
         return all_bytes
+    # The server of the repository, such as svnserve, runs on this machine. A local command has no server, and
+    # 0 stands for its count. The file server is that of the network file system.
+    server_bytes = evidence.get("server_read_bytes") or 0
+    file_server_bytes = evidence.get("network_storage_read_bytes") or 0
+    return _client_disk_reads(evidence) + server_bytes + file_server_bytes
 
-    # A client reads its files again from a network file system whenever it takes a lock. The file server has
-    # these files in memory, so the bytes are taken off. The counts of client and server are known here,
-    # because their sum is known. A local command has no server, and 0 stands for its count.
+
+def _client_disk_reads(evidence: Evidence) -> int:
+    """Return the bytes that a client read from local disks, while it wrote to a network file system.
+
+    The client reads its files again from the network whenever it takes a lock. The file server has these
+    files in memory, so the reads are harmless. But the kernel counts them together with reads from disks.
+    """
+    # The count is known here, because the caller knows the sum of the reads of client and server.
     client_bytes = evidence.get("client_read_bytes") or 0
     network_bytes = evidence.get("network_read_bytes")
     if network_bytes is not None:
-        client_disk_bytes = max(0, client_bytes - network_bytes)
-    else:
-        # CIFS has no counter of bytes from the network. But the kernel counts how much all programs read from
-        # the local disks of input and output. The client cannot have read more than this from these disks.
-        # The count is None, and 0 stands for it, if neither input nor output is on a local disk. It is also
-        # None if the input is on a file system that hides its disk, such as overlayfs. All reads of the
-        # client may then be from the network.
-        device_bytes = evidence.get("device_read_bytes") or 0
-        client_disk_bytes = min(client_bytes, device_bytes)
-    # The server of the repository, such as svnserve, runs on this machine.
-    server_bytes = evidence.get("server_read_bytes") or 0
-    file_server_bytes = evidence.get("network_storage_read_bytes") or 0
-    return client_disk_bytes + server_bytes + file_server_bytes
+        return max(0, client_bytes - network_bytes)
+    # CIFS has no counter of bytes from the network. But the kernel counts how much all programs read from the
+    # local disks of input and output. The client cannot have read more than this from these disks. The count
+    # is None, and 0 stands for it, if neither input nor output is on a local disk. It is also None if the
+    # input is on a file system that hides its disk, such as overlayfs. All reads of the client may then be
+    # from the network.
+    device_bytes = evidence.get("device_read_bytes") or 0
+    return min(client_bytes, device_bytes)
 
 
-def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> Flag | None:
-    """Return the first fault of a server, in the order of the checks below; None without a fault.
+def _find_server_fault(evidence: Evidence, promise: str) -> Flag | None:
+    """Return the first fault of the server of a run, as a flag; None without a fault.
 
-    The first fault explains the later ones: a server that was restarted is also not warm. `promise` is "new"
-    for a server that was started for this run, with empty caches. It is "kept" for a server that has served a
-    run, so that its caches are hot. With "", only a restart is a fault.
+    The label of the run has a `promise` about the server. It is "new" for a server that was started for this
+    run, with empty caches, and "kept" for a server that has served a run, so that its caches are hot. With
+    "", only a restart is a fault. The first fault explains the later ones: a server that was restarted is
+    also not warm.
     """
     # The runs that this server process has served before, timed or not.
     runs_before = evidence.get("server_runs_before") or 0
@@ -329,16 +422,16 @@ def _find_server_fault(evidence: Evidence, promise: str, limits: Thresholds) -> 
         return Flag.SERVER_NOT_WARM
     if evidence.get("server_processes_changed"):
         return Flag.SERVER_REFORKED
-    if _has_useless_cache(evidence, limits):
+    if _has_useless_cache(evidence):
         return Flag.CACHE_INEFFECTIVE
     return None
 
 
-def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
-    """Return True if a server with hot caches read nearly as much as in its first run.
+def _has_useless_cache(evidence: Evidence) -> bool:
+    """Return True if a server that should have its data in caches read nearly as much as in its first run.
 
-    "Nearly" is the share `max_read_share_hot_server`: with 0.9, 95 MiB again after 100 MiB is True. `rchar`
-    are bytes by system calls, also from the page cache. Return False if a count is unknown.
+    "Nearly" is the share 0.9 (MAX_READ_SHARE_HOT_SERVER): 95 MiB again after 100 MiB is True. The counts of
+    `rchar` are bytes by system calls, also from the page cache. Return False if a count is unknown.
     """
     # Only a commit makes its input grow, by content that is in no cache of the server.
     if evidence.get("input_grew_bytes"):
@@ -348,18 +441,18 @@ def _has_useless_cache(evidence: Evidence, limits: Thresholds) -> bool:
     if first_bytes is None or again_bytes is None:
         return False
     # For each connection, a server reads some KiB that it does not cache, such as its configuration. They may
-    # be most of a first run that read no more than `ignore_below_mib`.
-    if first_bytes <= limits["ignore_below_mib"] * MIB:
+    # be most of a first run that read no more than IGNORE_BELOW_MIB.
+    if first_bytes <= IGNORE_BELOW_MIB * MIB:
         return False
-    return again_bytes > limits["max_read_share_hot_server"] * first_bytes
+    return again_bytes > MAX_READ_SHARE_HOT_SERVER * first_bytes
 
 
-def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list[Flag]:
-    """Return the flags of a run that something other than its client and server disturbed.
+def _judge_machine(evidence: Evidence, is_hot: bool) -> list[Flag]:
+    """Return the flags of a run that something on the machine disturbed, other than its client and server.
 
     Examples are another server of vcsbench (`other-server`), swapping (`swapped`), or another program that
-    used the disk (`io-busy`) or the processors (`cpu-busy`). Unknown counts give no flag. `is_hot`: a run
-    with its input in memory, which does not itself have to wait for disks.
+    used the disk (`io-busy`) or the processors (`cpu-busy`). Unknown counts give no flag. `is_hot` means that
+    the input of the run, such as a repository, is in memory. Such a run does not itself wait for disks.
     """
     flags: list[Flag] = []
     if evidence.get("other_servers"):
@@ -367,46 +460,41 @@ def _judge_machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> list
     if evidence.get("swapped_in_pages") or evidence.get("swapped_out_pages"):
         flags.append(Flag.SWAPPED)
     available_bytes = evidence.get("memory_available_bytes")
-    if available_bytes is not None and available_bytes < limits["min_memory_available_mib"] * MIB:
+    if available_bytes is not None and available_bytes < MIN_MEMORY_AVAILABLE_MIB * MIB:
         flags.append(Flag.LOW_MEMORY)
-    if _exceeds_limit(evidence, "memory_pressure_pct", limits):
+    if _number_in(evidence, "memory_pressure_pct") > MAX_MEMORY_PRESSURE_PCT:
         flags.append(Flag.MEMORY_PRESSURE)
-    if _have_others_used_disk(evidence, is_hot, limits):
+    if _have_others_used_disk(evidence, is_hot):
         flags.append(Flag.IO_BUSY)
-    if _takes_processor(evidence, "others_cpu", limits):
+    if _takes_processor(evidence, "others_cpu", MAX_OTHERS_CPU_PCT):
         flags.append(Flag.CPU_BUSY)
-    if _takes_processor(evidence, "steal", limits):
+    if _takes_processor(evidence, "steal", MAX_STEAL_PCT):
         flags.append(Flag.CPU_STEAL)
     if evidence.get("throttled") or evidence.get("quota_throttled_us"):
         flags.append(Flag.THROTTLED)
     return flags
 
 
-def _have_others_used_disk(evidence: Evidence, is_hot: bool, limits: Thresholds) -> bool:
+def _have_others_used_disk(evidence: Evidence, is_hot: bool) -> bool:
     """Return True if programs other than client and server used the disk; False if it is unknown."""
     # `device_read_bytes` are the reads of all programs from the disks of input and output.
     read_bytes, device_bytes = _sum_reads(evidence), evidence.get("device_read_bytes")
     if device_bytes is not None and read_bytes is not None:
         others_bytes = device_bytes - read_bytes
-        if others_bytes > limits["max_others_read_mib"] * MIB:
+        if others_bytes > MAX_OTHERS_READ_MIB * MIB:
             return True
     # The kernel reports the pressure of the whole machine, to which the run itself contributes. Only if the
     # run used no disk, other programs alone have caused the pressure.
     used_no_disk = read_bytes == 0 and evidence.get("client_write_bytes") == 0
-    return is_hot and used_no_disk and _exceeds_limit(evidence, "io_pressure_pct", limits)
+    has_pressure = _number_in(evidence, "io_pressure_pct") > MAX_IO_PRESSURE_PCT
+    return is_hot and used_no_disk and has_pressure
 
 
-def _takes_processor(evidence: Evidence, cause: str, limits: Thresholds) -> bool:
-    """Return True if `cause`, others_cpu or steal, took more processor time than its limit."""
-    # The kernel counts in ticks, usually of 10 ms. In a short run, a few of them would be many percent.
-    if _number_in(evidence, f"{cause}_s") <= limits["ignore_below_cpu_s"]:
+def _takes_processor(evidence: Evidence, cause: str, limit_pct: float) -> bool:
+    """Return True if `cause`, others_cpu or steal, took more than `limit_pct` of all processors."""
+    if _number_in(evidence, f"{cause}_s") <= IGNORE_BELOW_CPU_S:
         return False
-    return _exceeds_limit(evidence, f"{cause}_pct", limits)
-
-
-def _exceeds_limit(evidence: Evidence, name: str, limits: Thresholds) -> bool:
-    # A limit has the name of its column: `max_steal_pct` limits `steal_pct`.
-    return _number_in(evidence, name) > limits[f"max_{name}"]
+    return _number_in(evidence, f"{cause}_pct") > limit_pct
 
 
 def _number_in(evidence: Evidence, name: str) -> float:

@@ -33,7 +33,8 @@ RESTORE = "Restore the file, or make it again."
 def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:
     """Return the rows of a CSV file: the columns `numbers` as floats (NaN if empty), all others as text.
 
-    Raise UserError if the file is missing, is no CSV, or has text in a column of numbers.
+    `numbers` may have names that the file does not have. `path` may be an open file. Raise UserError if the
+    file is missing, is no CSV, or has text in a column of numbers.
     """
     try:
         with _open_csv(path) as csv_file:
@@ -46,20 +47,23 @@ def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.D
         raise UserError(f"{path}: {reason}. {RESTORE}") from None
 
     columns = dict(frame.items())
-    # The file may lack some of these columns.
     for name in frame.columns.intersection(list(numbers)):
-        texts = frame[name]
-        parsed = pd.to_numeric(texts, errors="coerce").astype(float)
-        # An empty field is a missing value, and any other text without a number is a fault.
-        faulty_texts = texts[parsed.isna() & (texts != "")]
-        if len(faulty_texts):
-            raise UserError(
-                f"{path}: `{name}`: {faulty_texts.iloc[0]!r} is not a number. {RESTORE}"
-            )
-        columns[name] = parsed
+        columns[name] = _parse_numbers(frame[name], path)
     # The frame is made once, from all columns. pandas gets slow if many columns of a frame are replaced one
     # by one.
     return pd.DataFrame(columns)
+
+
+def _parse_numbers(texts: pd.Series, path: str | Path | TextIO) -> pd.Series:
+    """Return a column of texts as floats. Raise UserError with the path for a text that is no number."""
+    numbers = pd.to_numeric(texts, errors="coerce").astype(float)
+    # An empty field is a missing value (NaN), and any other text without a number is a fault.
+    faulty_texts = texts[numbers.isna() & (texts != "")]
+    if len(faulty_texts):
+        raise UserError(
+            f"{path}: `{texts.name}`: {faulty_texts.iloc[0]!r} is not a number. {RESTORE}"
+        )
+    return numbers
 
 
 def _open_csv(path: str | Path | TextIO) -> AbstractContextManager[BinaryIO | TextIO]:
@@ -78,12 +82,13 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
 def in_order(
     frame: pd.DataFrame, order: Mapping[str, Sequence[str]], by: Iterable[str]
 ) -> pd.DataFrame:
-    """Return the rows of a frame, sorted by the columns `by`, each in the order of its values in `order`.
+    """Return the rows of a frame, sorted by the columns `by`, not by the alphabet but as `order` lists them.
 
-    With `order` {"format": ["f6", "f7"]} and `by` ["format"], rows of f6 come before rows of f7. A value ""
-    (the axis does not apply) comes first, and a value that is not in `order` last. Equal rows keep their
-    order.
+    With `order` {"format": ["f6", "f10"]} and `by` ["format"], rows of f6 come before rows of f10. A value ""
+    (a setting that does not apply to the row) comes first, and a value that is not in `order` last. Rows with
+    equal values keep their order.
     """
+    # For each row: the places of its values in these lists.
     ranks = pd.DataFrame(index=frame.index)
     for name in by:
         rank_of_value = {value: rank for rank, value in enumerate(["", *order[name]])}

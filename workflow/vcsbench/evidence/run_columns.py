@@ -10,12 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from vcsbench.axis_names import BUILD_AXIS, SYSTEM_AXIS
+from vcsbench.axis_names import BUILD_AXIS, FILESYSTEM_AXIS, SYSTEM_AXIS
 from vcsbench.evidence import flags
 from vcsbench.evidence.flags import Flag
 from vcsbench.files import read_json
-from vcsbench.records import BuildSide, CellTrace, Context, Evidence, RunRecord, SentRequests
-from vcsbench.storages.filesystems import IN_MEMORY, storage_kind
+from vcsbench.records import (
+    BuildSide,
+    CellTrace,
+    Context,
+    Evidence,
+    Launched,
+    RunRecord,
+    SentRequests,
+    StorageFacts,
+)
+from vcsbench.storages.disks import DiskKind
+from vcsbench.storages.filesystems import IN_MEMORY, OVERLAY, storage_kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +43,11 @@ LOADED_LATE = re.compile(r"/libgcc_s\.so[^/]*$|/libnss_[^/]*$|/gconv/[^/]*$")
 
 # The command of git that makes a new clone.
 CLONE_COMMAND = "clone"
+
+# The settings of a disk that may change without another disk.
+DISK_SETTINGS = ("scheduler", "read_ahead_kb", "write_cache")
+# Options that the kernel chooses for each mount of a network file system.
+CHANGING_OPTIONS = ("addr=", "clientaddr=", "mountaddr=", "port=", "mountport=")
 
 RunColumns = dict[str, object]
 
@@ -94,10 +109,16 @@ TRACE_COLUMNS = (
 
 
 def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> str:
-    """Return the kind of a storage for tables: RAM, virtual disk, spinning disk or SSD; "" if unknown.
+    """Return the kind of a storage for tables, such as "SSD"; "" if unknown.
 
-    A disk of a virtual machine is always a "virtual disk": its hypervisor hides which disk is below.
+    The kinds are RAM, RAM disk, loop device, virtual disk, spinning disk and SSD. Another disk of a virtual
+    machine is always a "virtual disk": its hypervisor hides which disk is below.
     """
+    # The kernel reports a RAM disk as not rotational, as an SSD. The disks below LVM count, too.
+    disks = cast("Sequence[Mapping[str, object]]", storage.get("disks") or [])
+    for disk_kind in (DiskKind.RAM, DiskKind.LOOP):
+        if any(disk.get("kind") == disk_kind for disk in disks):
+            return disk_kind.value
     rotational = storage.get("rotational")
     is_rotational = rotational if isinstance(rotational, bool) else None
     kind = storage_kind(str(storage.get("filesystem") or ""), is_rotational)
@@ -107,12 +128,66 @@ def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> 
     return kind
 
 
-def count_columns(evidence: Evidence, context: Context) -> RunColumns:
-    """Return COUNT_COLUMNS of a run, for example {"device_bytes": 4096, "flushes": 3, "rpcs": None}.
+def comparable_conditions(context: Context) -> dict[str, object]:
+    """Return the conditions of a cell-round by their names; {} for a context without a record of them.
 
-    Most columns are sums of client and server: 1,024 bytes read by the client and 3,072 by the server give
-    4,096. A sum is None if the count of the client or of the server is unknown. A command without a server
-    has the counts of its client alone.
+    Example: {"nice": 0, "kernel": "6.1.0", "/srv/vcsbench ext4 scheduler": "none", ...}. All cell-rounds of a
+    machine should have the same value of a name. A name that only some of them have belongs to a storage or
+    to a kind of server.
+    """
+    recorded = context.get("conditions")
+    if not recorded:
+        return {}
+    conditions: dict[str, object] = dict(recorded)
+    # Only a cell with a server has its scheduling.
+    scheduling = conditions.pop("server", None)
+    server = context["server"]
+    if scheduling and server:
+        conditions[f"server {server.get('kind')}"] = scheduling
+    for name, value in (
+        ("kernel", context["host"].get("kernel")),
+        ("preloaded", context.get("preloaded")),
+    ):
+        if value is not None:
+            conditions[name] = value
+    # The files of an output may have a file system of their own, which vcsbench has made below the same path.
+    made_for = context["axes"].get(FILESYSTEM_AXIS, "")
+    return (
+        conditions
+        | _storage_conditions(context["storage"])
+        | _storage_conditions(context["target_storage"], made_for)
+    )
+
+
+def _storage_conditions(storage: StorageFacts, made_for: str = "") -> dict[str, object]:
+    """Return the settings of a storage and of its disk by their names; {} for an unknown storage.
+
+    `made_for` is the value of the axis `filesystem`, if it changes the storage.
+    """
+    # The folder of an output that a command lacks has no facts.
+    if "path" not in storage:
+        return {}
+    filesystem = storage.get("filesystem", "")
+    place = " ".join(filter(None, [storage["path"], filesystem, made_for]))
+    settings: dict[str, object] = {}
+    for name in DISK_SETTINGS:
+        if name in storage:
+            settings[f"{place} {name}"] = cast("Mapping[str, object]", storage)[name]
+    # The options of an overlay name folders, which each start of a container makes again.
+    if filesystem != OVERLAY and "mount_options" in storage:
+        options = storage["mount_options"].split(",")
+        kept = [option for option in options if not option.startswith(CHANGING_OPTIONS)]
+        settings[f"{place} mount options"] = ",".join(kept)
+    return settings
+
+
+def count_columns(evidence: Evidence, context: Context) -> RunColumns:
+    """Return the kernel's counts of a run as columns, for example {"device_bytes": 4096, "rpcs": None, ...}.
+
+    `evidence` has what was observed of the run, and `context` has facts about its round. Most columns are
+    sums of client and server: 1,024 bytes read by the client and 3,072 by the server give 4,096. A sum is
+    None if the count of the client or of the server is unknown. A command without a server has the counts of
+    its client alone. COUNT_COLUMNS lists all columns.
     """
     # The calls of the machine's NFS client to its server. The kernel counts them for all processes together.
     columns: RunColumns = {RPCS: evidence.get(RPCS)}
@@ -120,6 +195,7 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
     if evidence.get("server_kind"):
         sides.append("server")
     for column, name in SUMMED_COUNTS.items():
+        # Such as `client_read_bytes` and `server_read_bytes`; None if the kernel did not count them.
         counts = [cast("int | None", evidence.get(f"{side}_{name}")) for side in sides]
         known_counts = [count for count in counts if count is not None]
         is_complete = len(known_counts) == len(sides)
@@ -136,58 +212,64 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
 
 
 def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
-    """Return CLIENT_COLUMNS, for example {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}.
+    """Return the columns about the client of a run, or about all its clients together (CLIENT_COLUMNS).
 
-    `timed` is hyperfine's report on the run, `run` is vcsbench's. A cell with several clients has a launcher,
-    which starts them and releases all of them together. Its report is `launched`.
-
-    - `carried_s` is the time from the release to the end of the last client, or the elapsed time of a single
-      client, which has no launcher.
-    - `went_apart_s` is the time between the first and the last start of a client after the release.
-
-    A column that does not apply is None.
+    Example: {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}. `timed` is the report of hyperfine,
+    the program that timed the run. `run` is vcsbench's, and `context` has facts about the round. The column
+    `carried_s` is the time for which the clients worked: without the start of several clients, which is no
+    work of theirs. A column that does not apply to the run is None.
     """
     columns: RunColumns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
-    launched, work = run.get("launched"), run["work"]
-    # The times of each client: {"went_s": 0.001, "ended_s": 2.5, "user_s": 0.4, "system_s": 0.1}.
-    clients = launched["clients"] if launched else []
+    # The report of the launcher, a program that starts several clients. A single client has none.
+    launched = run.get("launched")
 
-    # Only the work of a command that writes a tree has both `files` and `bytes`. Each client has written a
-    # tree of its own, and the work is one client's.
+    # Only the work of a command that writes a tree of files has both `files` and `bytes`. Each client has
+    # written a tree of its own, and the work is that of one client.
+    work = run["work"]
     if "files" in work and "bytes" in work:
-        columns["tree_bytes"] = int(work["bytes"]) * max(len(clients), 1)
+        number_of_clients = len(launched["clients"]) if launched else 1
+        columns["tree_bytes"] = int(work["bytes"]) * number_of_clients
 
-    if not launched:
-        columns["carried_s"] = timed.elapsed_s
-        if timed.user_s is not None and timed.system_s is not None:
-            columns["clients_cpu_s"] = timed.user_s + timed.system_s
-        return columns
-
-    cpu_s: list[float] = []
-    starts_s: list[float] = []
-    durations_s: list[float] = []
-    for client in clients:
-        cpu_s += [client["user_s"], client["system_s"]]
-        # Both times of a client are in seconds after the common release.
-        starts_s.append(client["went_s"])
-        durations_s.append(client["ended_s"] - client["went_s"])
-    last_end_s = launched["all_s"]
-    columns["carried_s"] = last_end_s
-    columns["clients_cpu_s"] = sum(cpu_s)
-    columns["slowest_client_s"] = max(durations_s)
-    columns["fastest_client_s"] = min(durations_s)
-    # The launcher took the rest of the elapsed time to start the clients.
-    columns["launching_s"] = round(timed.elapsed_s - last_end_s, 6)
-    columns["went_apart_s"] = round(max(starts_s) - min(starts_s), 6)
+    if launched:
+        return columns | _launched_columns(timed, launched)
+    columns["carried_s"] = timed.elapsed_s
+    if timed.user_s is not None and timed.system_s is not None:
+        columns["clients_cpu_s"] = timed.user_s + timed.system_s
     return columns
 
 
-def traffic_columns(run: RunRecord) -> RunColumns:
-    """Return TRAFFIC_COLUMNS of a run, for example {"requests": 5120, "latency_p95_ms": 12.5, ...}.
+def _launched_columns(timed: Run, launched: Launched) -> RunColumns:
+    """Return the columns about several clients, which the launcher has started and then released together.
 
-    Traffic is many clients, readers and committers, that send requests for some seconds. Return {} for a run
-    without traffic.
+    `timed` is hyperfine's report on the run. `launched` is the launcher's, with the times of each client in
+    seconds after the release: {"went_s": 0.001, "ended_s": 2.5, "user_s": 0.4, "system_s": 0.1}. The column
+    `went_apart_s` is the time between the first and the last start of a client after the release.
+    """
+    cpu_s: list[float] = []
+    starts_s: list[float] = []
+    durations_s: list[float] = []
+    for client in launched["clients"]:
+        cpu_s += [client["user_s"], client["system_s"]]
+        starts_s.append(client["went_s"])
+        durations_s.append(client["ended_s"] - client["went_s"])
+    last_end_s = launched["all_s"]
+    return {
+        "carried_s": last_end_s,
+        "clients_cpu_s": sum(cpu_s),
+        "slowest_client_s": max(durations_s),
+        "fastest_client_s": min(durations_s),
+        # The launcher took the rest of the elapsed time to start the clients.
+        "launching_s": round(timed.elapsed_s - last_end_s, 6),
+        "went_apart_s": round(max(starts_s) - min(starts_s), 6),
+    }
+
+
+def traffic_columns(run: RunRecord) -> RunColumns:
+    """Return the columns about the traffic of a run, for example {"requests": 5120, "latency_p95_ms": 12.5}.
+
+    Traffic is many clients, readers and committers, that send requests to a server for some seconds. Return
+    {} for a run without traffic. TRAFFIC_COLUMNS lists all columns.
     """
     traffic = run.get("traffic")
     if not traffic:
@@ -203,8 +285,8 @@ def traffic_columns(run: RunRecord) -> RunColumns:
         "senders": traffic["readers"] + traffic["committers"],
         "throughput_per_s": ended_in_time / duration_s,
     }
-    # Readers have three percentiles, committers one. A request that never started counts with its wait until
-    # the end of the traffic (`duration_s`).
+    # A latency is the time from the planned start of a request to its end. Readers have three percentiles of
+    # their latencies, and committers have one.
     reads_ms = _latencies_ms(reads, duration_s)
     for share in (50, 95, 99):
         columns[f"latency_p{share}_ms"] = percentile(reads_ms, share)
@@ -242,7 +324,8 @@ def percentile(ordered: Sequence[float], share: int) -> float | None:
 def traffic_flags(run: RunRecord) -> list[Flag]:
     """Return the flags of a run with traffic: failed requests, lost or foreign commits, overload.
 
-    Traffic is many clients that send requests. Return [] for a run without traffic.
+    Traffic is many clients that send requests to a server for some seconds. A flag is a word for something
+    that is wrong with a run. Return [] for a run without traffic.
     """
     traffic = run.get("traffic")
     if not traffic:
@@ -291,13 +374,14 @@ def size_columns(context: Context) -> RunColumns:
 def read_traces(
     paths: Iterable[str | Path], traced: Mapping[str, TracedCell]
 ) -> dict[str, CellTrace]:
-    """Return the trace (measure.syscalls.trace_cell) that counts for each cell, by the path of the cell.
+    """Return the numbers of system calls (a trace) of each cell, by the path of the cell.
 
-    A trace, from one of the files `paths`, has the numbers of system calls of a cell. Cells that make the
-    same calls share the trace of one of them: {"log/hot": TracedCell("log/cold", "9f86")} in `traced`. It has
-    the path of the traced cell, and the digest that the trace must have. A cell without this trace is left
-    out.
+    A cell is a command with all settings with which it is measured, such as "log/cold". Each of the files
+    `paths` has the trace of a cell. Cells that make the same calls share the trace of one of them: `traced`
+    is, for example, {"log/hot": TracedCell("log/cold", "9f86")}. The trace of log/cold then counts for
+    log/hot, if it has the digest 9f86. A cell without this trace is left out.
     """
+    # By the path of the traced cell.
     trace_by_cell: dict[str, CellTrace] = {}
     for path in paths:
         trace = cast("CellTrace", read_json(path))
@@ -314,10 +398,11 @@ def read_traces(
 
 
 def trace_columns(trace: CellTrace) -> RunColumns:
-    """Return TRACE_COLUMNS: the numbers of system calls of client and server together.
+    """Return the columns TRACE_COLUMNS: numbers of system calls of client and server together.
 
-    The counts {"reads": 5, "bytes_read": 4096, "mmap": 7} give `reads` 5, `bytes_read` 4096 and `all_calls`
-    12. An empty trace, or one without counts, gives None for each column.
+    `trace` has the counts of a run under the program strace: {"client": {"reads": 5, "bytes_read": 4096,
+    "mmap": 7}} gives `reads` 5, `bytes_read` 4096 and `all_calls` 12. An empty trace, or one without counts,
+    gives None for each column.
     """
     counts = Counter[str]()
     for side_counts in (trace.get("client"), trace.get("server")):
@@ -339,11 +424,12 @@ def trace_columns(trace: CellTrace) -> RunColumns:
 def build_columns(context: Context) -> dict[str, str]:
     """Return the programs of client and server, their versions, and digests of their files; "" if unknown.
 
-    Example of a local command: {"binaries": "9f86", "client": "/usr/bin/svn", "client_version": "1.14.2",
-    "client_mapped": "0123", "server": "", "server_version": "", "server_mapped": ""}. `binaries` is a digest
-    of both programs and their Subversion libraries. `client_mapped` and `server_mapped` are digests of the
-    program and libraries in the memory of client or server. Libraries that the C library loads only when it
-    needs them (LOADED_LATE) are left out.
+    `context` has the facts about a round of a command. Example of a local command, without a server:
+    {"binaries": "9f86", "client": "/usr/bin/svn", "client_version": "1.14.2", "client_mapped": "0123",
+    "server": "", "server_version": "", "server_mapped": ""}. `binaries` is a digest of both programs and
+    their Subversion libraries. `client_mapped` and `server_mapped` are digests of the program and libraries
+    in the memory of client or server. Libraries that the C library loads only when it needs them
+    (LOADED_LATE) are left out.
     """
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
@@ -383,10 +469,11 @@ def _mapped_digest(mapped: Mapping[str, str]) -> str:
 
 
 def build_flags(context: Context) -> list[str]:
-    """Return the flags of a client or server with Subversion libraries from outside of its build.
+    """Return the flags of a client or server that loaded libraries of another build of Subversion.
 
-    A client of the build in /opt/svn-1.14 that loaded /usr/lib/libsvn_client-1.so gets `other-libraries`. If
-    its libraries are unknown, it gets `libraries-unknown`.
+    A build is the programs and libraries that were compiled together. A client of the build in /opt/svn-1.14
+    that loaded /usr/lib/libsvn_client-1.so gives `other-libraries`, because not all of the measured code is
+    then of this build. If the libraries are unknown, the flag is `libraries-unknown`.
     """
     raised_flags: list[str] = []
     # A side is the client or the server. `places` are the folders of its build, such as ["/opt/svn-1.14"].
@@ -409,18 +496,21 @@ def build_flags(context: Context) -> list[str]:
 def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
     """Return the column `flags` of a table of comparisons, with `same-binaries` added to some rows.
 
-    A row of `table` compares two builds, `baseline` and `candidate`, in cells with equal values on the axes
-    `keys`. The row gets the flag if runs of both builds had the same binaries. `frame` has a row per run.
+    A row of `table` compares the runs of two builds (sets of programs and libraries) with equal values in the
+    columns `keys`. The names of the builds are in `baseline` and `candidate`. If runs of both had the same
+    binaries, the row has compared nothing, and gets the flag. `frame` has a row for each run, with a digest
+    of its programs and libraries in the column `binaries`.
     """
     # Published numbers have no binaries.
     if "binaries" not in frame:
         return table["flags"]
-    # By values on `keys` and build, such as ("log", "ruby", "svn-1.14"): the digests of its runs.
+    # By values in `keys` and build, such as ("log", "ruby", "svn-1.14"): the digests of its runs.
     groups = frame.groupby([*keys, BUILD_AXIS], dropna=False)
     digests_by_build = groups["binaries"].agg(set).to_dict()
     row_flags = []
     for row in table.to_dict("records"):
         values = [row[axis] for axis in keys]
+        # An empty set for a build without runs.
         baseline_digests = digests_by_build.get((*values, row["baseline"]), set())
         candidate_digests = digests_by_build.get((*values, row["candidate"]), set())
         # The digest "" means that the binaries are unknown, so two of them are not the same.

@@ -6,6 +6,7 @@ runs has a line for each different one (`join_works`).
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import Flag
 from vcsbench.measure.work import UNCHECKED, WORK_KINDS
+from vcsbench.programs import SUBVERSION_SERVERS
 from vcsbench.records import Context, RunRecord, StorageFacts
 from vcsbench.storages.disks import WRITE_BACK
 from vcsbench.storages.filesystems import IN_MEMORY
@@ -41,6 +43,18 @@ SENT_SHARE, PRINTED_SENT_SHARE, FILES_SENT_SHARE = 0.5, 0.02, 0.0005
 SENT_BYTES_PER_OBJECT = 4
 # A timed run reads what the checked run read. Only the start of the program may differ.
 READ_SHARE = 0.5
+# Fewer bytes may be libraries and settings of a program, whose reads vary.
+MIN_COMPARED_READS_BYTES = 256 << 10
+# Programs of Subversion have this at the start of their names.
+SUBVERSION_PROGRAM = "svn"
+# Commands of Subversion that get all from their server. With the option, a log compares files on the client.
+SERVED_COMMANDS = frozenset(["log", "ls", "list", "export", "null-log", "null-list", "null-export"])
+DIFF_OPTION = "--diff"
+# A client may read this beyond what its server sent: settings, libraries, and a share of its input.
+UNSENT_READS_BYTES, UNSENT_READS_SHARE = 2 << 20, 0.25
+# An answer over http may be stored in a file, and is then read once more. So is the content of each file of
+# an export. The second one is twice the content, for a command that also looks at its output.
+SENT_READS, WRITTEN_READS = 2, 2
 # The kinds of work of commands that write revisions, many or one. With the option, a load flushes none.
 LOADED, COMMITTED, NO_FLUSH = "repository", "commit", "--no-flush-to-disk"
 # A revision takes 14 flushes on ext4, XFS and btrfs, and 7 on ext4 without a journal.
@@ -83,12 +97,13 @@ def join_works(works: Iterable[str]) -> str:
 
 
 def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
-    """Return why cells of a command cannot be compared; None if all did the same work.
+    """Return why the times of some cells must not be compared; None if all cells did the same work.
 
-    The work of a round is JSON text with figures of the command's output or files. `sides` has it by the
-    cell's value on the compared axis: {"f6": '{"revisions":6000}', "f7": ...}. If the rounds of a cell did
-    different work, the text has a line for each work, and an empty line for an unknown one (join_works).
-    Example of a reason: "log: 6,000 revisions (f6) against 5,000 (f7)".
+    A cell is a command with all its settings, and is measured in several rounds. The work of a round is JSON
+    text with figures of what the command printed or wrote. `sides` has the works of each cell by the value in
+    which the cells differ: {"f6": '{"revisions":6000}', "f7": ...}. If the rounds of a cell did different
+    work, the text has a line for each work, and an empty line for an unknown one (join_works). Example of a
+    reason: "log: 6,000 revisions (f6) against 5,000 (f7)".
     """
     prefix = f"{command}: " if command else ""
     # By the value of the cell, such as "f6": the different works of its rounds.
@@ -103,21 +118,10 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
         if len(works) < len(all_works):
             cells_of_unknown_work.append(cell)
 
-    # If the rounds of a cell differ, its mean time has no meaning, so this is the first reason.
-    for cell, works in known_works.items():
-        if len(works) > 1:
-            rounds = f"the rounds of {cell}" if cell else "the rounds"
-            different = difference(works[0], works[1])
-            return Refusal(OTHER, f"{prefix}{rounds} did not all do the same: {different}")
-
-    # Now each cell has at most one known work. Two works that differ are a better reason than an unknown one.
-    # If no work is known, the default is not used, because the loop has nothing to do.
-    first_cell = next(iter(known_works), "")
-    for cell, works in known_works.items():
-        first_work, work = known_works[first_cell][0], works[0]
-        if work != first_work:
-            different = difference(first_work, work, (first_cell, cell))
-            return Refusal(OTHER, f"{prefix}{different}")
+    # Two works that differ are a better reason than an unknown one.
+    different = _why_different(known_works)
+    if different:
+        return Refusal(OTHER, f"{prefix}{different}")
     if cells_of_unknown_work:
         # A single cell that is compared with nothing has the name "".
         cells = " and ".join(cells_of_unknown_work) or "it"
@@ -125,11 +129,31 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     return None
 
 
-def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> str:
-    """Return in a clause how two different works (JSON) differ: `5,987 revisions against 5,000`.
+def _why_different(works_by_cell: Mapping[str, list[str]]) -> str:
+    """Return in a clause which rounds or cells did different work; "" if all did the same.
 
-    With the `names` of both cells, it is `5,987 revisions (f6) against 5,000 (f7)`. If all figures are equal,
-    only the digests differ. The clause is then that names or contents of files differ.
+    `works_by_cell` has the different works (JSON) of the rounds of each cell, at least one.
+    """
+    # If the rounds of a cell differ, its mean time has no meaning, so this is the first reason.
+    for cell, works in works_by_cell.items():
+        if len(works) > 1:
+            rounds = f"the rounds of {cell}" if cell else "the rounds"
+            return f"{rounds} did not all do the same: {difference(works[0], works[1])}"
+    # Now each cell has one work. All are compared with the first one.
+    first_cell = next(iter(works_by_cell), "")
+    for cell, works in works_by_cell.items():
+        first_work, work = works_by_cell[first_cell][0], works[0]
+        if work != first_work:
+            return difference(first_work, work, (first_cell, cell))
+    return ""
+
+
+def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> str:
+    """Return in a clause how the work of two measured commands differs: `5,987 revisions against 5,000`.
+
+    Work is JSON text with figures and a digest of what a command printed or wrote. With the `names` of both,
+    the clause is `5,987 revisions (f6) against 5,000 (f7)`. If all figures are equal, only the digests
+    differ. The clause is then that names or contents of files differ.
     """
     first_work: dict[str, int | str] = json.loads(first)
     second_work: dict[str, int | str] = json.loads(second)
@@ -151,7 +175,7 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
             differences.append(
                 f"{first_figure} {label}{first_name} against {second_figure}{second_name}"
             )
-            # Only the first difference names the cells. The others have the same order.
+            # Only the first difference names the two. The others have the same order.
             first_name = ""
             second_name = ""
     if differences:
@@ -200,9 +224,9 @@ def lacks_counts(context: Context) -> bool:
 def has_other_output(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run printed another number of bytes than the checked run.
 
-    The checked run is the untimed run of the cell-round whose output was read. A difference up to
-    WRITTEN_TOLERANCE_BYTES is allowed. Over ssh, it may also be up to SSH_TOLERANCE_SHARE of the checked
-    bytes. Return False if the outputs cannot be compared (see below).
+    Both are runs of the same command in the same round. The checked run is untimed, and its output was read.
+    A difference up to WRITTEN_TOLERANCE_BYTES is allowed. Over ssh, it may also be up to SSH_TOLERANCE_SHARE
+    of the checked bytes. Return False if the outputs cannot be compared (see below).
     """
     # The output of other commands is not checked: svnbench, for example, prints nothing when it is timed.
     if context["work_kind"] not in PRINTING:
@@ -213,7 +237,7 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     if timed_bytes is None or checked_bytes is None:
         return False
     requests = 1
-    # Traffic is many requests in one run. Each request of a reader has its end in `ended_s`.
+    # In a run with traffic, many clients send requests. Each request of a reader has its end in `ended_s`.
     if "traffic" in run:
         requests = len(run["traffic"]["read"]["ended_s"])
         # A commit writes bytes that it does not print. Without a request, nothing was printed.
@@ -228,30 +252,48 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
 
 
 def has_too_few_reads(run: RunRecord, context: Context) -> bool:
-    """Return True if a timed run with a quiet option read less than half as much as the checked run.
+    """Return True if a timed run of a local command read less than half as much as the checked run.
 
-    A run with a quiet option, such as -q, prints nothing. So only its reads show if it did its work. The
-    checked run is the untimed run of the cell-round whose output was read. It has no quiet option. Return
-    False for other commands and for traffic, with a server, or if a count is unknown.
+    The checked run is the untimed run of the cell-round whose output was read. Two kinds of commands read
+    alike in both runs:
+
+    - A command with a quiet option, such as -q, which the checked run lacks. When it is timed, it prints
+      nothing. So only its reads show if it did its work.
+    - A program of Subversion, which keeps nothing between runs. One that prints saved output reads less.
+
+    Return False for other commands and for traffic, with a server, or if a count is unknown.
     """
-    # None for a context of an unknown kind of work.
-    kind = WORK_KINDS.get(context["work_kind"])
-    if kind is None or not kind.quiet_options or "traffic" in run:
-        return False
     # With a server, the two runs may read different amounts: without its quiet option, null-log of svnbench
     # also requests the messages. In the files of a repository, the messages are next to the dates, which both
     # runs read. has_idle_server() checks commands with a server.
-    if run["evidence"].get("server_kind") or context["remote"]:
+    if "traffic" in run or run["evidence"].get("server_kind") or context["remote"]:
         return False
     timed_bytes = run["evidence"].get("client_rchar")
     checked_bytes = context["captured_io"].get("rchar")
     if timed_bytes is None or checked_bytes is None:
         return False
+    # None for a context of an unknown kind of work.
+    kind = WORK_KINDS.get(context["work_kind"])
+    is_quiet = kind is not None and bool(kind.quiet_options)
+    has_many_reads = checked_bytes >= MIN_COMPARED_READS_BYTES
+    if not is_quiet and not (has_many_reads and _reads_alike(context)):
+        return False
     return timed_bytes < READ_SHARE * checked_bytes
 
 
+def _reads_alike(context: Context) -> bool:
+    """Return True if each run of a local command reads the same files: a program of Subversion.
+
+    git, for example, may write an index that spares reads later. An update or a commit depends on the state
+    of its working copy.
+    """
+    argv = context.get("argv") or [""]
+    is_of_subversion = os.path.basename(argv[0]).startswith(SUBVERSION_PROGRAM)
+    return is_of_subversion and _sends_all_work(context) and "commit" not in context
+
+
 def has_idle_server(run: RunRecord, context: Context) -> bool:
-    """Return True if the server of a run sent or read too few bytes for the work of its client.
+    """Return True if the server of a run sent or read too few bytes for the work or the reads of its client.
 
     The client has then read the repository's files itself, instead of requesting them from the server. Return
     False without a server, and if the kernel did not count the bytes.
@@ -276,7 +318,41 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
         checked_bytes = context["captured_io"].get("server_rchar")
     if counted_bytes is None:
         return False
-    return counted_bytes < _needed_bytes(run, context, checked_bytes, share)
+    if counted_bytes < _needed_bytes(run, context, checked_bytes, share):
+        return True
+    return _has_read_files(run, context)
+
+
+def _has_read_files(run: RunRecord, context: Context) -> bool:
+    """Return True if a client of Subversion read far more than its server sent, so it read files itself.
+
+    An export that requests a list, and reads the files of the repository, has a server that is not idle. The
+    kernel counts reads of files and of the network together. So a client may read what its server sent, twice
+    (SENT_READS), and the files that it wrote, twice as well (WRITTEN_READS). Add 2 MiB, or a quarter of the
+    input (UNSENT_READS_SHARE). Measured were 12.3 MB of an export with a server, which may be 26.9 MB, and
+    28.5 MB of an export from files, which may be 18.5 MB. Only SERVED_COMMANDS are judged.
+    """
+    evidence = run["evidence"]
+    # Each request of traffic is a process with libraries and settings of its own.
+    if "traffic" in run or evidence.get("server_kind") not in SUBVERSION_SERVERS:
+        return False
+    # A shell gets several words as one: `svn ls "$1"; svn export "$1" "$0"`.
+    words = " ".join(context.get("argv") or []).split()
+    is_served = not SERVED_COMMANDS.isdisjoint(words) and DIFF_OPTION not in words
+    if not is_served or not _sends_all_work(context):
+        return False
+    read_bytes, sent_bytes = evidence.get("client_rchar"), evidence.get("server_wchar")
+    if read_bytes is None or sent_bytes is None:
+        return False
+    # A cell with several clients has a launcher. The work, the input and the settings are those of each.
+    launched = run.get("launched")
+    clients = max(1, len(launched["clients"])) if launched else 1
+    input_bytes = evidence.get("subject_bytes") or 0
+    own_bytes = max(UNSENT_READS_BYTES, UNSENT_READS_SHARE * input_bytes)
+    # What a client prints is not read again.
+    if context["work_kind"] not in PRINTING:
+        own_bytes += WRITTEN_READS * _count_received_bytes(run)
+    return read_bytes > SENT_READS * sent_bytes + clients * own_bytes
 
 
 def _needed_bytes(
@@ -286,8 +362,8 @@ def _needed_bytes(
 
     It is the largest of these numbers, as far as they are known:
 
-    - Half (SENT_SHARE) of `checked_bytes`, which the server sent (or read) in the checked run, the untimed
-      run whose output was read. It is left out for traffic.
+    - Half (SENT_SHARE) of `checked_bytes`, which the server sent (or read) in the checked run: an untimed run
+      of the same command, whose output was read. It is left out for traffic (requests of many clients).
     - The `share` of the bytes that the client printed or wrote, such as 20 kB of 1 MB for a log.
     - 4 bytes for each object of git, if the work of the client has the number of objects.
 
@@ -377,8 +453,9 @@ def count_flushes(run: RunRecord, context: Context) -> int | None:
 def majority(works: Mapping[Key, str]) -> set[Key]:
     """Return the keys with the most frequent work; an empty set if two works are equally frequent.
 
-    {1: "a", 2: "a", 3: "b"} gives {1, 2}, and {1: "a", 2: "b"} gives an empty set. Unknown work ("") does not
-    count, and neither does the work of rounds that did not all do the same (several lines).
+    Work is a text about what a run did. {1: "a", 2: "a", 3: "b"} gives {1, 2}, and {1: "a", 2: "b"} gives an
+    empty set. Unknown work ("") does not count, and neither does the work of rounds that did not all do the
+    same (several lines).
     """
     counts = Counter(work for work in works.values() if work and "\n" not in work)
     # The two most frequent works, each with its number.

@@ -57,10 +57,11 @@ def break_down_time(
 ) -> TimeBreakdown:
     """Return the time that the measurements in `frame` took, by stage and by block.
 
-    The time of replaced results, and pauses between sessions, do not count. `frame` has a row per run, with
-    the seconds of its cell-round in `cell_round_s` (NaN if unknown). A block is a group of cells that is
-    measured together: those with equal values on `block_axes`, for example ["command", "repo"]. `records` are
-    the files about prepared repositories and traces, with the time of each (time_spans.TimeSpan).
+    A cell is a command with all settings with which it is timed, and a cell-round is one round of it. A block
+    is a group of cells that is measured together: those with equal values on `block_axes`, for example
+    ["command", "repo"]. `frame` has a row per run, with the seconds of its cell-round in `cell_round_s` (NaN
+    if unknown). `records` are the files about prepared repositories and traces, with the time of each
+    (time_spans.TimeSpan). The time of replaced results, and pauses between sessions, do not count.
     """
     preparation_s = _time_of_preparations(records)
     runs = frame.dropna(subset=["cell_round_s"])
@@ -69,21 +70,11 @@ def break_down_time(
 
     cell_rounds = _list_cell_rounds(runs, block_axes)
     waits_s = _waits_after(cell_rounds)
-    # Some blocks have more cells, and so more waits in a round, because there is a wait after each
-    # cell-round. So the time of a block's round includes one median wait for each of its cells.
-    usual_wait_s = float(waits_s.median()) if len(waits_s) else 0.0
-    blocks = {}
-    for name, rows in cell_rounds.groupby("block_name", sort=False):
-        rounds = rows["round"].nunique()
-        seconds = float(rows["cell_round_s"].sum())
-        # A row is a cell-round, with one wait after it. A round has an equal share of all seconds and waits.
-        waits_of_block_s = usual_wait_s * len(rows)
-        round_s = seconds / rounds + waits_of_block_s / rounds
-        blocks[str(name)] = BlockTime(rounds, seconds, round_s)
+    blocks = _times_of_blocks(cell_rounds, waits_s)
 
     elapsed_s = runs["elapsed_s"]
-    # Traffic (requests of many clients) has a duration that the study sets, so `elapsed_s` is NaN for its
-    # runs. `window_s`, the time between the hooks before and after a run, takes its place.
+    # Traffic (requests of many clients) has a fixed duration, which is no result, so `elapsed_s` is NaN for
+    # its runs. `window_s`, the time between the hooks before and after a run, takes its place.
     if "window_s" in runs:
         elapsed_s = elapsed_s.fillna(pd.to_numeric(runs["window_s"], errors="coerce"))
     return TimeBreakdown(
@@ -95,10 +86,31 @@ def break_down_time(
     )
 
 
-def _time_of_preparations(records: Iterable[str | Path]) -> float:
-    """Return the seconds in which at least one preparation ran. `records` are the files about them.
+def _times_of_blocks(cell_rounds: pd.DataFrame, waits_s: pd.Series) -> dict[str, BlockTime]:
+    """Return the time of each block (cells that are measured together) by its name, such as "log/ruby".
 
-    Two loads from 0 s to 40 s and from 10 s to 60 s take 60 s. A missing record counts as 0 s.
+    `cell_rounds` has a row for each measured round of a cell, and `waits_s` has the seconds after each of
+    them until the next one.
+    """
+    # Some blocks have more cells, and so more waits in a round, because there is a wait after each
+    # cell-round. So the time of a block's round includes one median wait for each of its cells.
+    usual_wait_s = float(waits_s.median()) if len(waits_s) else 0.0
+    blocks = {}
+    for name, rows in cell_rounds.groupby("block_name", sort=False):
+        rounds = rows["round"].nunique()
+        seconds = float(rows["cell_round_s"].sum())
+        # A row is a cell-round, with one wait after it. A round has an equal share of all seconds and waits.
+        waits_of_block_s = usual_wait_s * len(rows)
+        round_s = seconds / rounds + waits_of_block_s / rounds
+        blocks[str(name)] = BlockTime(rounds, seconds, round_s)
+    return blocks
+
+
+def _time_of_preparations(records: Iterable[str | Path]) -> float:
+    """Return the seconds in which at least one preparation ran, such as the load of a repository.
+
+    `records` are JSON files about the preparations. Each has its start (`began`) and its duration
+    (`seconds`). Two loads from 0 s to 40 s and from 10 s to 60 s take 60 s. A missing file counts as 0 s.
     """
     total_s = 0.0
     # The start and the end of each preparation, in seconds since 1970.
@@ -120,9 +132,10 @@ def _time_of_preparations(records: Iterable[str | Path]) -> float:
 
 
 def _list_cell_rounds(runs: pd.DataFrame, block_axes: Sequence[str]) -> pd.DataFrame:
-    """Return a row for each cell-round, sorted by its start.
+    """Return a row for each cell-round (a measured round of a command with its settings), by start.
 
-    The columns are those of `runs`, `block_name` (such as "log/ruby"), and `began_s` (the start of the
+    `runs` has a row for each run of a cell-round. The columns of the result are those of `runs`, `block_name`
+    (the name of the cells that are measured together, such as "log/ruby"), and `began_s` (the start of the
     cell-round in seconds since 1970).
     """
     # The time of a cell-round is in each of its runs, so one of them is enough.

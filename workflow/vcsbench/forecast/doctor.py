@@ -2,7 +2,7 @@
 
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -64,25 +64,21 @@ class Check:
 def examine_machine(
     plan: Plan, repositories: PreparedRepositories, write: Callable[[str], None]
 ) -> bool:
-    """Check this machine, pass each line of the report to `write`, and return True if nothing is missing.
+    """Report what this machine can measure, and return False if it lacks anything that a cell needs.
 
-    The checks are grouped by their result: available, missing and limited things, and warnings. The side
-    effects of a run follow. Only missing things make the result False.
+    A cell is a command, such as `svn log`, with all settings that it is timed with. `plan` has the configured
+    cells, and `repositories` what has to be loaded and copied for them. `write` gets each line of the report:
+    the checks by their result, and then the side effects of a session (one call of `make report`).
     """
-    # All checks run before the first line is printed, because they are grouped by their results.
+    # All checks run before the first line is written, because the last check may belong to the first group.
     checks = [*run_checks(plan), *_check_space(plan, repositories)]
-    for result in CheckResult:
-        group = [check for check in checks if check.result is result]
-        if not group:
-            continue
-        write(result.value)
-        for check in group:
-            write(check.line())
-        write("")
+    for line in _lines_by_result(checks):
+        write(line)
     write("Side effects of a session")
     for sentence in side_effects.side_effects(plan, repositories):
         write(f"  {sentence}")
     write("")
+    # A warning, or less evidence, keeps no cell from being measured.
     if any(check.result is CheckResult.MISSING for check in checks):
         write("Some cells cannot be measured here.")
         return False
@@ -90,19 +86,41 @@ def examine_machine(
     return True
 
 
+def _lines_by_result(checks: Sequence[Check]) -> Iterator[str]:
+    """Yield a heading, the lines of the checks, and an empty line for each result that some check has."""
+    for result in CheckResult:
+        group = [check for check in checks if check.result is result]
+        if group:
+            # The value of a result is its heading, such as "Warnings".
+            yield result.value
+            for check in group:
+                yield check.line()
+            yield ""
+
+
 def run_checks(plan: Plan) -> list[Check]:
-    """Return the facts about this machine that matter for the cells of a plan, in the order of the report."""
+    """Return what this machine has and lacks for the cells of a plan, in the order of the report.
+
+    A cell is a command with all settings that it is timed with. Most checks only read a fact. The functions
+    of the module `trials` try a thing, such as a program, and return each `Lack` that they meet.
+    """
+    # Most checks read files of the kernel in /proc. Without these, the checks would fail, and not say why. So
+    # this lack is the only one to report.
+    no_kernel_files = trials.find_lacks(plan, [trials.try_kernel_files])
+    if no_kernel_files:
+        lack = no_kernel_files[0]
+        return [Check(CheckResult.MISSING, lack.what, lack.remedy)]
     checks = [*_check_cells(plan), *_check_packages(plan), *_check_versions()]
     checks += [*_check_cache_clearing(plan), *_check_storages(plan)]
-    # A trial tries one thing on this machine, such as a program, and returns what is lacking. Some lacks keep
-    # cells from being measured. Others (EVIDENCE) leave less evidence about the measured runs.
+    # Without the first things, no session begins. Without the others, some of its cells fail.
     for lack in trials.find_lacks(plan, (*trials.BEFORE_SESSION, *trials.OF_SOME_CELLS)):
         checks.append(Check(CheckResult.MISSING, lack.what, lack.remedy))
+    # Evidence are the facts about a run that prove what it measured, such as the bytes that it read. A run
+    # without some of them is measured all the same.
     for lack in trials.find_lacks(plan, trials.EVIDENCE):
         checks.append(Check(CheckResult.LIMITED, lack.what, lack.remedy))
-    checks += _check_hardware()
-    checks += _check_load()
-    checks += _check_scatter(plan)
+    checks += [_describe_hardware(), *_check_limits(), *_check_hardware()]
+    checks += [*_check_load(), *_check_scatter(plan)]
     return checks
 
 
@@ -143,105 +161,108 @@ def _check_versions() -> Iterator[Check]:
 
 
 def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
-    """Yield a check with the way in which caches are cleared here for cold runs, or why they cannot be.
+    """Yield a check with the way in which caches are emptied here, or with the reason why they cannot be.
 
-    A reason is left out if no cell of the grids, skipped or not, needs cold caches or clears them.
+    A cold run begins with none of its files in memory, as after a reboot. So the kernel's caches are emptied
+    before it (`drop-caches`, as root), or the program vmtouch drops the files of the repository from them
+    (`evict`). If neither is possible, and no configured cell needs it, nothing is yielded.
     """
-    # Skipped cells count, too, because they may be skipped just for this reason.
-    cells = itertools.chain.from_iterable(plan.grids.values())
-    states = [CacheState(plan.draft(cell)["state"]) for cell in cells]
-    clears_caches = any(state.clears_caches for state in states)
     settings = plan.config.settings
-    # The user's choice of a way: auto, drop-caches or evict.
-    setting = settings.clear_caches
     machine = plan.env.machine
-    # The folder of the default storage of cells. `storage` is the name of this storage, such as "disk".
+    # Cells that are skipped on this machine count, too: a missing way may be the reason why they are skipped.
+    cells = itertools.chain.from_iterable(plan.grids.values())
+    # A draft has the settings of a cell. One of them is its cache state: the steps before each run.
+    states = [CacheState(plan.draft(cell)["state"]) for cell in cells]
+    # `storages` are the folders under test by name. Cells use the one that `storage` names, by default.
     folder = resolve(settings.storages[settings.storage], plan.root)
-    # `drop-caches` (as root), `evict` (with vmtouch), or "" if neither is possible.
-    method = machine.clearing(setting)
+    # The user may have chosen a way. With the choice `auto`, it is the first one that is possible. "": none.
+    way = machine.clearing(settings.clear_caches)
     if mount_of(folder).filesystem in IN_MEMORY:
-        # Files in memory are never cold, whatever the setting is.
+        # Nothing drops a file from memory that exists only there, as on a tmpfs. That matters to cold runs.
         if any(state.is_cold for state in states):
-            text = filesystems.why_never_cold(machine, str(folder), setting)
+            text = filesystems.why_never_cold(machine, str(folder), settings.clear_caches)
             yield Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
-    elif method == "drop-caches":
-        # This way empties the caches of all programs, so a server becomes slow for its users. The other way,
-        # `evict`, spares them. The text EVICT names its setting.
+    elif way == "drop-caches":
+        # This way slows down all programs, such as a server in use. So the remedy names the other way.
         yield Check(
             CheckResult.AVAILABLE,
             "cold caches, by emptying the kernel's",
             remedy=f"on a server, {side_effects.EVICT}",
         )
-    elif method:
+    elif way == "evict":
         yield Check(
             CheckResult.LIMITED,
             "cold caches file by file (vmtouch): inodes and folders stay cached",
             remedy="run as root, on a machine without production servers",
         )
-    elif clears_caches:
-        text = filesystems.why_not_cleared(machine, setting)
+    elif any(state.clears_caches for state in states):
+        text = filesystems.why_not_cleared(machine, settings.clear_caches)
         yield Check(CheckResult.MISSING, text, "run as root, or apt-get install vmtouch")
 
 
 def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Check]:
-    """Yield a check for each storage with too little space for the repositories of a run and their copies.
+    """Yield a check for each storage that is too full for the repositories of a session, and their copies.
 
-    If a run replaces an older repository, only the difference of both sizes needs space. The folder `scratch`
-    has no check, because a repository that is too large for it is loaded on a storage.
+    A storage is a configured folder on a disk under test. A repository that replaces an older one needs only
+    the difference of both sizes. The folder `scratch`, in which repositories are loaded first, has no check:
+    what does not fit there is loaded on a storage.
     """
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
-        # Another check (trials.try_folders) has the reason and the remedy for a folder that cannot be used.
         why_unusable, _ = filesystems.why_unusable(folder)
         if why_unusable:
+            # The trial of folders (trials.try_folders) reports it, with the remedy.
             continue
         try:
-            needed = side_effects.storage_bytes(plan, repositories, storage)
+            needed_bytes = side_effects.storage_bytes(plan, repositories, storage)
         except UserError:
-            # The copies of the storage were on a file system that is not mounted now. The report on the side
-            # effects, which follows all checks, raises the same error. It ends the program, so the checks of
-            # further storages are left out.
+            # The file system with the copies is not mounted now. The report on side effects, which comes
+            # after all checks, needs the same number. It ends the program with this error, so that no check
+            # of a further storage would be read.
             return
-        free = filesystems.free_bytes(folder)
-        if needed > free:
+        free_bytes = filesystems.free_bytes(folder)
+        if needed_bytes > free_bytes:
             yield Check(
                 CheckResult.MISSING,
-                f"repositories and their copies need about {words.size(needed)}, and {folder} has "
-                f"{words.size(free)} free",
+                f"repositories and their copies need about {words.size(needed_bytes)}, and "
+                f"{folder} has {words.size(free_bytes)} free",
                 remedy="lower `copies` or the scale, or name another folder in `storages`",
             )
 
 
 def _check_storages(plan: Plan) -> Iterator[Check]:
-    """Yield the checks of each storage that a cell uses, and a check of `scratch` if it is not in memory.
+    """Yield the checks of each storage that a cell uses, and one of `scratch` if it is not in memory.
 
-    `scratch` is the folder in which repositories are loaded. A folder that vcsbench cannot use has no check
-    here: trials.try_folders() names it with its remedy.
+    A storage is a configured folder on a disk under test. `scratch` is the folder in which repositories are
+    loaded. A folder that vcsbench cannot write to has no check here: the trial of folders
+    (trials.try_folders) reports it, with the remedy.
     """
-    # A draft is the recipe of a cell (all that its measurement depends on) without digests. Two storages may
-    # be one folder. Their "shelf" is the name of the first of them, and only this one is checked.
+    # A draft has the settings of a cell. If two storages are one folder, cells share the copies of
+    # repositories in it, and its "shelf" is the first name of this folder. So it is checked once.
     used_storages = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
-    # If all cells are skipped, the default storage is checked all the same.
+    # If all cells are skipped, the user still learns about the storage that cells use by default.
     used_storages.add(plan.config.settings.storage)
     for keys, configured in plan.config.folders.items():
         folder = resolve(configured, plan.root)
         why_unusable, _ = filesystems.why_unusable(folder)
         if why_unusable:
             continue
-        # The keys are ("scratch",), or ("storages", NAME).
+        # The keys of a folder in the configuration are ("scratch",), or ("storages", NAME).
         is_storage = len(keys) > 1
         if is_storage:
             if keys[1] in used_storages:
-                yield from _check_storage(keys[1], folder, plan)
+                yield _describe_storage(keys[1], folder)
+                yield from _check_journal(keys[1], folder, plan)
         elif mount_of(folder).filesystem not in IN_MEMORY:
             text = f"`scratch` ({folder}) is not in RAM: loading takes several times as long"
             yield Check(CheckResult.LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
 
 
-def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
-    """Yield a check with the facts about a storage, and another one if exports are not written to it.
+def _describe_storage(name: str, folder: Path) -> Check:
+    """Return a check with the facts about a storage, a folder on a disk under test.
 
-    Example of facts: "storage disk: /var/tmp, ext4, on vda1, SSD, mq-deadline, rw,noatime; 30 GiB free".
+    Its text is, for example, "storage disk: /var/tmp, ext4, on vda1, SSD, mq-deadline, rw,noatime; 30 GiB
+    free".
     """
     storage = disks.describe_storage(name, folder)
     facts = [
@@ -254,52 +275,44 @@ def _check_storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
     # A fact that the kernel does not show is empty.
     known_facts = ", ".join(fact for fact in facts if fact)
     free = words.size(storage["free_bytes"])
-    text = f"storage {name}: {folder}, {known_facts}; {free} free"
-    yield Check(CheckResult.AVAILABLE, text)
-    # On ext4 without a journal, a tree is written slowly for minutes after an earlier tree was removed. With
-    # the setting `auto`, the trees of commands such as `svn export` are then written to another folder.
+    return Check(CheckResult.AVAILABLE, f"storage {name}: {folder}, {known_facts}; {free} free")
+
+
+def _check_journal(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
+    """Yield a check of a storage on an ext4 without a journal, because exports are not written to it.
+
+    Such an ext4 creates files slowly for minutes after others were removed. So with the setting `auto`, the
+    files of commands such as `svn export` are written to another folder, `scratch`.
+    """
     if filesystems.lacks_journal(str(folder)) and plan.config.settings.output_location == "auto":
         text = f"{name} is ext4 without a journal: exports are written to `scratch`"
         yield Check(CheckResult.LIMITED, text, "use a storage with a journal")
 
 
-def _check_hardware() -> Iterator[Check]:
-    """Yield a check with the facts about the machine, and warnings about what makes times uncertain."""
+def _describe_hardware() -> Check:
+    """Return a check with the processor, memory, system and kernel of this machine, and its hypervisor."""
     machine = host()
     memory = words.size(machine["memory_bytes"] or 0)
     cores = words.count_of(machine["cores"], "core")
     text = f"{machine['cpu']}, {cores}, {memory}, {machine['os']}, {machine['kernel']}"
-    # "yes" is a guest of an unknown hypervisor, "" a physical machine.
+    # "yes" is a virtual machine of an unknown hypervisor, and "" a physical machine.
     hypervisor = machine["virtualized"]
     if hypervisor == "yes":
         text += ", a virtual machine"
     elif hypervisor:
         text += f", a virtual machine ({hypervisor})"
-    yield Check(CheckResult.AVAILABLE, text)
-    yield from _check_limits()
-    # MIN_CORES is 2, so a machine with fewer has one core.
-    if machine["cores"] < MIN_CORES:
-        text = "client and server share one core"
-        yield Check(CheckResult.WARNING, text, "use a machine with two or more")
-    clock = machine["clock_source"]
-    # A kernel that does not show its clock is not suspected.
-    if clock and clock not in STEADY_CLOCKS:
-        text = f"reading the clock is slow ({clock})"
-        yield Check(CheckResult.WARNING, text, "boot with clocksource=tsc")
-    governor = machine["governor"]
-    if governor in SAVING_GOVERNORS:
-        text = f"the governor {governor} changes the processor's speed with its load"
-        yield Check(CheckResult.WARNING, text, "cpupower frequency-set -g performance")
+    return Check(CheckResult.AVAILABLE, text)
 
 
 def _check_limits() -> Iterator[Check]:
     """Yield a check for each limit of the control group, such as a container's: memory, processor time."""
     memory = kernel.memory()
+    # None: no limit.
     if memory.limit is not None:
         limit = words.size(memory.limit)
         available = words.size(memory.available or 0)
         text = f"a control group limits memory to {limit}; {available} of it are available"
-        # MIN_MEMORY is 1 GiB.
+        # MIN_MEMORY is 1 GiB. A limit above it is only a fact.
         if memory.limit < MIN_MEMORY:
             yield Check(CheckResult.WARNING, text, "raise the limit to 1 GiB or more")
         else:
@@ -311,6 +324,24 @@ def _check_limits() -> Iterator[Check]:
             f"a control group limits processor time to {quota:.2g} cores; affected runs are flagged",
             "remove the quota",
         )
+
+
+def _check_hardware() -> Iterator[Check]:
+    """Yield a warning for each property of this machine that makes times uncertain."""
+    machine = host()
+    # MIN_CORES is 2: with one core, the client waits while the server computes.
+    if machine["cores"] < MIN_CORES:
+        text = "client and server share one core"
+        yield Check(CheckResult.WARNING, text, "use a machine with two or more")
+    clock = machine["clock_source"]
+    # Any other clock than these takes a system call. "": the kernel does not show it.
+    if clock and clock not in STEADY_CLOCKS:
+        text = f"reading the clock is slow ({clock})"
+        yield Check(CheckResult.WARNING, text, "boot with clocksource=tsc")
+    governor = machine["governor"]
+    if governor in SAVING_GOVERNORS:
+        text = f"the governor {governor} changes the processor's speed with its load"
+        yield Check(CheckResult.WARNING, text, "cpupower frequency-set -g performance")
 
 
 def _check_load() -> Iterator[Check]:

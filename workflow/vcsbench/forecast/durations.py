@@ -5,6 +5,7 @@ import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 
+from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.machine import host
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, values_on_axes
@@ -69,123 +70,148 @@ class Forecast:
 def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     """Return the seconds of each stage of a run, such as {"loading": 12.0, "measuring": 300.0, ...}.
 
-    A run makes only the repositories, copies, traces and rounds that are missing, but it always makes the
-    report. A run with a time limit later decides on further rounds, which the forecast does not have.
+    A run makes only what is missing: loaded repositories, their copies on the disks under test, counts of
+    system calls, and rounds of cells (a cell is a command with all settings that it is timed with). It makes
+    the report each time. A run with a time limit may add rounds, which the forecast does not have.
     """
-    revisions: dict[str, int] = {}
-    for repo in repositories.all_repositories():
-        # The empty repository, on which fixed cost (start-up) is measured, is made in no time.
-        if repo != EMPTY:
-            revisions[repo] = plan.env.revisions(repo)
-    # A repository counts once for each format that it is loaded in.
+    # A repository is loaded once for each of its formats.
     loads = missing_loads(repositories)
     loading_s = sum(estimate_load_s(plan.env.sources[repo]) for repo, _ in loads)
-    revisions_to_copy = 0
-    for storage in repositories.storages:
-        # Each key is a missing copy: its variant (a repository in a format and state), and its number.
-        for variant, _ in repositories.missing(storage):
-            revisions_to_copy += revisions.get(variant.repo, 0)
-    # A trace counts the system calls of a cell in an untimed run.
+    # A trace is one untimed run of a cell in which its system calls are counted.
     traces = sum(len(plan.missing_traces(study)) for study in plan.grids)
+    measuring_s, has_guessed_cells = _forecast_measuring(plan)
     studies = plan.config.studies.values()
     tables = sum(len(study.tables) for study in studies)
-    measuring_s, has_unknown_cells = _forecast_measuring(plan)
+    # The constants are typical seconds: per copied revision, per trace, per report and per table.
     stages = {
         "loading": loading_s,
-        "copying": revisions_to_copy * COPY_S,
+        "copying": _count_revisions_to_copy(plan, repositories) * COPY_S,
         "system calls": traces * TRACE_S,
         "measuring": measuring_s,
         "report": len(studies) * REPORT_S + tables * TABLE_S,
     }
-    # The constants, such as COPY_S, are typical rates, which were not measured here. But only loading and
-    # measuring take long, so only their typical rates make a forecast rough.
-    return Forecast(stages, is_rough=bool(loads) or has_unknown_cells)
+    # Only loading and measuring take long. So the typical rates of the other stages, which were not measured
+    # on this machine either, do not make a forecast rough.
+    return Forecast(stages, is_rough=bool(loads) or has_guessed_cells)
+
+
+def _count_revisions_to_copy(plan: Plan, repositories: PreparedRepositories) -> int:
+    """Return the revisions of all missing copies together: 2,000 for two copies of 1,000 revisions.
+
+    A repository has several copies on each storage, a folder on a disk under test.
+    """
+    revisions = 0
+    for storage in repositories.storages:
+        # Each key is a missing copy: its variant (a repository in a format and state), and its number.
+        for variant, _ in repositories.missing(storage):
+            # The empty repository, on which only the start-up of commands is measured, takes no time.
+            if variant.repo != EMPTY:
+                revisions += plan.env.revisions(variant.repo)
+    return revisions
 
 
 def estimate_load_s(source: Source) -> float:
-    """Return about how many seconds it takes to load a source into a repository of one format.
+    """Return about how many seconds it takes to load a source of revisions into a repository of one format.
 
-    The conversion of a git repository is included.
+    The verification of the repository is included, and so is the conversion of a source that is a git
+    repository.
     """
     size = source.estimate()
-    # A repository as it is (`history: as-is`) is copied, and not converted.
+    # With the setting `history: as-is`, a git repository stays one. It is copied, and not converted.
     is_converted = source.kind == GitSource.kind and HistoryForm.DUMP in source.forms
+    # Typical rates of svnadmin, with or without the conversion, in seconds per revision and per byte.
     revision_s = CONVERT_S if is_converted else LOAD_S
     byte_s = CONVERT_BYTE_S if is_converted else LOAD_BYTE_S
     # Many small revisions take the time for revisions, and a few large ones the time for bytes.
     return max(size.revisions * revision_s, repository_bytes(size) * byte_s)
 
 
-def _estimate_cell_round_s(plan: Plan, cell: CellSpec) -> float:
-    """Return about how many seconds a cell-round without any result takes, by the size of its repository."""
-    name = plan.draft(cell).get("repository", {}).get("name", "")
-    # Without a repository, the name is "". The empty repository has no size to estimate.
-    if name not in plan.env.sources or name == EMPTY:
-        return CELL_ROUND_S
-    factor = repository_bytes(plan.env.sources[name].estimate()) / TYPICAL_BYTES
-    return CELL_ROUND_S * min(max(1.0, factor), LARGEST_FACTOR)
-
-
 def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
-    """Return the seconds of all unmeasured cell-rounds, and True if nothing is known about some of them.
+    """Return the seconds of all cell-rounds that are left to measure, and True if some of them are guessed.
 
-    A cell-round takes as long as the first of these that was measured: earlier rounds of its cell, the cells
-    of its block (cells that are measured together), the cells of its study. If none was measured, its time
-    follows from the size of its repository, and the seconds of its traffic are added. A cell of fixed cost,
-    on the empty repository, always takes FIXED_COST_S.
+    A cell is a command with all settings that it is timed with, and a cell-round is one round of it. It takes
+    about as long as earlier rounds of similar cells on this machine. Without any, its duration is guessed.
     """
     measured_s = measured_durations(plan)
     total_s = 0.0
-    has_unknown_cells = False
+    has_guessed_cells = False
     for (study, path), rounds in unmeasured_rounds(plan).items():
         if rounds == 0:
             continue
         cell = plan.cell_by_key[study, path]
-        if is_fixed_cost(cell.axes):
-            total_s += rounds * FIXED_COST_S
-            continue
-        # _groups_of() returns cell, block and study in this order.
+        # The groups to which the cell belongs, the most similar cells first: the cell itself, its block
+        # (cells with the same command and repository, for example), its study. Only those with results count.
         groups = [group for group in _groups_of(plan, cell) if group in measured_s]
-        if groups:
-            total_s += rounds * measured_s[groups[0]]
+        if is_fixed_cost(cell.axes):
+            # Fixed cost is the start-up of a command, on an empty repository. Each takes about as long.
+            round_s = FIXED_COST_S
+        elif groups:
+            round_s = measured_s[groups[0]]
         else:
-            # The study sets the duration of traffic, requests of many clients. Other commands have none.
-            traffic_s = plan.draft(cell).get("traffic", {}).get("seconds", 0.0)
-            total_s += rounds * (_estimate_cell_round_s(plan, cell) + traffic_s)
-            has_unknown_cells = True
-    return total_s, has_unknown_cells
+            round_s = _guess_cell_round_s(plan, cell)
+            has_guessed_cells = True
+        total_s += rounds * round_s
+    return total_s, has_guessed_cells
+
+
+def _guess_cell_round_s(plan: Plan, cell: CellSpec) -> float:
+    """Return about how many seconds one round of a cell takes if no similar cell was measured here.
+
+    A cell is a command with all settings that it is timed with. A larger repository takes longer, and the
+    traffic of many clients lasts as long as its study says.
+    """
+    draft = plan.draft(cell)
+    traffic_s: float = draft.get("traffic", {}).get("seconds", 0.0)
+    repository = draft.get("repository", {}).get("name", "")
+    # A command may read no repository (""), and the empty repository has no size to estimate.
+    if repository not in plan.env.sources or repository == EMPTY:
+        return CELL_ROUND_S + traffic_s
+    factor = repository_bytes(plan.env.sources[repository].estimate()) / TYPICAL_BYTES
+    # A small repository takes hardly less than a typical one, because of the start-up. Of a very large one,
+    # most commands read a part.
+    return CELL_ROUND_S * min(max(1.0, factor), LARGEST_FACTOR) + traffic_s
 
 
 def measured_durations(plan: Plan) -> dict[CellGroup, float]:
-    """Return the mean seconds of a cell-round for each group of cells with results.
+    """Return the mean seconds of one round of a cell, for each group of cells with results.
 
-    A result is a measured cell-round. It counts in three groups: its cell, the cell's block, and its study
-    (_groups_of). Results of another machine or of other repositories do not count. Results with other
-    settings count, because a forecast needs no more than the order of magnitude.
+    A cell is a command with all settings that it is timed with. The result of a round counts in three groups:
+    its cell, the cell's block (cells that are measured together), and its study.
     """
-    durations: dict[CellGroup, list[float]] = defaultdict(list)
-    this_host = host()["id"]
+    seconds_by_group: dict[CellGroup, list[float]] = defaultdict(list)
+    machine_id = host()["id"]
     for cell in plan.cells:
-        # A draft has everything that the measurement of a cell depends on, without digests. The identity is a
-        # digest that changes with the history of the repository; None for a cell without a repository.
+        # A digest that changes with the history of the cell's repository; None for a cell without one.
         identity = plan.draft(cell).get("repository", {}).get("identity")
         for cell_round in plan.cell_rounds_of(cell):
-            result = cell_round.below(plan.root)
-            context = read_context(result.context)
-            # `took` has the seconds of the cell-round: {"hyperfine_s": 2.1, ...}. A cell-round without them,
-            # or without hyperfine's export, has no complete result.
-            if context is None or not context["took"] or not os.path.exists(result.export):
-                continue
-            is_same_machine = context["host"].get("id") == this_host
-            is_same_repository = context["repository"].get("identity") == identity
-            if is_same_machine and is_same_repository:
-                # `hyperfine_s` is the time of the last attempt. If caches were not warm in earlier attempts
-                # (`set_aside`), the round was measured again. Each attempt took about as long as the last.
-                attempts = 1 + len(context["set_aside"])
-                seconds = context["took"]["hyperfine_s"] * attempts + OVERHEAD_S
+            seconds = _seconds_of_result(cell_round.below(plan.root), machine_id, identity)
+            if seconds is not None:
                 for group in _groups_of(plan, cell):
-                    durations[group].append(seconds)
-    return {group: statistics.fmean(seconds) for group, seconds in durations.items()}
+                    seconds_by_group[group].append(seconds)
+    return {group: statistics.fmean(seconds) for group, seconds in seconds_by_group.items()}
+
+
+def _seconds_of_result(result: CellRound, machine_id: str, identity: str | None) -> float | None:
+    """Return how many seconds a round of a cell took, from its two files; None if they do not show it.
+
+    The files are the export (the times of the runs) and the context (facts about the round). A result of
+    another machine, or of a repository with another `identity`, says nothing about the next run. One with
+    other settings counts, because a forecast needs no more than the order of magnitude.
+    """
+    context = read_context(result.context)
+    # The context's key `took` has the seconds of steps: {"hyperfine_s": 2.1, ...}. It is empty if the round
+    # did not end.
+    if context is None or not context["took"] or not os.path.exists(result.export):
+        return None
+    is_same_machine = context["host"].get("id") == machine_id
+    is_same_repository = context["repository"].get("identity") == identity
+    if not is_same_machine or not is_same_repository:
+        return None
+    # If a run with warm caches had to read from the disk, its round was measured again. `hyperfine_s` is of
+    # the last attempt, and the earlier ones (`set_aside`) took about as long.
+    attempts = 1 + len(context["set_aside"])
+    # hyperfine only runs the commands. Python, Snakemake and the server take the rest.
+    return context["took"]["hyperfine_s"] * attempts + OVERHEAD_S
 
 
 def _groups_of(plan: Plan, cell: CellSpec) -> list[CellGroup]:

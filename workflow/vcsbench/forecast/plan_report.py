@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from vcsbench import words
 from vcsbench.axes import findings_of
@@ -29,15 +30,19 @@ MAX_EFFECT = 10.0
 def describe_plan(
     plan: Plan, repositories: PreparedRepositories, spent_s: float = 0.0
 ) -> Iterator[str]:
-    """Yield the lines of the report: what a run measures, its effects on the machine, and its duration.
+    """Yield the lines of a report on the next run: what it measures, its side effects, and its duration.
 
-    `spent_s` is how long earlier runs took for the results (SamplingState.spent_s).
+    `plan` has the configured cells (a cell is a command with all settings that it is timed with), and
+    `repositories` what has to be loaded and copied for them. `spent_s` are the seconds of earlier runs for
+    the results that are still valid: they count in the user's time limit.
     """
     yield "Repositories"
     yield from _describe_repositories(plan)
     yield ""
     yield "Cells"
-    yield from _describe_cells(plan)
+    for study in plan.grids:
+        yield from _describe_cells(plan, study)
+    yield _describe_rest(plan)
     yield ""
     yield "Side effects"
     for effect in side_effects(plan, repositories):
@@ -45,9 +50,9 @@ def describe_plan(
     yield ""
     yield from _describe_duration(plan, repositories, spent_s)
     yield from _describe_detectable_differences(plan)
-    # The cells that need these things fail. A run measures the others.
+    # Without the first things, some cells fail, and a run measures the others. Without the second ones, all
+    # cells are measured, but less is known about what disturbed them.
     yield from _describe_lacks("Cannot be measured here", plan, trials.OF_SOME_CELLS)
-    # Runs can do without these things, but their evidence is then not complete.
     yield from _describe_lacks("Less evidence", plan, trials.EVIDENCE)
 
 
@@ -62,19 +67,12 @@ def _describe_lacks(heading: str, plan: Plan, tried: Sequence[trials.Trial]) -> 
 
 
 def _describe_repositories(plan: Plan) -> Iterator[str]:
-    """Yield a line for each measured repository, with its size and its studies, and one line for all others.
+    """Yield a line for each repository that cells read, and one line for the other configured ones.
 
-    For example: "  ruby: 1 000 revisions, about 120 MiB loaded, for fsfs-san-2014".
+    For example: "  ruby: 526 revisions, about 12 MiB loaded, for fsfs-san-2014".
     """
-    studies_by_repository: dict[str, list[str]] = {name: [] for name in plan.env.named_repositories}
-    for cell in plan.cells:
-        # A draft is the recipe of a cell without digests. The name is None for a cell without a repository.
-        name = plan.draft(cell).get("repository", {}).get("name")
-        # The empty repository, which measures fixed cost, has no entry.
-        if name in studies_by_repository and cell.study not in studies_by_repository[name]:
-            studies_by_repository[name].append(cell.study)
     unused = []
-    for name, studies in studies_by_repository.items():
+    for name, studies in _studies_by_repository(plan).items():
         if not studies:
             unused.append(name)
             continue
@@ -85,38 +83,56 @@ def _describe_repositories(plan: Plan) -> Iterator[str]:
         yield f"  not measured in these studies: {', '.join(unused)}"
 
 
-def _describe_cells(plan: Plan) -> Iterator[str]:
-    """Yield the numbers of cells of each study, the reasons of skipped ones, and how much is left to measure.
+def _studies_by_repository(plan: Plan) -> dict[str, list[str]]:
+    """Return the names of the studies that read each configured repository, such as {"ruby": ["builds"]}."""
+    studies_by_repository: dict[str, list[str]] = {name: [] for name in plan.env.named_repositories}
+    for cell in plan.cells:
+        # A draft has the settings of a cell. A command that reads no repository has no name of one.
+        name = plan.draft(cell).get("repository", {}).get("name")
+        # The empty repository, on which only start-up is measured, is not configured, and so has no key.
+        if name in studies_by_repository and cell.study not in studies_by_repository[name]:
+            studies_by_repository[name].append(cell.study)
+    return studies_by_repository
 
-    A duplicate is a second cell with the settings of another cell. For example: "fsfs-san-2014: 40 cells (4
-    of them duplicates) in 5 rounds, 3 skipped".
+
+def _describe_cells(plan: Plan, study: str) -> Iterator[str]:
+    """Yield lines on the cells of a study: how many there are, facts about them, and why some are skipped.
+
+    A cell is a command with all settings that it is timed with. For example: "  fsfs-san-2014: 40 cells (4 of
+    them duplicates) in 5 rounds, 3 skipped".
     """
+    grid = plan.grids[study]
+    cells = plan.measured(study)
+    # The fixed cost of a command is its start-up, measured on an empty repository. It varies little, so its
+    # cells have one round, and a line of their own.
+    repeated = [cell for cell in cells if not is_fixed_cost(cell.axes)]
+    cells_text = words.count_of(len(repeated), "cell")
+    # A duplicate is a second cell with the settings of another one. Their difference shows the noise.
+    duplicates = sum(is_duplicate(cell.path) for cell in repeated)
+    if duplicates:
+        cells_text += f" ({duplicates} of them duplicates)"
     rounds = words.count_of(_rounds_of_all_cells(plan), "round")
-    for study, grid in plan.grids.items():
-        cells = plan.measured(study)
-        # Cells of fixed cost, on the empty repository, have one round. So they have a line of their own.
-        repeated = [cell for cell in cells if not is_fixed_cost(cell.axes)]
-        duplicates = sum(is_duplicate(cell.path) for cell in repeated)
-        cells_text = words.count_of(len(repeated), "cell")
-        if duplicates:
-            cells_text += f" ({duplicates} of them duplicates)"
-        yield f"  {study}: {cells_text} in {rounds}, {len(grid) - len(cells)} skipped"
-        fixed_cost_cells = len(cells) - len(repeated)
-        if fixed_cost_cells:
-            yield f"    {words.count_of(fixed_cost_cells, 'cell')} of fixed cost, each measured once"
-        # Sentences on the user's repository, from axes whose values depend on it.
-        for fact in findings_of(plan.config.studies[study], plan.env):
-            yield f"    {fact}"
-        for reason, skipped in skip_reasons(grid):
-            yield f"    skipped, {skipped}: {reason}"
-    # A cell-round is one round of one cell. It has one export, the file of its times. So the planned exports
-    # are as many as the cell-rounds.
-    total = sum(len(plan.exports_of(cell)) for cell in plan.cells)
+    yield f"  {study}: {cells_text} in {rounds}, {len(grid) - len(cells)} skipped"
+    fixed_cost_cells = len(cells) - len(repeated)
+    if fixed_cost_cells:
+        yield f"    {words.count_of(fixed_cost_cells, 'cell')} of fixed cost, each measured once"
+    # Sentences on the user's own repository, which decides on some values, such as its format.
+    for fact in findings_of(plan.config.studies[study], plan.env):
+        yield f"    {fact}"
+    for reason, skipped in skip_reasons(grid):
+        yield f"    skipped, {skipped}: {reason}"
+
+
+def _describe_rest(plan: Plan) -> str:
+    """Return how much is left to measure: "  12 cell-rounds to measure, 28 are measured".
+
+    A cell-round is one round of a cell (a command with all settings that it is timed with).
+    """
+    # The times of each planned cell-round are in a file of its own, its export.
+    planned = sum(len(plan.exports_of(cell)) for cell in plan.cells)
     missing = sum(unmeasured_rounds(plan).values())
     text = f"  {words.count_of(missing, 'cell-round')} to measure"
-    if missing < total:
-        text += f", {total - missing} are measured"
-    yield text
+    return f"{text}, {planned - missing} are measured" if missing < planned else text
 
 
 def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
@@ -133,31 +149,38 @@ def _rounds_of_all_cells(plan: Plan) -> int:
 def _describe_duration(
     plan: Plan, repositories: PreparedRepositories, spent_s: float
 ) -> Iterator[str]:
-    """Yield the time of each stage and of all, and how it fits the time limit."""
+    """Yield the time of each stage of the next run and of all, and how it fits the user's time limit.
+
+    `spent_s` are the seconds of earlier runs, which count in the limit.
+    """
     forecast = forecast_run(plan, repositories)
-    # Typical rates are those of small repositories and local access, so that a run mostly takes longer.
+    # Without results of this machine, the forecast has typical rates. They are of small repositories without
+    # a network, so that a run mostly takes longer.
     rough = "Duration, at least (in part from typical rates)"
     yield rough if forecast.is_rough else "Duration"
     for stage, seconds in forecast.seconds_by_stage.items():
         yield f"  {stage:<12}  {words.duration(seconds):>9}"
     yield f"  {'all':<12}  {words.duration(forecast.total_s):>9}"
+    # None if the user has fixed the number of rounds instead.
     minutes = plan.config.minutes_of_run
     if minutes is not None:
         yield f"  {_describe_limit(plan, minutes, spent_s, forecast.total_s)}"
 
 
 def _describe_limit(plan: Plan, minutes: float, spent_s: float, forecast_s: float) -> str:
-    """Return a sentence on further rounds within the time limit, which all runs together may take.
+    """Return a sentence on the rounds that follow the planned ones within the user's time limit.
 
-    `minutes` is the limit, `spent_s` the time of earlier runs, and `forecast_s` the time of the next run.
+    `minutes` is the limit of all runs together, `spent_s` the time of the earlier ones, and `forecast_s` that
+    of the planned rounds. A round measures each cell of a study once. When the planned ones are measured, a
+    run decides whether more of them are useful.
     """
-    # Reasons against further rounds; [] if some study may still get rounds.
+    # [] if more rounds may follow in some study.
     reasons = _list_stop_reasons(plan)
     if StopReason.TIME_IS_UP in reasons:
         return f"No more rounds follow: the {minutes:g} min are spent. A longer limit gives more rounds."
     if reasons:
         return "No more rounds follow: they would decide nothing more."
-    # A run that measures takes more than a second. So a shorter time means that nothing was measured.
+    # Each measurement takes more than a second. So with less, nothing was measured so far.
     spent = f", of which {words.duration(spent_s)} are spent" if spent_s >= 1 else ""
     left_s = minutes * 60 - spent_s
     if left_s > forecast_s:
@@ -166,28 +189,35 @@ def _describe_limit(plan: Plan, minutes: float, spent_s: float, forecast_s: floa
 
 
 def _list_stop_reasons(plan: Plan) -> list[str]:
-    """Return the reason of each study's last decision (StopReason), if no study gets further rounds.
+    """Return why each study gets no more rounds, such as ["time is up"]; [] if some study may get more.
 
-    A decision is a file about the next batch of rounds of a study: {"gives": false, "why": "time is up",
-    "minutes": 15}. Return [] if a planned round is not measured yet, or if a study has no decision against
-    further rounds. A decision with another time limit does not count, because the next run makes it again.
+    In a run with a time limit, a study is measured in batches of rounds. When a batch is measured, a decision
+    on the next one is written to a file: {"gives": false, "why": "time is up", "minutes": 15}.
     """
+    # A decision follows when the planned rounds are measured.
     if any(unmeasured_rounds(plan).values()):
         return []
     reasons = []
     for study, batches in plan.batches.items():
-        # A missing decision is read as {}, which is no decision against further rounds.
+        # {} if the next batch is not decided so far.
         decision = read_json(plan.root / decision_of(study, batches.next))
+        is_refused = decision.get("gives") is False
+        # After a change of the user's time limit, the next run decides again.
         is_same_limit = decision.get("minutes") == plan.config.minutes_of(study)
-        if decision.get("gives") is not False or not is_same_limit:
+        if not is_refused or not is_same_limit:
             return []
         reasons.append(str(decision.get("why", "")))
     return reasons
 
 
 def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
-    """Yield the smallest difference that each study can detect, if earlier results show the scatter."""
+    """Yield the smallest difference that the planned rounds of each study can detect.
+
+    That depends on how much the runs of a cell scatter (a cell is a command with all settings that it is
+    timed with). A study without results of this machine has no line, because its scatter is unknown.
+    """
     rounds = _rounds_of_all_cells(plan)
+    # Fewer rounds than the user's `thresholds.min_rounds` have wide intervals, whatever the scatter is.
     min_rounds = plan.config.least_rounds
     if rounds < min_rounds:
         yield f"  Fewer than {min_rounds} rounds (`thresholds.min_rounds`) decide only large differences."
@@ -203,39 +233,46 @@ def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
 def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
     """Return how much runs of a typical cell scatter, in per cent by study: {"fsfs-san-2014": 1.8}.
 
-    A study without results of this machine, or with too few of them to estimate the scatter, is left out. So
-    is a study whose blocks got another axis after its results were measured.
+    A cell is a command with all settings that it is timed with. A study whose earlier results on this machine
+    do not show the scatter is left out.
     """
-    scatter_pct = {}
+    scatter_by_study = {}
     for study, definition in plan.config.studies.items():
         path = plan.root / "results" / "measurements" / f"{study}.csv"
-        if not path.exists():
-            continue
-        frame = read_measurements(path)
-        measured_here = frame[frame["host"] == host_label(host())]
-        # Measurements of an earlier session lack the column of an axis that was added later. Without the axes
-        # of blocks (cells that are measured together), no scatter can be computed.
-        has_block_axes = set(definition.block) <= set(frame.columns)
-        if measured_here.empty or not has_block_axes:
-            continue
-        # `scatter` is the standard deviation of the logarithms of times. It is estimated from cells of the
-        # same block, such as those of one command. It is NaN if no block has two cells with two rounds.
-        scatter = run_scatter(measured_here, definition.block)
+        scatter = _scatter_of_results(path, definition.block) if path.exists() else math.nan
         if not math.isnan(scatter):
-            # Such as 1.8 for 0.018.
-            scatter_pct[study] = 100 * math.expm1(scatter)
-    return scatter_pct
+            # A standard deviation of logarithms of 0.018 is 1.8 %.
+            scatter_by_study[study] = 100 * math.expm1(scatter)
+    return scatter_by_study
+
+
+def _scatter_of_results(path: Path, block: Sequence[str]) -> float:
+    """Return the standard deviation of the logarithms of times in a table of results; NaN if it is unknown.
+
+    The table has a row for each timed run. The times of one cell are compared over its rounds. `block` are
+    the axes, such as the command, on which cells agree that are measured together, and scatter alike.
+    """
+    frame = read_measurements(path)
+    # Another machine scatters in another way.
+    measured_here = frame[frame["host"] == host_label(host())]
+    # If the study has got another axis since its results were measured, they lack its column.
+    has_block_axes = set(block) <= set(frame.columns)
+    if measured_here.empty or not has_block_axes:
+        return math.nan
+    # NaN if no block has two cells with two rounds.
+    return run_scatter(measured_here, block)
 
 
 def detectable_pct(scatter: float, rounds: int) -> float:
-    """Return the smallest difference in per cent that 9 of 10 experiments detect.
+    """Return the smallest difference in per cent that 9 of 10 experiments with this many rounds detect.
 
-    `scatter` is the standard deviation of a round's time, as a share: 0.018 for 1.8 %.
+    `scatter` is the standard deviation of the time of a round, as a share: 0.018 for 1.8 %.
     """
-    # A comparison is the mean over rounds of a difference of two times, each with this scatter.
+    # Two cells are compared by the mean, over the rounds, of the difference of their times. Each of the two
+    # times has this scatter. Logarithms turn shares into differences.
     standard_error = math.log1p(scatter) * math.sqrt(2 / rounds)
-    # About COMPARISONS comparisons share in the estimate of the scatter, each with all of its rounds.
+    # The scatter is estimated from about COMPARISONS similar comparisons together, each with all its rounds.
     degrees_of_freedom = COMPARISONS * (rounds - 1)
     effect = float(detectable_effect(standard_error, degrees_of_freedom))
-    # The effect is a logarithm. If runs scatter extremely, MAX_EFFECT limits the result.
+    # The effect is a logarithm. If runs scatter extremely, MAX_EFFECT keeps the result finite.
     return 100 * math.expm1(min(effect, MAX_EFFECT))

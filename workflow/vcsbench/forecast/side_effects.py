@@ -17,10 +17,10 @@ from vcsbench.prepare.repositories import (
     estimate_spacer_bytes,
     staged_path,
 )
+from vcsbench.records import Recipe
 from vcsbench.storages.cell_filesystem import SMALLEST
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import resolve
-from vcsbench.subjects.repository import Variant
 
 # The step that empties the caches, in the steps of a cache state.
 CLEAR = "clear-caches"
@@ -37,8 +37,8 @@ class MissingPackage(NamedTuple):
 
 @cache
 def missing_packages(root: Path) -> list[MissingPackage]:
-    """Return the packages that set-up would install."""
-    # By bash, because some programs unpack an archive without its execute bits.
+    """Return the Debian packages that set-up would install, as a script of the checkout `root` lists them."""
+    # The script is run by bash, because some programs unpack an archive without its execute bits.
     argv = ["bash", str(root / "envs" / "list-missing.sh"), "--table"]
     listed = processes.run_program(argv).output
     packages = []
@@ -50,7 +50,11 @@ def missing_packages(root: Path) -> list[MissingPackage]:
 
 
 def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield a sentence for each effect of a run on this machine, such as `Opens no port.`"""
+    """Yield a sentence for each effect of a session on this machine, such as `Opens no port.`
+
+    A session is one call of `make report`. `plan` has the configured cells (a cell is a command with all
+    settings that it is timed with), and `repositories` what has to be loaded and copied for them.
+    """
     missing = [package.name for package in missing_packages(plan.root)]
     if missing:
         names = words.enumeration(missing)
@@ -58,7 +62,10 @@ def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str
     else:
         yield "Installs nothing: all packages and tools are installed. Starts no system service."
     yield _describe_clearing(plan)
-    yield from _disk_use(plan, repositories)
+    yield from _describe_loading(plan, repositories)
+    yield from _describe_dumps(plan, repositories)
+    for storage in repositories.storages:
+        yield _describe_use(plan, repositories, storage)
     yield from _made_filesystems(plan)
     yield from _memory_use(plan)
     yield _describe_ports(plan)
@@ -66,44 +73,53 @@ def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str
 
 
 def _describe_clearing(plan: Plan) -> str:
-    """Return a sentence on the clearing of caches.
+    """Return a sentence on how often, and in which way, a session empties the caches of the system.
 
     For example: "Drops the repositories' files from the page cache, about 24 times, and up to 8 times in
     each further round."
     """
     rounds_by_cell = unmeasured_rounds(plan)
-    # The numbers of clearings in all rounds that are left to measure, and in one round of all cells.
+    # In all rounds that are left to measure, and in one round of all cells (a cell is a command with all
+    # settings that it is timed with).
     planned = 0
     per_round = 0
     for key, cell in plan.cell_by_key.items():
-        recipe = plan.draft(cell)
-        # The steps of the cache state, such as cold, by phase: {"prepare": ["clear-caches", ...], ...}.
-        state = recipe["state"]
-        steps_once = [*state["setup"], *state.get("first", [])]
-        # The steps `prepare` come before each run, also before warm-up runs.
-        runs = state["warmup"] + int(recipe["runs"])
-        clearings = steps_once.count(CLEAR) + state["prepare"].count(CLEAR) * runs
-        per_round += clearings
+        clearings = _count_clearings(plan.draft(cell))
         planned += clearings * rounds_by_cell[key]
+        per_round += clearings
     frequencies = []
     if planned:
         frequencies.append(f"about {words.count_of(planned, 'time')}")
-    # A run with a time limit decides again and again whether further rounds follow. `batches` has the rounds
-    # that are decided so far, and is empty without a time limit.
+    # With a time limit, `batches` has the rounds of each study that are decided so far, and more may follow.
+    # Without one, it is empty.
     if plan.batches and per_round:
         rounds = "each further round" if planned else "each round"
         frequencies.append(f"up to {words.count_of(per_round, 'time')} in {rounds}")
     if not frequencies:
         return "Clears no caches."
     how_often = ", and ".join(frequencies)
+    # Without the right to empty the caches of the kernel, a program drops single files from them (`evict`).
     way_to_clear = plan.env.machine.clearing(plan.config.settings.clear_caches)
     if way_to_clear == "evict":
         return f"Drops the repositories' files from the page cache, {how_often}."
-    # The other way is drop-caches. The text EVICT names the setting for `evict`, which spares other programs.
     return (
         f"Empties the kernel's caches for all programs on this machine, {how_often}. "
         f"They read from the disk again. On a production server, {EVICT}."
     )
+
+
+def _count_clearings(draft: Recipe) -> int:
+    """Return how often one round of a cell empties the caches of the system.
+
+    `draft` has the settings of the cell. Its `state` is the state of caches that each timed run begins with,
+    such as cold: the names of the steps that lead to it, by their moment.
+    """
+    state = draft["state"]
+    # These steps come once in a round: before all runs, and before the first timed run.
+    steps_once = [*state["setup"], *state.get("first", [])]
+    # These come before each run, also before the `warmup` runs, which are not timed.
+    runs = state["warmup"] + int(draft["runs"])
+    return steps_once.count(CLEAR) + state["prepare"].count(CLEAR) * runs
 
 
 def loaded_bytes(plan: Plan, repo: str) -> int:
@@ -111,54 +127,75 @@ def loaded_bytes(plan: Plan, repo: str) -> int:
     return repository_bytes(plan.env.sources[repo].estimate())
 
 
-def _bytes_to_load(plan: Plan, repositories: PreparedRepositories) -> int:
-    """Return the size of all loads of a run: of each repository in each format."""
-    return sum(loaded_bytes(plan, repo) for repo, _ in missing_loads(repositories))
-
-
 def storage_bytes(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
-    """Return about how many more bytes a run takes on a storage, for repositories, their copies and spacers.
+    """Return about how many more bytes a session takes on a storage, a folder on a disk under test.
 
-    Spacers are files of `fragmentation_kib` KiB on average. They are made between the revisions of copies,
-    and scatter these on the device. If a run replaces an older repository by a new one, only the difference
-    of both sizes counts.
+    A session loads repositories, makes other states from these, such as a packed one, and several copies of
+    each. What it replaces gives its space back.
     """
-    spacer_kib = plan.config.settings.fragmentation_kib
-    loads = missing_loads(repositories)
-    needed_bytes = 0
+    needed_bytes = _bytes_of_loads(plan, repositories, storage)
+    needed_bytes += _bytes_of_made_states(plan, repositories, storage)
+    needed_bytes += _bytes_of_copies(plan, repositories, storage)
+    # It is negative if a load removes states of an earlier load that are not needed any more.
+    return max(0, needed_bytes)
 
-    # Each missing copy needs space. A variant is a repository in a format and state, such as packed. There
-    # are several copies of each variant.
-    copied_variants: set[Variant] = set()
-    for variant, number in repositories.missing(storage):
-        size = loaded_bytes(plan, variant.repo)
-        # The size of a changed copy, which the run removes; 0 if there is none.
-        old_size = repositories.size_of_copy(storage, variant, number)
-        needed_bytes += size - min(size, old_size)
-        revisions = plan.env.revisions(variant.repo)
-        needed_bytes += estimate_spacer_bytes(variant.format, variant.state, revisions, spacer_kib)
-        copied_variants.add(variant)
 
-    # The copies of a packed repository are made from one that was packed after its load (`is_made`). It may
-    # exist from an earlier run, but a new load removes it. If it is missing, it needs space, too.
-    for variant in copied_variants:
-        load = repositories.read_load(variant.repo, variant.format)
-        is_intact = load is not None and staged_path(load, variant) is not None
-        is_removed = (variant.repo, variant.format) in loads
-        if variant.is_made and (is_removed or not is_intact):
-            needed_bytes += loaded_bytes(plan, variant.repo)
+def _bytes_of_loads(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
+    """Return about how many bytes the repositories take that are loaded and then kept on a storage.
 
-    # A repository is loaded in the folder `scratch`, and then moved to a storage, its home. It stays there,
-    # so that another packing needs no load. So its bytes count in both folders.
-    for repo, fmt in loads:
+    A repository is loaded in the folder `scratch`, which is mostly in RAM, and then moved to a storage, its
+    `home`. It stays there, so that lost copies, or another packing, need no other load. The number is
+    negative if more is removed.
+    """
+    total = 0
+    for repo, fmt in missing_loads(repositories):
         home = repositories.load_request(repo, fmt)["home"]
         if _storage_of(repositories, home) == storage:
             size = loaded_bytes(plan, repo)
-            # The sizes of the repository of an earlier load, and of those that were made from it.
+            # The load removes the repository of an earlier load, and all that were made from that one. Of a
+            # larger one, only `size` counts: other repositories may be made before the rest is free.
             old_sizes = repositories.sizes_of_loaded(repo, fmt, home)
-            needed_bytes += size - sum(min(size, old_size) for old_size in old_sizes)
-    # The sum can be negative if an earlier load had a packed repository that is not needed now.
-    return max(0, needed_bytes)
+            total += size - sum(min(size, old_size) for old_size in old_sizes)
+    return total
+
+
+def _bytes_of_made_states(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
+    """Return about how many bytes the repositories take that are made from loaded ones, to be copied.
+
+    Copies of a packed repository, for example, are made from one that was packed after its load.
+    """
+    loads = missing_loads(repositories)
+    # A variant is a repository in a format and state. Its copies have numbers, but it is made only once.
+    variants = {variant for variant, _ in repositories.missing(storage)}
+    total = 0
+    for variant in variants:
+        load = repositories.read_load(variant.repo, variant.format)
+        # It may be there from an earlier session, but a new load removes it.
+        is_there = load is not None and staged_path(load, variant) is not None
+        is_removed = (variant.repo, variant.format) in loads
+        # Without `is_made`, the copies are made from the loaded repository itself.
+        if variant.is_made and (is_removed or not is_there):
+            total += loaded_bytes(plan, variant.repo)
+    return total
+
+
+def _bytes_of_copies(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
+    """Return about how many bytes the missing copies on a storage take, with their spacers.
+
+    Spacers are files that are made between the revisions of copies, so that these lie scattered on the disk,
+    as those of an old repository. Their mean size is the setting `fragmentation_kib`.
+    """
+    spacer_kib = plan.config.settings.fragmentation_kib
+    total = 0
+    # A variant is a repository in a format and state. Its copies have numbers.
+    for variant, number in repositories.missing(storage):
+        size = loaded_bytes(plan, variant.repo)
+        # A changed copy is removed before the new one is made. The size is 0 if there is none.
+        old_size = repositories.size_of_copy(storage, variant, number)
+        total += size - min(size, old_size)
+        revisions = plan.env.revisions(variant.repo)
+        total += estimate_spacer_bytes(variant.format, variant.state, revisions, spacer_kib)
+    return total
 
 
 def _storage_of(repositories: PreparedRepositories, folder: str) -> str:
@@ -169,32 +206,42 @@ def _storage_of(repositories: PreparedRepositories, folder: str) -> str:
     return ""
 
 
-def _disk_use(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield a sentence on loads in the folder `scratch`, on each dump file, and on copies on each storage.
-
-    For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
-    """
-    scratch = resolve(plan.config.settings.scratch, plan.root)
-    if missing_loads(repositories):
+def _describe_loading(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
+    """Yield a sentence on the space that loads take in the folder `scratch`, if anything is to be loaded."""
+    loads = missing_loads(repositories)
+    if loads:
+        scratch = resolve(plan.config.settings.scratch, plan.root)
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
-        space = _describe_space(_bytes_to_load(plan, repositories), scratch)
+        # All loads may run at the same time. A repository is loaded once for each of its formats.
+        needed_bytes = sum(loaded_bytes(plan, repo) for repo, _ in loads)
+        space = _describe_space(needed_bytes, scratch)
         yield f"Takes {space} ({kind}) while repositories are loaded."
+
+
+def _describe_dumps(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
+    """Yield a sentence on each dump file (the text form of a repository) that a command reads."""
+    scratch = resolve(plan.config.settings.scratch, plan.root)
     for repo, last_revision in repositories.dumps.items():
-        # The revisions of a dump are numbered from 0, so there is one more than the last number.
+        # Revisions are numbered from 0, so a dump has one more than its last number.
         number = min(last_revision, plan.env.revisions(repo)) + 1
         revisions = words.count_of(number, "revision")
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
-    for storage in repositories.storages:
+
+
+def _describe_use(plan: Plan, repositories: PreparedRepositories, storage: str) -> str:
+    """Return sentences on the space that a session takes on a storage, a folder on a disk under test.
+
+    For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
+    """
+    needed_bytes = storage_bytes(plan, repositories, storage)
+    where = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
+    if needed_bytes:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
-        needed_bytes = storage_bytes(plan, repositories, storage)
-        where = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
-        if needed_bytes:
-            space = _describe_space(needed_bytes, folder)
-            yield f"Takes {space} for repositories and their copies. {where}"
-        elif repositories.missing(storage):
-            yield f"Makes copies on {storage} again, in the space of older ones. {where}"
-        else:
-            yield f"All copies on {storage} exist. {where}"
+        space = _describe_space(needed_bytes, folder)
+        return f"Takes {space} for repositories and their copies. {where}"
+    if repositories.missing(storage):
+        return f"Makes copies on {storage} again, in the space of older ones. {where}"
+    return f"All copies on {storage} exist. {where}"
 
 
 def _describe_space(needed_bytes: int, folder: Path) -> str:
@@ -209,10 +256,11 @@ def _describe_space(needed_bytes: int, folder: Path) -> str:
 def _made_filesystems(plan: Plan) -> Iterator[str]:
     """Yield a sentence on file systems that vcsbench makes in images, and one on those that it makes in RAM.
 
-    A cell measures a new working copy or tree on such a file system. Yield nothing if no cell has one.
+    A cell is a command with all settings that it is timed with. Some cells write their files to a new file
+    system, so that each of them finds an empty one. Nothing is yielded if no cell does.
     """
-    # A cell without a file system of its own has {}. The kind to make, such as "xfs", is in `make`. It is ""
-    # for a folder on an existing file system.
+    # A draft has the settings of a cell. `make` is the kind of file system to make, such as "xfs". It is ""
+    # for a folder on an existing one, and missing for a cell without a file system of its own.
     filesystems = [plan.draft(cell).get("filesystem", {}) for cell in plan.cells]
     to_make = [filesystem for filesystem in filesystems if filesystem.get("make")]
     in_images = [filesystem for filesystem in to_make if filesystem["make"] not in IN_MEMORY]
@@ -224,6 +272,7 @@ def _made_filesystems(plan: Plan) -> Iterator[str]:
             f"{words.size(SMALLEST)} in {words.enumeration(folders)}, one at a time. Only the measured "
             f"command sees them, and they are removed."
         )
+    # The others are in memory: a tmpfs.
     if len(in_images) < len(to_make):
         yield (
             f"Makes a tmpfs of at least {words.size(SMALLEST)}, one at a time. Its files take RAM. "
@@ -237,20 +286,22 @@ def _memory_use(plan: Plan) -> Iterator[str]:
     For example: "The cache of a server takes up to this much RAM: 256 MiB (config/servers/tuned)."
     """
     memory = kernel.memory()
+    # A container has a control group with a limit. None: no limit.
     if memory.limit is not None:
         yield (
             f"A control group limits memory to {words.size(memory.limit)}, of which "
             f"{words.size(memory.available or 0)} are available."
         )
+    # A draft has the settings of a cell (a command with all that it is timed with). `server_folder` has the
+    # configuration of its server. It is "" without a server.
     folders = {plan.draft(cell)["server_folder"] for cell in plan.cells}
-    # Cells without a server have no folder of a server configuration.
     folders.discard("")
     caches = []
     for folder in sorted(folders):
-        # The option of svnserve stands for both servers, svnserve and httpd: a configuration usually sets
-        # the same size for both. A server with the default size is not listed.
+        # A configuration is for both servers, svnserve and httpd, and mostly gives both the same cache. So
+        # the options of svnserve are enough.
         options = server_settings(plan.root, Path(folder).name)["svnserve"]
-        # A size for each option that sets one: mostly one size, or none.
+        # There is none if the configuration keeps the server's default, which is small.
         for size in cache_bytes("svnserve", options):
             caches.append(f"{words.size(size)} ({folder})")
     if caches:
@@ -258,24 +309,24 @@ def _memory_use(plan: Plan) -> Iterator[str]:
 
 
 def _describe_ports(plan: Plan) -> str:
-    """Return sentences on the ports and networks of servers.
+    """Return sentences on the ports and networks of the servers that cells need.
 
-    Examples: `svnserve listens on a free port of 127.0.0.1 while a cell runs. ...`, or `Opens no port.`
+    A cell is a command with all settings that it is timed with. For example: "svnserve listens on a free
+    port of 127.0.0.1 while a cell runs. ...", or "Opens no port."
     """
-    # The kinds of servers, such as "svnserve".
+    # A draft has the settings of a cell. The kind of its server is, for example, "svnserve". It is "" for a
+    # command that reads files itself.
     servers = {plan.draft(cell)["access"]["server"] for cell in plan.cells}
-    # Cells over file:// have no server.
     servers.discard("")
     if not servers:
         return "Opens no port."
     verb = "listen" if len(servers) > 1 else "listens"
-    # One measurement runs at a time, so only one server's ports are open.
     sentence = (
         f"{words.enumeration(sorted(servers))} {verb} on a free port of {HOST} while a cell runs. One "
         f"measurement at a time runs on this machine."
     )
     # `link` is a simulated line between client and server, with a delay or a limited rate. The kernel delays
-    # packets between two networks only, so client and server each get a network.
+    # packets only between two networks. So client and server have one each.
     if any("link" in plan.draft(cell) for cell in plan.cells):
         sentence += (
             " A cell with a line between client and server has two network namespaces of its own, which end "
@@ -285,26 +336,27 @@ def _describe_ports(plan: Plan) -> str:
 
 
 def _privacy(plan: Plan) -> Iterator[str]:
-    """Yield a sentence on who can read private repositories during a run. Yield nothing if none is private.
+    """Yield a sentence on who can read private repositories during a session, if there are any.
 
-    For example: "mine is private: only you and the servers' user can read the copies; ..."
+    A repository is private if not all users of this machine may read it. For example: "mine is private: only
+    you and the servers' user can read the copies; its servers answer only in a network of the session."
     """
-    # A draft has everything that the measurement of a cell depends on, without digests.
+    # A draft has the settings of a cell (a command with all that it is timed with).
     drafts = [plan.draft(cell) for cell in plan.cells]
     private = [draft for draft in drafts if is_private_cell(draft, plan.env)]
     if not private:
         return
-    names = {draft["repository"]["name"] for draft in private}
-    # The kinds of networks in which the servers of these cells listen.
+    # The networks in which the servers of these cells listen. The least private one decides what is said.
     networks = {draft["network"] for draft in private}
     if Network.SHARED in networks:
         servers = "its servers answer every user of this machine"
     elif networks & {Network.OWN, Network.USER}:
-        # A network namespace of the cell, made by root (OWN) or by another user (USER).
+        # A network that is made for the cell, by root (OWN) or by another user (USER).
         servers = "its servers answer only in a network of the session"
     else:
-        # Network.NONE: these cells have no server, or one in a guest (a virtual machine).
+        # Network.NONE: these cells have no server, or one in a virtual machine.
         servers = "no server of vcsbench has it"
+    names = {draft["repository"]["name"] for draft in private}
     verb = "is" if len(names) == 1 else "are"
     yield (
         f"{words.enumeration(sorted(names))} {verb} private: only you and the servers' user can read the "

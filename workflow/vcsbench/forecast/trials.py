@@ -20,10 +20,11 @@ from vcsbench.axes.cache_states import CacheState
 from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.builds import ENVIRONMENTS
 from vcsbench.deployment.link import Shaper
-from vcsbench.errors import UserError
+from vcsbench.errors import UserError, sentence_of
 from vcsbench.measure import caches
 from vcsbench.measure.instructions import why_no_instructions
 from vcsbench.measure.server import HOST, ON_PATH
+from vcsbench.measure.syscalls import Strace
 from vcsbench.plan.plan import Plan
 from vcsbench.programs import SUBVERSION_PROGRAMS
 from vcsbench.storages import filesystems
@@ -91,16 +92,21 @@ def try_system_calls(plan: Plan) -> Iterator[Lack]:
 
 def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
     try:
-        tempfile.gettempdir()
+        folder = tempfile.gettempdir()
     except OSError:
+        folder = ""
+    # Python takes the current folder if no other can be written. A checkout is no place for such files.
+    is_last_choice = folder == os.getcwd() and not os.environ.get("TMPDIR")
+    if not folder or is_last_choice:
         remedy = "make one of them writable, or set TMPDIR to a folder on a disk"
         yield Lack("no temporary file can be made in TMPDIR, /tmp and /var/tmp", remedy)
 
 
 def try_programs(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack for each program that fails and that all cells need: setpriv, hyperfine, and Subversion's.
+    """Yield a lack for each program that fails although all cells need it: setpriv, hyperfine, Subversion's.
 
-    setpriv and hyperfine are tried with the options that vcsbench needs.
+    A cell is a command with all settings that it is timed with. setpriv starts its server, and hyperfine
+    times the command. Repositories are made and checked by Subversion's programs.
     """
     yield from _try_check(processes.check_setpriv)
     # With `deployed`, Snakemake installs the other programs into environments that do not exist yet.
@@ -108,21 +114,27 @@ def try_programs(plan: Plan) -> Iterator[Lack]:
         return
     for name in SUBVERSION:
         yield from _try_version(name)
+    # An older hyperfine lacks some of the options that a measurement needs. HYPERFINE has all of them.
     reason = _why_fails(HYPERFINE)
     if reason:
         yield Lack(f"hyperfine cannot be used: {reason}", "install hyperfine 1.15 or newer")
 
 
 def try_cell_programs(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack for each other installed program of a cell that fails, such as git."""
+    """Yield a lack for each installed program that fails and that only some cells need, such as git.
+
+    A cell is a command with all settings that it is timed with.
+    """
     # With `deployed`, Snakemake installs the programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
     names: set[str] = set()
     for cell in plan.cells:
+        # A draft has the settings of a cell, such as its system and its server.
         names |= installed_programs(plan.draft(cell))
-    # try_programs() tries these, because all cells need them.
+    # All cells need these, so try_programs() tries them.
     names.difference_update(SUBVERSION)
+    # A program without a known option that prints its version cannot be tried.
     for name in sorted(names & VERSION_OPTION.keys()):
         yield from _try_version(name)
 
@@ -140,14 +152,18 @@ def _try_version(name: str) -> Iterator[Lack]:
 
 
 def try_eviction(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack if cells need vmtouch to clear caches, and it cannot drop a file from the page cache."""
+    """Yield a lack if cells need vmtouch to clear caches, and it cannot drop a file from the page cache.
+
+    A cell is a command with all settings that it is timed with. One of them is the state of caches that a run
+    begins with, such as cold: none of its files is in memory.
+    """
     machine = plan.env.machine
-    # The way to clear caches: `drop-caches` (by the kernel), `evict` (by vmtouch), or "".
-    method = machine.clearing(plan.config.settings.clear_caches)
+    # The way to clear caches here: `drop-caches` (by the kernel), `evict` (by vmtouch), or "" for none.
+    way = machine.clearing(plan.config.settings.clear_caches)
     states = [CacheState(plan.draft(cell)["state"]) for cell in plan.cells]
     clears_caches = any(state.clears_caches for state in states)
     # With `deployed`, Snakemake installs vmtouch into an environment that does not exist yet.
-    if machine.deployed or method != "evict" or not clears_caches:
+    if machine.deployed or way != "evict" or not clears_caches:
         return
     try:
         temporary = tempfile.TemporaryDirectory()
@@ -156,7 +172,7 @@ def try_eviction(plan: Plan) -> Iterator[Lack]:
         return
     with temporary as folder:
         Path(folder, "file").write_bytes(bytes(SAMPLE_BYTES))
-        # caches.clear_caches() runs it with the same options.
+        # A measurement runs it with the same options: quiet, and drop all files of a folder.
         reason = _why_fails(["vmtouch", "-qe", folder])
     if reason:
         yield Lack(f"vmtouch cannot drop a file from the page cache: {reason}", "install it again")
@@ -167,62 +183,75 @@ def try_lock(plan: Plan) -> Iterator[Lack]:
 
 
 def try_server(plan: Plan) -> Iterator[Lack]:
-    """Try the needs of a server: a port, a folder that it may enter, and a process that vcsbench may control.
+    """Yield a lack for each thing that servers need, and that this machine does not allow.
 
-    Yield each step that this machine does not allow. Nothing is tried if no cell needs a server.
+    These are a port, a folder that they may enter, and a process that vcsbench may control. Nothing is tried
+    if no cell (a command with all settings that it is timed with) needs a server, such as svnserve.
     """
+    # A draft has the settings of a cell. The kind of its server is "" if the command reads files itself.
     if not any(plan.draft(cell)["access"]["server"] for cell in plan.cells):
         return
-    # With the port 0, the kernel chooses a free one. The next steps need no port, so a failure does not end
-    # the trial.
-    try:
-        with socket.socket() as any_socket:
-            any_socket.bind((HOST, 0))
-    except OSError as error:
-        yield Lack(f"no server can listen on {HOST}: {error.strerror}", "run `ip link set lo up`")
-    # Without a folder for its files, the server is not started. So a failure from here on ends the trial.
+    # The other trials need no port, so they follow in any case.
+    yield from _try_port()
     try:
         temporary = tempfile.TemporaryDirectory()
     except OSError:
         # No temporary file can be made. try_temporary_folder() yields this lack.
         return
     with temporary as folder:
-        try:
-            server_user.grant(Path(folder), 0o770)
-        # grant() looks up the user of root's servers, which raises KeyError without such a user.
-        except KeyError:
-            user = server_user.UNPRIVILEGED
-            text = f"root's servers run as {user}, and there is no such user"
-            yield Lack(text, f"run `useradd {user}`")
-            return
-        # grant() also changes the group of the folder, which the kernel may refuse.
-        except OSError as error:
-            text = f"root may not give a file to the servers' group: {error.strerror}"
-            yield Lack(text, "run as an ordinary user; in a container, allow it: --cap-add CHOWN")
-            return
+        lacks = list(_try_grant(Path(folder)))
+    yield from lacks
+    # Without a folder, no server is started.
+    if lacks:
+        return
+    # Servers are started by setpriv. Without it, the last trial would fail for this reason, which
+    # try_programs() yields already.
+    try:
+        processes.check_setpriv()
+    except UserError:
+        return
     yield from _try_server_process()
 
 
+def _try_port() -> Iterator[Lack]:
+    """Yield a lack if no server can listen on the address of this machine for its own programs."""
+    try:
+        with socket.socket() as any_socket:
+            # With the port 0, the kernel chooses a free one.
+            any_socket.bind((HOST, 0))
+    except OSError as error:
+        yield Lack(f"no server can listen on {HOST}: {error.strerror}", "run `ip link set lo up`")
+
+
+def _try_grant(folder: Path) -> Iterator[Lack]:
+    """Yield a lack if a folder cannot be given to the user of the servers, who is another one than root."""
+    try:
+        server_user.grant(folder, 0o770)
+    # grant() looks up this user, who may not exist.
+    except UserError as error:
+        yield Lack(str(error))
+    # grant() also changes the group of the folder, which the kernel may refuse.
+    except OSError as error:
+        text = f"root may not give a file to the servers' group: {error.strerror}"
+        yield Lack(text, "run as an ordinary user; in a container, allow it: --cap-add CHOWN")
+
+
 def _try_server_process() -> Iterator[Lack]:
-    """Start `cat` as a server is started, list its open files, and end it by a signal. Yield each failure."""
+    """Start a program as a server is started, look at it, and end it. Yield a lack for each step that fails.
+
+    If this process is root's, its servers run as another user. A container may forbid root to start, see or
+    end a process of this user. The program is `cat`, which repeats each line of its input.
+    """
     pipe = processes.PIPE
-    # If this process is root's, `unprivileged` starts cat as the user of root's servers (by setpriv).
+    # With `unprivileged`, the command setpriv changes the user, and then starts cat.
     with processes.background(
         ["cat"], signal="TERM", unprivileged=True, stdin=pipe, stdout=pipe, stderr=pipe
     ) as process:
-        assert process.stdin and process.stdout
-        answer = b""
-        has_visible_files = False
-        try:
-            process.stdin.write(b"ready\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            # The program was not started: standard error has the reason.
-            pass
-        else:
-            # cat repeats the line. So an answer means that setpriv has changed the user and started cat.
-            answer = process.stdout.readline()
-            has_visible_files = bool(process_facts.open_files(process.pid))
+        is_started = _repeats_line(process)
+        # /proc has these only while the process runs. cat waits for the next line.
+        has_visible_files = is_started and bool(process_facts.open_files(process.pid))
+        has_visible_command = is_started and bool(process_facts.command_line(process.pid))
+        if is_started:
             try:
                 process.terminate()
             except PermissionError:
@@ -230,9 +259,10 @@ def _try_server_process() -> Iterator[Lack]:
                     "root may not end its servers, which run as another user",
                     "run as an ordinary user; in a container, allow it: --cap-add KILL",
                 )
-        # communicate() closes standard input. Then cat also ends if the signal was not allowed.
+        # communicate() closes the input, so that cat also ends without the signal. It returns the errors of
+        # cat, or of setpriv.
         errors = process.communicate()[1].decode(errors="replace").strip()
-    if not answer:
+    if not is_started:
         yield Lack(
             f"root may not start a server as another user: {errors}",
             "run as an ordinary user; in a container, allow it: --cap-add SETUID --cap-add SETGID",
@@ -242,18 +272,37 @@ def _try_server_process() -> Iterator[Lack]:
             "the open files of a server cannot be read, which prove that it listens",
             "in a container, allow it: --cap-add SYS_PTRACE",
         )
+    elif not has_visible_command:
+        yield Lack(
+            "the options of a server cannot be read, because /proc hides processes of other users",
+            "mount /proc without hidepid; in a container, allow it: --cap-add SYS_PTRACE",
+        )
+
+
+def _repeats_line(process: processes.Process) -> bool:
+    """Return True if a process with pipes repeats a line that it gets, as `cat` does."""
+    assert process.stdin and process.stdout
+    try:
+        process.stdin.write(b"ready\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        # It has ended already.
+        return False
+    # readline() returns b"" if the process ends instead.
+    return bool(process.stdout.readline())
 
 
 def try_folders(plan: Plan) -> Iterator[Lack]:
     """Yield the configured folders that cannot be written, and storages that the servers' user cannot enter.
 
-    The folder `scratch`, in which repositories are loaded, is always tried. A storage, the folder of their
-    copies, is tried only if a cell uses it.
+    Repositories are loaded in the folder `scratch`, and their copies are on the storages (folders on disks
+    under test). A storage is tried only if a cell, a command with all its settings, uses it.
     """
     used_storages = _used_storages(plan)
+    # A draft has the settings of a cell. The kind of its server is "" if the command reads files itself.
     has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
     for keys, configured in plan.config.folders.items():
-        # The keys are ("scratch",), or ("storages", NAME).
+        # The keys of a folder in the configuration are ("scratch",), or ("storages", NAME).
         is_storage = len(keys) > 1
         if is_storage and keys[1] not in used_storages:
             continue
@@ -261,10 +310,13 @@ def try_folders(plan: Plan) -> Iterator[Lack]:
         # The reason is "" for a folder that can be written.
         reason, remedy = filesystems.why_unusable(folder)
         if reason:
+            # The configuration file that names the folder, and the key there, such as `storages.disk`.
+            file = plan.config.source_of(keys)
             key = ".".join(keys)
-            yield Lack(f"{plan.config.source_of(keys)}: `{key}`: {folder}: {reason}", remedy)
+            yield Lack(f"{file}: `{key}`: {folder}: {reason}", remedy)
         elif is_storage and has_server:
-            # check_reachable() raises UserError if the servers' user cannot enter. _try_check() yields it.
+            # Servers of root run as another user, and read the copies in the storage. check_reachable()
+            # raises UserError if this user cannot enter it, which _try_check() yields as a lack.
             yield from _try_check(WorkDir(folder, plan.root).check_reachable)
 
 
@@ -285,9 +337,10 @@ def _used_storages(plan: Plan) -> set[str]:
 
 
 def try_file_times(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack for the first input of a rule that is dated in the future.
+    """Yield a lack for the first input of a Snakemake rule whose time is in the future.
 
-    Snakemake refuses outputs that are older than their inputs, but only after everything was measured.
+    Snakemake makes outputs from inputs. It refuses an output that is older than its input, but only when
+    everything was measured, perhaps after hours.
     """
     for path in _input_files(plan.root):
         try:
@@ -295,33 +348,37 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
         except OSError:
             # A link to nothing, or a file that another program has just removed. The other files still count.
             continue
-        # The clock is read now: a session may write a result while this loop runs.
+        # The clock is read for each file: a session may write a result while this loop runs.
         if modified_s > time.time():
             folders = [name for name in INPUT_FOLDERS if (plan.root / name).exists()]
-            command = f"find {' '.join(folders)} -newermt now -exec touch {{}} +"
+            # It gives the present time to all such files at once. -H: the folders may be links.
+            command = f"find -H {' '.join(folders)} -newermt now -exec touch {{}} +"
             yield Lack(
                 f"{path}: its time is in the future", f"correct the clock, or run: {command}"
             )
-            # The command mends all files at once, so further files need no lack of their own.
+            # So further files need no lack of their own.
             return
 
 
 def _input_files(root: Path) -> Iterator[str]:
-    """Yield the files that are inputs of rules: all but logs, contexts, and the inside of conda environments.
+    """Yield the files of the checkout `root` that are inputs of Snakemake rules.
 
-    Most files of a checkout are of these three kinds. To leave them out saves time before each run.
+    Most files are none: logs, the contexts of results, and the insides of conda environments. They are left
+    out, because each look at a file delays the start of a run.
     """
+    logs, environments = str(root / LOGS), str(root / ENVIRONMENTS)
     for name in INPUT_FOLDERS:
         for folder, subfolders, files in os.walk(root / name):
             # os.walk() does not enter subfolders that are taken out of its list.
-            if folder in (str(root / LOGS), str(root / ENVIRONMENTS)):
+            if folder in (logs, environments):
                 subfolders.clear()
-            # The files directly in the folder of logs are logs, too. Those next to the environments are
+            # The files directly in the folder of logs are logs, too. The files next to the environments are
             # their records, which are inputs.
-            if folder == str(root / LOGS):
+            if folder == logs:
                 continue
             for file in files:
-                # The input of a rule is the export next to a context. One job writes both.
+                # A result has two files. Rules name only the export (the times), and read the context (the
+                # facts) next to it. One job writes both.
                 if not file.endswith(CONTEXT):
                     yield os.path.join(folder, file)
 
@@ -353,44 +410,78 @@ def try_tracing(plan: Plan) -> Iterator[Lack]:
         yield Lack(f"no system-call counts: {reason}", remedy)
 
 
+def try_tracing_of_servers(plan: Plan) -> Iterator[Lack]:
+    """Yield a lack if strace cannot count the system calls of root's servers, which run as another user."""
+    is_traced = any(plan.config.studies[name].trace_syscalls is not None for name in plan.grids)
+    has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
+    # A missing strace is named with the missing packages.
+    if not (is_traced and has_server and shutil.which("strace")):
+        return
+    pipe = processes.PIPE
+    # Like a server, cat runs as the user of root's servers.
+    with processes.background(
+        ["cat"], signal="TERM", unprivileged=True, stdin=pipe, stdout=pipe, stderr=processes.DEVNULL
+    ) as process:
+        try:
+            # Before cat repeats a line, setpriv may still be changing the user. If cat has not started,
+            # try_server() yields the reason.
+            if _repeats_line(process):
+                Strace.attach([process.pid]).end()
+        except (UserError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            yield Lack(
+                f"no system-call counts of servers: {reason}".removesuffix("."),
+                "in a container, allow it: --cap-add SYS_PTRACE --cap-add SYS_NICE",
+            )
+
+
 def try_pressure(plan: Plan) -> Iterator[Lack]:
     if not kernel.read("/proc/pressure/cpu"):
         yield Lack("the kernel reports no pressure (/proc/pressure)", "boot with psi=1")
 
 
 def try_residency_and_layout(plan: Plan) -> Iterator[Lack]:
-    """Write a file to each used storage, and yield a lack if its cached pages or its layout are unknown.
+    """Yield a lack for each storage on which the cached pages of files, or their places, are unknown.
 
-    The cached pages show whether a run began cold. The layout is the place of files on the device, by the
-    request FIEMAP. It shows whether the copies of repositories lie interleaved, so that none is faster.
+    A storage is a folder on a disk under test. Only those are tried that a cell uses (a cell is a command
+    with all settings that it is timed with).
     """
     for name in sorted(_used_storages(plan)):
         folder = resolve(plan.config.settings.storages[name], plan.root)
         reason, _ = filesystems.why_unusable(folder)
-        # try_folders() yields a folder that cannot be used. The other storages are still tried here.
-        if reason:
-            continue
-        with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-trial-") as file:
-            file.write(os.urandom(SAMPLE_BYTES))
-            file.flush()
-            # A file has no blocks on the device before it is written there.
-            os.fsync(file.fileno())
-            if caches.query_residency(Path(file.name)) is None:
-                yield Lack(f"{name}: the kernel does not report the cached pages of a file")
-            try:
-                first_extent(file.name)
-            except ExtentsUnsupportedError as error:
-                text = f"{name}: the layout of copies cannot be checked (no FIEMAP: {error})"
-                yield Lack(text, "use ext4, xfs or btrfs")
+        # try_folders() yields a folder in which no file can be made.
+        if not reason:
+            yield from _try_sample_file(name, folder)
+
+
+def _try_sample_file(name: str, folder: Path) -> Iterator[Lack]:
+    """Write a file to a storage, and yield a lack for each of two facts that the kernel does not report.
+
+    The pages of files in memory show whether a run began cold. The places of files on the device show whether
+    the copies of a repository alternate there, so that none of them is faster by its place.
+    """
+    with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-trial-") as file:
+        file.write(os.urandom(SAMPLE_BYTES))
+        file.flush()
+        # A file has no place on the device before it is written there.
+        os.fsync(file.fileno())
+        if caches.query_residency(Path(file.name)) is None:
+            yield Lack(f"{name}: the kernel does not report the cached pages of a file")
+        # An extent is a piece of a file on the device. FIEMAP is the request to the kernel for it.
+        try:
+            first_extent(file.name)
+        except ExtentsUnsupportedError as error:
+            text = f"{name}: the layout of copies cannot be checked (no FIEMAP: {error})"
+            yield Lack(text, "use ext4, xfs or btrfs")
 
 
 Trial = Callable[[Plan], Iterator[Lack]]
+# No program can be started without these.
+OF_PROGRAMS: tuple[Trial, ...] = (try_kernel_files, try_system_calls, try_temporary_folder)
 # A session does not begin without these: it could measure no cell, no cell with a server, or none on a
 # storage, or it could make no report.
 REQUIRED: tuple[Trial, ...] = (
-    try_kernel_files,
-    try_system_calls,
-    try_temporary_folder,
+    *OF_PROGRAMS,
     try_programs,
     try_lock,
     try_server,
@@ -407,13 +498,22 @@ EVIDENCE: tuple[Trial, ...] = (
     try_instructions,
     try_shaping,
     try_tracing,
+    try_tracing_of_servers,
     try_pressure,
     try_residency_and_layout,
 )
 
 
 def find_lacks(plan: Plan, trials: Sequence[Trial]) -> list[Lack]:
-    return [lack for trial in trials for lack in trial(plan)]
+    """Return what this machine lacks. A trial that the system ends is a lack, too, and others still run."""
+    lacks: list[Lack] = []
+    for trial in trials:
+        try:
+            lacks += trial(plan)
+        # For example, the disk may be full.
+        except OSError as error:
+            lacks.append(Lack(sentence_of(error).removesuffix(".")))
+    return lacks
 
 
 def refuse(lacks: Sequence[Lack]) -> None:

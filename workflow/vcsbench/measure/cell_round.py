@@ -130,6 +130,8 @@ class RoundMeasurement:
             runs_hooks="hooks" in self.recipe,
             # In a network of this round alone, all traffic is the cell's.
             owns_network=self.recipe.get("network") in OWN_NETWORKS,
+            # A hot run with an output may read tables of its file system, but nothing of the input.
+            checks_input=self.state["promises"].get("os") == "hot" and self.cell.output is not None,
         )
         # The line between client and server, if the cell has one.
         self.collector.measure_line()
@@ -146,6 +148,10 @@ class RoundMeasurement:
         self._check_exit_codes()
         if self.read_error:
             raise self.read_error
+        # The line may have changed since it was measured before the runs.
+        line_evidence = self.collector.measure_line_again()
+        for run in self.runs:
+            run["evidence"].update(line_evidence)
         # The records also need the peak memory and the output of the command, which no timed run has.
         # `captured`, an untimed run that a hook has done, has both.
         self._add_captured_run()
@@ -169,6 +175,11 @@ class RoundMeasurement:
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
+        # Client and server inherit the scheduling of this process. A wrapper, or somebody, may change theirs.
+        conditions = context["conditions"]
+        conditions["client"] = sorted(self.collector.client_scheduling)
+        if self.collector.server_scheduling:
+            conditions["server"] = sorted(self.collector.server_scheduling)
         # The I/O counts of client and server in the untimed run that stands for all timed runs.
         if self.captured:
             context["captured_io"] = {**self.captured.io, **self.captured.server_io}

@@ -11,6 +11,7 @@ import sys
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
+from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -422,6 +423,7 @@ class PreparedCell:
         copy = self.folder / "client"
         original = self.files / "client"
         if original.exists():
+            self._check_groups(original / "servers")
             shutil.copytree(original, copy)
         else:
             copy.mkdir()
@@ -435,6 +437,25 @@ class PreparedCell:
             with (copy / "config").open("a") as config:
                 config.write(settings)
         return copy
+
+    def _check_groups(self, servers: Path) -> None:
+        """Raise UserError if a group in the client's file `servers` replaces an option of the cell."""
+        # Each option follows the word `--config-option`. Over svn, they have no effect.
+        options = self.recipe.get("http_options", [])[1::2]
+        if not options or not self.recipe["access"]["scheme"].startswith("http"):
+            return
+        host = self.server.host if self.server else ""
+        if "remote" in self.recipe:
+            host = urllib.parse.urlsplit(self.recipe["remote"]["url"]).hostname or ""
+        for option in options:
+            group = find_replacing_group(servers, host, option)
+            if group:
+                file = server_file(self.root / self.recipe["server_folder"], "client/servers")
+                name = option.split(":")[-1]
+                raise UserError(
+                    f"{file}: the group `{group}` has another value for {host} than `{name}`, which the cell "
+                    f"is labelled with. Remove this option from the group."
+                )
 
     def url(self, name: str) -> str:
         """Return the URL of a repository, for example svn://127.0.0.1:40123/ruby.f7.nopack.1."""
@@ -677,6 +698,33 @@ def _get_word(name: str, words: Words) -> str | Sequence[str]:
         raise UserError(f"`argv`: {{{name}}} stands for nothing. Use one of {', '.join(words)}.")
     value = words[name]
     return value() if callable(value) else value
+
+
+def find_replacing_group(servers: Path, host: str, option: str) -> str:
+    """Return the group in a client's file `servers` that replaces an option for a host; "" if none does.
+
+    svn takes an option of a group before a global one, and also before one of its command line. `option` is
+    one of these, such as "servers:global:http-max-connections=1".
+    """
+    # Few cells have such an option, and the import takes time in each cell-round.
+    import configparser
+
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    try:
+        parser.read(servers, encoding="utf-8")
+        groups = parser.items("groups")
+    except configparser.Error:
+        # There are no groups. Or svn cannot read the file either, and reports that.
+        return ""
+    name, _, value = option.split(":")[-1].partition("=")
+    # svn compares the names of sections without case, and the names in `groups` are in lower case here.
+    sections = {section.lower(): section for section in parser.sections()}
+    for group, patterns in groups:
+        has_host = any(fnmatchcase(host, pattern.strip()) for pattern in patterns.split(","))
+        own_value = parser.get(sections.get(group, ""), name, fallback=value)
+        if has_host and own_value.lower() != value:
+            return group
+    return ""
 
 
 def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:

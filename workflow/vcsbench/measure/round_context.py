@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vcsbench import kernel
 from vcsbench.kernel import libc, read
-from vcsbench.machine import SCALING_GOVERNOR, host
+from vcsbench.machine import SCALING_GOVERNOR, host, read_turbo
 from vcsbench.measure import untimed_runs
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.programs import digest, joined_digest, path_of
@@ -248,7 +248,8 @@ def _read_conditions() -> RoundConditions:
 
     `io_priority` is the number of ioprio_get(2), None if the kernel has no such call. `quota_cores`,
     `io_limits`, `memory_limit_bytes` and `weights` come from control groups. `governor` is the kernel's
-    policy for the processor's frequency, such as "performance"; "" if the kernel does not show it.
+    policy for the processor's frequency, such as "performance"; "" if the kernel does not show it. Client
+    and server may change what they inherit: RoundMeasurement.describe() adds how they were scheduled.
     """
     # The call returns -1 if it fails.
     priority = libc.syscall(IOPRIO_GET, IOPRIO_WHO_PROCESS, THIS_PROCESS)
@@ -262,6 +263,7 @@ def _read_conditions() -> RoundConditions:
         "memory_limit_bytes": kernel.memory().limit,
         "weights": _read_weights(),
         "governor": read(SCALING_GOVERNOR),
+        "turbo": read_turbo(),
     }
 
 

@@ -112,6 +112,7 @@ class EvidenceCollector:
         samples_memory: bool = False,
         runs_hooks: bool = False,
         owns_network: bool = False,
+        checks_input: bool = False,
     ) -> None:
         """Store how to observe the runs of a cell-round: one cell (a command and its settings) in one round.
 
@@ -126,6 +127,8 @@ class EvidenceCollector:
           processes of a server that forks have ended.
         - `runs_hooks`: the server starts hooks of the repository, which end within the run.
         - `owns_network`: only processes of the cell use the network of this process.
+        - `checks_input`: count how much of the input gets into memory in each timed run, where that is quick
+          and changes no caches.
 
         All other hooks in this class are hyperfine's: commands that it starts before and after the runs.
         """
@@ -145,6 +148,10 @@ class EvidenceCollector:
         # True if the kernel reports which names below the input are cached. A query of the share in memory
         # then opens only files with cached names, and loads no inode.
         self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
+        # A command that changes its input, such as a commit, has new files there in memory.
+        is_only_read = read is not None and not read.is_written
+        may_check_input = checks_input and is_only_read and self.has_cached_names
+        self.checks_input = may_check_input and caches.have_few_files(*inputs)
         # The network file system, such as NFS, that the runs write to; None if they write to a local one.
         self.network = find_network_output(inputs, outputs)
         kinds = {mount_of(folder).filesystem for folder in (*inputs, *outputs)}
@@ -161,6 +168,9 @@ class EvidenceCollector:
         self.server_reads: dict[ServerIdentity, list[int | None]] = {}
         # The instructions of the start of a hook's shell; None if they cannot be counted.
         self.hook_instructions: int | None = None
+        # How hyperfine and the server were scheduled before the timed runs, such as {"nice 0, ..."}.
+        self.client_scheduling: set[str] = set()
+        self.server_scheduling: set[str] = set()
 
         # Facts about the present run, which are set before it. `before` is None if no run has begun.
         self.is_timed = False
@@ -169,6 +179,8 @@ class EvidenceCollector:
         self.devices = CountedDevices()
         # None if the caches were not cleared before the run.
         self.cleared: ClearedResidency | None = None
+        # The input in memory before a timed run; None if it is not queried.
+        self.input_before: caches.Residency | None = None
         # The facts about the machine at the begin of a timed run.
         self.begin_evidence: Evidence = {}
         # By side: "client" and "server".
@@ -187,6 +199,17 @@ class EvidenceCollector:
             "line_round_trip_ms": measured.round_trip_ms,
             "line_to_server_mbit": measured.to_server_mbit,
             "line_to_client_mbit": measured.to_client_mbit,
+        }
+
+    def measure_line_again(self) -> Evidence:
+        """Return the evidence of the line after the runs; {} without a line that is set."""
+        if not self.networks or not self.networks.link.is_shaped:
+            return {}
+        measured = self.networks.measure_again()
+        return {
+            "line_round_trip_after_ms": measured.round_trip_ms,
+            "line_to_server_after_mbit": measured.to_server_mbit,
+            "line_to_client_after_mbit": measured.to_client_mbit,
         }
 
     def query_cleared(self) -> bool:
@@ -232,6 +255,11 @@ class EvidenceCollector:
         if self.server and self.server.pid:
             server_pids = process_facts.family(self.server.pid)
             counted_pids["server"] = server_pids
+        # hyperfine may be a wrapper that starts the real one with another priority. The run inherits that.
+        client_pids = process_facts.family(hyperfine_pid)
+        self.client_scheduling |= process_facts.read_scheduling(client_pids)
+        self.server_scheduling |= process_facts.read_scheduling(server_pids)
+        self.input_before = self._query_input() if self.checks_input else None
         self.begin_evidence = {
             "memory_available_bytes": kernel.memory().available,
             "other_servers": find_other_servers(server_pids),
@@ -239,7 +267,7 @@ class EvidenceCollector:
         # This hook is a shell, a child of hyperfine. When it ends, within the run, the kernel adds its counts
         # to those of hyperfine. They do not belong to the run. So they are also in this reading, and cancel
         # out when it is subtracted from hyperfine's counts after the run.
-        self.before = self._snapshot(process_facts.family(hyperfine_pid))
+        self.before = self._snapshot(client_pids)
         # Until the run starts, only the lines below and the end of this hook follow.
         now = datetime.datetime.now(datetime.UTC)
         self.begin_evidence["started_at"] = now.strftime(TIME_FORMAT)
@@ -456,9 +484,11 @@ class EvidenceCollector:
         # Both shares of the empty ClearedResidency are None.
         before = cleared or ClearedResidency()
         # A query opens files, and that changes caches. After a run with cleared caches, this is accepted,
-        # because the query shows what the run has loaded. Otherwise, only the last run is queried.
+        # because the query shows what the run has loaded. Otherwise, only the last run is queried, unless the
+        # query changes nothing (`checks_input`).
         may_query = is_cleared or is_last
-        read_after = self._query_input() if may_query else None
+        queried = self._query_input() if may_query or self.input_before else None
+        read_after = queried if may_query else None
         evidence: EvidencePart = {
             "cache_cleared_by": self.clearing if is_cleared else "",
             "subject_bytes": self.input.size if self.input else None,
@@ -467,6 +497,10 @@ class EvidenceCollector:
             "resident_after_bytes": read_after.pages_bytes if read_after else None,
             "resident_of": read_after.coverage if read_after else "",
         }
+        if queried and self.input_before:
+            # The kernel may also have dropped pages.
+            grown_bytes = queried.pages_bytes - self.input_before.pages_bytes
+            evidence["input_loaded_bytes"] = max(0, grown_bytes)
         if not self.output:
             return evidence
         evidence["written_resident_before"] = _share(before.written)

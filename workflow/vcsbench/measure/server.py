@@ -527,8 +527,8 @@ class Httpd(Server):
 
         The first use writes the configuration and all files that it needs. So all starts of the server have
         the same files. The configuration includes the user's `httpd.conf`. Only the directives of the
-        deployment (encryption, passwords, access rules, keep-alive) come after it, so that no other directive
-        replaces them. They are also stored in `settings`.
+        deployment (encryption, passwords, access rules, keep-alive, bulk updates) come after it, so that no
+        other directive replaces them. They are also stored in `settings`.
 
         httpd opens its files, and the folder that it may write, by paths such as /proc/self/fd/5. So httpd's
         user needs no right on the folders above them, and no character of a path is a wildcard.
@@ -624,8 +624,16 @@ class Httpd(Server):
         return encrypted
 
     def _check_options(self) -> None:
-        """Raise UserError as well if httpd does not keep or close connections as `keep_alive` demands."""
+        """Raise UserError as well if httpd has several children, or does not obey `keep_alive`."""
         super()._check_options()
+        # httpd has answered, so it has started its children. They listen on the port, as it does itself.
+        children = [pid for pid in self._find_listeners() if pid != self.pid]
+        if len(children) > 1:
+            raise UserError(
+                f"{self.source}: `StartServers`, `ServerLimit` and `MaxRequestWorkers` give httpd "
+                f"{len(children)} children, each with a cache of its own, so that a run could meet a child "
+                f"with an empty one. Remove them."
+            )
         # "on" or "off"; "" for httpd's default, which is not checked.
         keep_alive = self.deployment.keep_alive
         if not keep_alive:

@@ -109,7 +109,7 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
             same=_describe_same(card, results),
             actions=_find_actions(card),
             lines=_make_lines(card, results),
-            opposites=_describe_opposites(card, opposites),
+            opposites=describe_opposites(card, opposites),
             costs=describe_costs(results, axis),
         )
         views.append(view)
@@ -238,24 +238,6 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         for missing in card.missing:
             lines.append(missing.sentence(value_label(axis, missing.value)))
     return lines
-
-
-def _describe_opposites(card: Card, opposites: Sequence[Reversal]) -> str:
-    """Return a sentence on the comparisons of a card whose published results are the opposite, or "".
-
-    Example: `The published result is the opposite: f7, cold log: 1.6x slower then, 2.9x faster here.`
-    """
-    axis = card.question.axis
-    texts = []
-    for case, pair in _list_pairs(card):
-        # The text is about the recommended value if the comparison has it, otherwise about the candidate.
-        value = card.answer.value if card.answer.value in pair.sides else pair.candidate
-        for reversal in opposites:
-            is_same_pair = reversal.is_about(axis, pair.candidate, pair.baseline)
-            if is_same_pair and reversal.is_at(case.where):
-                text = reversal.describe(value, card.shown)
-                texts.append(f"{value_label(axis, value)}, {text}")
-    return describe_opposites(texts)
 
 
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:

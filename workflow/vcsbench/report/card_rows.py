@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from vcsbench import words
 from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import pair_outcome, pair_text
+from vcsbench.advice.answer_texts import describe_pair_difference, pair_outcome
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.axes.cache_states import cache_state
@@ -14,6 +14,7 @@ from vcsbench.codes import Call
 from vcsbench.evidence.flags import FLAGGED_SHARE, FLAGS, Flag, flag_message
 from vcsbench.plan.grid import AxisValues
 from vcsbench.report.results import Rows, unique_values
+from vcsbench.statistics.comparisons import is_difference
 
 # The CSS class of a row by the call of its comparison: its outcome for the candidate. The other calls are no
 # answer, so they have UNDECIDED_STYLE. "candidate" is a faster candidate, and "reference" a faster baseline.
@@ -77,19 +78,20 @@ def make_card_row(
     `shown_flags` are the flags (doubts about runs) that rows may name. `runs_of_sides` are the valid runs of
     the baseline and of the candidate.
     """
-    axis = card.question.axis
     # `card.shown` are the axes whose values distinguish the cases of the card.
     case_text = labels.case_label(case.where, card.shown, names_cache)
-    # An aggregate card has one answer over all cells, and so few comparisons. With `of_open`, a comparison
-    # without a difference also shows the measured change: `wide interval (f7 2.0 % slower)`.
-    text = pair_text(
-        axis,
-        pair,
-        card.min_effect_pct,
-        of_open=card.question.aggregate,
+    candidate = labels.value_label(card.question.axis, pair.candidate)
+    if is_difference(pair.call):
+        text = describe_pair_difference(pair, card.min_effect_pct)
         # If there is a text `sides`, the label begins with the candidate already.
-        names_candidate=not sides,
-    )
+        if not sides:
+            text = f"{candidate} {text}"
+    else:
+        text = pair_outcome(pair)
+        # An aggregate card has one answer over all cells, and so few comparisons. A comparison without a
+        # difference also shows its measured change: `wide interval (f7 2.0 % slower)`.
+        if card.question.aggregate:
+            text += f" ({candidate} {labels.change(pair.ratio)})"
     # After a single round, both ends of the interval are unknown (0). For an exact count, they are equal. The
     # outcome then takes the place of the interval: `f7 equal`.
     if 0 < pair.low < pair.high:
@@ -115,7 +117,7 @@ def make_card_row(
         text=text,
         # An unknown time is 0.
         times=labels.seconds_of_both(pair.times) if all(pair.times) else [],
-        interval=f"{labels.value_label(axis, pair.candidate)} {interval_or_outcome}",
+        interval=f"{candidate} {interval_or_outcome}",
         note="; ".join(notes),
         style=style,
         flags=flags,

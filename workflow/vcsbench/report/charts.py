@@ -1,7 +1,8 @@
 """The charts of a page: their data, and their files.
 
-A chart is a specification of Vega-Lite (chart_specs). The page draws it, filters it by the reader's picks and
-shows numbers under the pointer. Print, readers without scripts and papers get the SVG of vl-convert.
+A chart is a specification of Vega-Lite (chart_specs). The page draws it and shows numbers under the pointer.
+The charts of cards and of the noise are filtered by the reader's picks. Print, readers without scripts and
+papers get the SVG of vl-convert.
 """
 
 import base64

@@ -7,22 +7,23 @@ from dataclasses import dataclass
 from vcsbench import words
 from vcsbench.advice import labels
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
-from vcsbench.advice.decision import Row, compares
+from vcsbench.advice.cards import Card
+from vcsbench.advice.decision import Pair, Row, compares
 from vcsbench.advice.effects import has_less_client_work
 from vcsbench.axis_names import ACCESS_AXIS
+from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition, axis_values
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import CANDIDATE
 from vcsbench.report.results import Results
 from vcsbench.report.table_points import factor_words
 from vcsbench.report.table_sections import PlainTable, TableSection
-from vcsbench.statistics import comparisons
 from vcsbench.statistics.baselines import table_name
 from vcsbench.statistics.comparisons import ComparisonRow
 
 # A published difference below 10 % on the other side may have been noise.
 REVERSED_FACTOR = 1.1
-# A step or card names so many comparisons whose published results are the opposite.
+# A card names so many comparisons whose published results are the opposite.
 MAX_OPPOSITES = 2
 
 
@@ -39,17 +40,16 @@ class Reversal:
     comparison: ComparisonRow
     published_ratio: float
 
-    def is_about(self, axis: str, value: str, current: str) -> bool:
-        """Return True if it compares `value` of an axis with the value `current`; "" stands for any value."""
-        sides = (self.comparison.baseline, self.comparison.candidate)
-        return self.section.compared == axis and value in sides and current in ("", *sides)
+    def is_of(self, axis: str, pair: Pair, where: Mapping[str, str]) -> bool:
+        """Return True if it compares the two values of a pair in the same case, such as {"command": "log"}.
 
-    def is_at(self, where: Mapping[str, str]) -> bool:
-        """Return True if the comparison is the one of a case with these values: {"command": "log"}.
-
-        An axis that the table lacks, or that does not apply to the case (""), fits any value.
+        The table may have the sides exchanged. `where` has the values of the case's axes.
         """
-        return all(self.keys.get(axis, value) == value for axis, value in where.items() if value)
+        sides = {self.comparison.baseline, self.comparison.candidate}
+        if self.section.compared != axis or sides != set(pair.sides):
+            return False
+        # An axis that the table lacks, or that does not apply to the case (""), fits any value.
+        return all(self.keys.get(name, value) == value for name, value in where.items() if value)
 
     def describe(self, value: str, shown: Sequence[str]) -> str:
         """Return the case with the published and the measured result of `value`, one of the compared values.
@@ -181,27 +181,39 @@ def find_opposites(results: Results, sections: Sequence[TableSection]) -> list[R
     return reversals
 
 
-def describe_opposites(cases: Sequence[str]) -> str:
-    """Return a sentence on results whose published ones are the opposite, "" without any.
+def describe_opposites(card: Card, reversals: Sequence[Reversal]) -> str:
+    """Return a sentence on the comparisons of a card whose published results are the opposite, or "".
 
-    `cases` are texts of Reversal.describe(). The sentence has the first MAX_OPPOSITES of them: `The published
-    results of 13 comparisons are the opposite: ...; ...; and 11 more.`
+    Example: `The published result is the opposite: f7, cold log: 1.6x slower then, 2.9x faster here.` Of
+    several comparisons, the first MAX_OPPOSITES are named: `The published results of 13 comparisons are the
+    opposite: ...; ...; and 11 more.`
     """
-    if not cases:
+    axis = card.question.axis
+    texts = []
+    for case in card.counted_cases:
+        for pair in case.pairs:
+            # A text is about the recommended value if the comparison has it, otherwise about the candidate.
+            value = card.answer.value if card.answer.value in pair.sides else pair.candidate
+            for reversal in reversals:
+                if reversal.is_of(axis, pair, case.where):
+                    text = reversal.describe(value, card.shown)
+                    texts.append(f"{labels.value_label(axis, value)}, {text}")
+    if not texts:
         return ""
-    shown = "; ".join(cases[:MAX_OPPOSITES])
-    if len(cases) == 1:
+    shown = "; ".join(texts[:MAX_OPPOSITES])
+    if len(texts) == 1:
         return f"The published result is the opposite: {shown}."
-    rest = len(cases) - MAX_OPPOSITES
+    rest = len(texts) - MAX_OPPOSITES
     more = f"; and {rest} more" if rest > 0 else ""
-    return f"The published results of {len(cases)} comparisons are the opposite: {shown}{more}."
+    return f"The published results of {len(texts)} comparisons are the opposite: {shown}{more}."
 
 
 def _find_reversals(section: TableSection) -> list[Reversal]:
     """Return the comparisons of a table that are reversed, [] for a table that compares nothing.
 
-    A comparison is reversed if one side is faster here, and the other side was faster by more than
-    REVERSED_FACTOR in the published study. A ratio is time of the baseline / time of the candidate.
+    A comparison is reversed if one side is faster here (with Result.DIFFERENT, so a time by the margin or
+    more), and the other side was faster by more than REVERSED_FACTOR in the published study. A ratio is time
+    of the baseline / time of the candidate.
     """
     if not section.compared:
         return []
@@ -216,8 +228,9 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
             continue
         comparison = ComparisonRow.of_record(point.row)
         published_ratio = 1 + deviation_pct / 100
-        # -100 % is a time that was rounded to nothing. It has no factor.
-        if published_ratio <= 0 or not comparisons.is_difference(comparison.call):
+        # -100 % is a time that was rounded to nothing. It has no factor. A certain difference below the
+        # margin counts as equal in all answers, so it is no opposite.
+        if published_ratio <= 0 or comparison.result != Result.DIFFERENT:
             continue
         # The published factor of the side that is slower here: 1.2 if this side was 1.2 times faster in the
         # study, below 1 if it was slower in the study, too.

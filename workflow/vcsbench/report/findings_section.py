@@ -13,8 +13,9 @@ from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.decision import Row
 from vcsbench.advice.effects import has_less_client_work
-from vcsbench.advice.labels import times, times_between, value_label
+from vcsbench.advice.labels import case_label, times, times_between, value_label
 from vcsbench.axes.cache_states import cache_state
+from vcsbench.axis_names import ACCESS_AXIS
 from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
@@ -22,10 +23,17 @@ from vcsbench.report.answers import shown_flags
 from vcsbench.report.card_rows import label_flag, name_flags
 from vcsbench.report.charts import FindingDot
 from vcsbench.report.finding_tables import find_table, overlaps
+from vcsbench.report.grids import Point
 from vcsbench.report.results import Results, Rows, unique_values
-from vcsbench.report.summary import describe_verdicts
+from vcsbench.report.summary import (
+    IN_DIRECTION,
+    describe_verdicts,
+    is_direction_only,
+    name_counted_verdict,
+)
 from vcsbench.report.table_sections import TableSection
-from vcsbench.statistics import texts, verdicts
+from vcsbench.statistics import comparisons, texts, verdicts
+from vcsbench.statistics.comparisons import ComparisonRow
 from vcsbench.statistics.expected_range import ExpectedRange, expected_range, range_text
 
 MEANINGS = {
@@ -40,10 +48,14 @@ MEANINGS = {
     "explain it (see Fixed cost), or its runs are too short",
     Verdict.UNDECIDED: "the interval is partly inside the range, or there is none, or cells "
     "cannot be compared (each row has the reason)",
-    Verdict.REPRODUCED: "the interval is inside the range. In direction: only on the stated side of 1x",
+    Verdict.REPRODUCED: "the interval is inside the range",
     Verdict.HOLDS: "the interval is inside the range",
     Verdict.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed, invalid, not "
     "compared, or not finished so far (each row has the reason)",
+}
+# By the name under which a verdict is counted (summary.name_counted_verdict).
+COUNTED_MEANINGS = {str(verdict): meaning for verdict, meaning in MEANINGS.items()} | {
+    IN_DIRECTION: "the statement has no number, and the interval is on the stated side of 1x"
 }
 # Verdicts that possible reasons can explain.
 EXPLAINABLE = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
@@ -76,6 +88,19 @@ class ReasonLine(NamedTuple):
     action: str
 
 
+class PairLine(NamedTuple):
+    """A pair of a finding: its case, and its factors as texts, "" if unknown.
+
+    A pair is a comparison of two cells. Example: `cold log over svn (ruby)`, `2.1x`, `1.64x`, `1.58x
+    to 1.70x`.
+    """
+
+    case: str
+    published: str
+    measured: str
+    interval: str
+
+
 @dataclass(frozen=True)
 class FindingFacts:
     """A finding as texts, which the head of a page has for the index. A text is "" if it is unknown."""
@@ -87,6 +112,12 @@ class FindingFacts:
     published: str = ""
     measured: str = ""
     interval: str = ""
+    # True if it is reproduced, but states only `faster` or `slower`, without a number.
+    is_in_direction: bool = False
+
+    @property
+    def counted_verdict(self) -> str:
+        return name_counted_verdict(self.verdict, self.is_in_direction)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +131,8 @@ class FindingView(FindingFacts):
     published_all: str  # the published value over all pairs, if fewer are measured
     ratio: str  # the meaning of the number: `time of f6 ÷ time of f7: above 1x, f7 is faster`
     pairs: str  # the pairs or cells from which the number was computed
+    pair_lines: Sequence[PairLine]  # each of these pairs, if there are two or more
     is_different: bool  # True for a verdict in EXPLAINABLE
-    is_in_direction: (
-        bool  # True if it is reproduced, but states only `faster` or `slower`, without a number
-    )
     steps: Sequence[ReasonText]  # the reasons of the verdict; possible causes if it is EXPLAINABLE
     notes: Sequence[str]  # remarks, as sentences
     note: str  # remarks on its runs, such as the labels of flags
@@ -188,25 +217,42 @@ def make_finding_views(
 ) -> list[FindingView]:
     """Return published findings, or a user's expectations, as the page shows them: reversed ones first.
 
-    The order of their verdicts is that of MEANINGS. `rows` has a row for each verdict, with the columns
-    verdicts.FINDING_COLUMNS. `definitions` has the statement behind each verdict by the id of the row:
-    `{"hot-log": {"compare": {...}, "expect": {"at_least": 1.5}}}`. `sections` are the tables of the page.
+    The order of their verdicts is that of MEANINGS. Of the reproduced ones, those without a number come last
+    (is_direction_only). `rows` has a row for each verdict, with the columns verdicts.FINDING_COLUMNS.
+    `definitions` has the statement behind each verdict by the id of the row: `{"hot-log": {"compare": {...},
+    "expect": {"at_least": 1.5}}}`. `sections` are the tables of the page.
     """
     # A flag is a code of a doubt about a run. shown_flags() leaves out flags that tell a reader nothing.
     named_flags = shown_flags(results)
     findings = [Finding(row, definitions[row["id"]]) for row in rows]
-    views = [_make_view(results, finding, sections, named_flags) for finding in findings]
+    shares = _start_up_shares_of_cells(results)
+    views = [_make_view(results, finding, sections, named_flags, shares) for finding in findings]
     order: list[str] = list(MEANINGS)
-    return sorted(views, key=lambda view: order.index(view.verdict))
+    return sorted(views, key=lambda view: (order.index(view.verdict), view.is_in_direction))
+
+
+def _start_up_shares_of_cells(results: Results) -> dict[str, float]:
+    """Return the largest share of start-up in the valid runs of each cell, by the cell's path."""
+    shares: dict[str, float] = {}
+    for run in results.valid_runs:
+        share = run.get("fixed_share")
+        if words.is_number(share):
+            shares[run["cell"]] = max(share, shares.get(run["cell"], 0.0))
+    return shares
 
 
 def _make_view(
-    results: Results, finding: Finding, sections: Sequence[TableSection], named_flags: set[str]
+    results: Results,
+    finding: Finding,
+    sections: Sequence[TableSection],
+    named_flags: set[str],
+    shares: Mapping[str, float],
 ) -> FindingView:
     """Return a finding or expectation as the page shows it: texts of its numbers, reasons, flags, and table.
 
     `sections` are the tables of the page. The view has a link to the row with the numbers of the finding.
-    `named_flags` are the flags (codes of doubts about runs) that the view may name.
+    `named_flags` are the flags (codes of doubts about runs) that the view may name. `shares` has the share of
+    start-up by cell.
     """
     row, expect = finding.row, finding.definition["expect"]
     # The table with the numbers of the finding, and the axis values of their rows: {"cache": "cold"}.
@@ -217,16 +263,17 @@ def _make_view(
     # its pairs differ, so the text becomes their range: `3 pairs, 1.9x to 2.1x`. If the table has fewer than
     # two pairs, the range is "", and the text stays.
     pairs = row["over"]
-    if section and expect.get("over") == "mean":
-        range_of_pairs = _describe_pairs(finding, section, where)
-        if range_of_pairs:
-            pairs = range_of_pairs
+    pair_lines: list[PairLine] = []
+    points = _points_of_pairs(finding, section, where, shares) if section else []
+    if section and len(points) > 1:
+        pair_lines = _list_pairs(finding, section, points)
+        if expect.get("over") == "mean":
+            pairs = _describe_pairs(finding, section, points)
     flag_text, flags = _describe_flags(results, finding, named_flags)
     reasons, remarks = split_reasons(row)
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
     expected = expected_range(expect, margin)
-    is_in_direction = row["verdict"] == Verdict.REPRODUCED and expected.is_direction
     # An expected direction is printed as `above 1x`. The text of FindingView.ratio has its meaning.
     directions = ("above 1x", "below 1x")
     facts = FindingFacts(
@@ -237,6 +284,7 @@ def _make_view(
         published=finding.format_number(row["published"]),
         measured=finding.format_number(row["measured"]),
         interval=finding.format_interval(row["low"], row["high"]),
+        is_in_direction=is_direction_only(row["verdict"], expect),
     )
     return FindingView(
         # FindingView has all fields of FindingFacts, and those below.
@@ -245,8 +293,8 @@ def _make_view(
         published_all=_describe_all_published(finding),
         ratio=_describe_value(finding),
         pairs=pairs,
+        pair_lines=pair_lines,
         is_different=row["verdict"] in EXPLAINABLE,
-        is_in_direction=is_in_direction,
         # The page prints each reason with a step that the reader can take.
         steps=reasons,
         notes=remarks,
@@ -255,7 +303,7 @@ def _make_view(
         table=section.title if section else "",
         anchor=_find_anchor(where, section) if section else "",
         source=finding.definition.get("source", ""),
-        dot=_make_dot(finding, expected, facts, is_in_direction),
+        dot=_make_dot(finding, expected, facts),
     )
 
 
@@ -281,18 +329,11 @@ def describe_findings(views: Sequence[FindingView]) -> str:
     if not measured:
         return ""
     verb = "is" if len(measured) == 1 else "are"
-    # A direction alone is a weak statement, so its findings are counted apart.
-    in_direction = sum(view.is_in_direction for view in measured)
-    parts = [describe_verdicts(view.verdict for view in measured if not view.is_in_direction)]
-    if in_direction:
-        parts.append(f"{in_direction} reproduced in direction only")
-    counts = ", ".join(part for part in parts if part)
+    counts = describe_verdicts(view.counted_verdict for view in measured)
     return f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured: {counts}."
 
 
-def _make_dot(
-    finding: Finding, expected: ExpectedRange, facts: FindingFacts, is_in_direction: bool
-) -> FindingDot | None:
+def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) -> FindingDot | None:
     """Return the data of a finding in the plot of findings; None if it has no measured factor above 0.
 
     The plot has a row for each finding: its measured factor with the interval, its published factor, and a
@@ -310,7 +351,7 @@ def _make_dot(
         label=row["statement"],
         # The meaning of a dot on the right of 1: `f7 is faster`.
         right_side=_describe_right_side(finding),
-        verdict=f"{row['verdict']} in direction" if is_in_direction else row["verdict"],
+        verdict=f"{row['verdict']} in direction" if facts.is_in_direction else row["verdict"],
         # None is an open end: the bar reaches to the end of the axis. `at least 0` counts as open, too.
         expected_low=expected.low if expected.low > 0 else None,
         expected_high=expected.high if math.isfinite(expected.high) else None,
@@ -416,28 +457,68 @@ def _describe_right_side(finding: Finding) -> str:
     return f"{candidate} {meaning}"
 
 
-def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:
-    """Return the number of pairs of a mean, and the range of their ratios: `3 pairs, 1.9x to 2.1x`.
+def _points_of_pairs(
+    finding: Finding, section: TableSection, where: Row, shares: Mapping[str, float]
+) -> list[Point]:
+    """Return the pairs in a table from which the number of a finding was computed.
 
-    A pair is a comparison of two cells, and the finding has the mean over several pairs. `section` is the
-    table with the pairs. `where` selects those of the finding by axis, with a value or a list of values:
-    `{"cache": "cold"}`. Return "" for fewer than two pairs.
+    A pair is a comparison of two cells. `where` selects those of the finding by axis, with a value or a list
+    of values: `{"cache": "cold"}`. Pairs that the finding leaves out are left out here, too
+    (_is_too_small_for). `shares` has the share of start-up by cell. Return [] for a table that compares
+    nothing, and for a finding without a measured number.
     """
-    ratios = []
+    if not section.compares or not words.is_number(finding.row["measured"]):
+        return []
+    points = []
     # A point is a place of the table: {"cache": "cold", "candidate": "f7"} (`keys`). If the place has a
     # number, `row` is its row in the file of the table.
     for point in section.measured_points:
-        # A pair that is mostly start-up does not count.
-        if point.row and not point.is_small and overlaps(where, point.keys):
-            ratio = point.row.get("ratio")
-            if words.is_number(ratio):
-                ratios.append(ratio)
-    if len(ratios) < 2:
-        return ""
-    sides = finding.sides
-    # The finding may compare packed with not packed, and the table not packed with packed. find_table() takes
-    # only a table of the same two values, so another baseline means exchanged sides.
-    if sides and sides.baseline != section.baseline:
+        has_ratio = point.row is not None and words.is_number(point.row.get("ratio"))
+        is_of_finding = has_ratio and overlaps(where, point.keys)
+        if is_of_finding and not _is_too_small_for(finding, point, shares):
+            points.append(point)
+    return points
+
+
+def _is_too_small_for(finding: Finding, point: Point, shares: Mapping[str, float]) -> bool:
+    """Return True if a finding leaves out a pair, because start-up can explain it, or its runs are short.
+
+    The rule is that of finding_checks.CellCheck. It checks each pair as a difference. A table does so only
+    for pairs that it calls different, so it may keep a pair that the finding leaves out.
+    """
+    if point.is_small:
+        return True
+    # Counts have no start-up. A row of a table by runs is only a part of its cells, and does not name them.
+    if metric_in(finding.definition).exact or point.row is None or len(point.cells) != 2:
+        return False
+    comparison = ComparisonRow.of_record(point.row)
+    baseline, candidate = (shares.get(cell, math.nan) for cell in point.cells)
+    by_speed = comparisons.start_up_shares(
+        comparison.ratio,
+        low=comparison.low,
+        high=comparison.high,
+        baseline=baseline,
+        candidate=candidate,
+    )
+    return comparisons.start_up_explains(by_speed, is_difference=True)
+
+
+def _has_exchanged_sides(finding: Finding, section: TableSection) -> bool:
+    """Return True if the table divides the other way round than the finding.
+
+    The finding may compare packed with not packed, and the table not packed with packed. find_table() takes
+    only a table of the same two values, so another baseline means exchanged sides.
+    """
+    return finding.sides is not None and finding.sides.baseline != section.baseline
+
+
+def _describe_pairs(finding: Finding, section: TableSection, points: Sequence[Point]) -> str:
+    """Return the number of pairs of a mean, and the range of their ratios: `3 pairs, 1.9x to 2.1x`.
+
+    `points` are the finding's pairs (_points_of_pairs) in the table `section`.
+    """
+    ratios = [point.row["ratio"] for point in points if point.row]
+    if _has_exchanged_sides(finding, section):
         ratios = [1 / ratio for ratio in ratios]
     low, high = times(min(ratios)), times(max(ratios))
     # Ends with the same text are printed once. times_between() would add a digit, which the mean lacks: 2.3x
@@ -445,6 +526,47 @@ def _describe_pairs(finding: Finding, section: TableSection, where: Row) -> str:
     if low == high:
         return f"{len(ratios)} pairs, {low}"
     return f"{len(ratios)} pairs, {low} to {high}"
+
+
+def _list_pairs(finding: Finding, section: TableSection, points: Sequence[Point]) -> list[PairLine]:
+    """Return a line for each pair of a finding, in the order of the table `section`.
+
+    `points` are these pairs (_points_of_pairs). A factor is baseline / candidate of the finding, also if the
+    table has its sides exchanged.
+    """
+    is_exchanged = _has_exchanged_sides(finding, section)
+    # By the place in the table: the published ratio, such as 1.22. A time that was rounded to nothing is
+    # -100 %, and has no factor.
+    published = {
+        tuple(point.keys.items()): 1 + point.value / 100
+        for point in section.published_points
+        if point.value is not None and point.value > -100
+    }
+    # All pairs have the same axes. Those with one value would repeat it in each line.
+    axes = [axis for axis in points[0].keys if len({point.keys[axis] for point in points}) > 1]
+    lines = []
+    for point in points:
+        comparison = ComparisonRow.of_record(point.row or {})
+        ends = [comparison.low, comparison.high]
+        ratio = comparison.ratio
+        published_ratio = published.get(tuple(point.keys.items()))
+        if is_exchanged:
+            ratio = 1 / ratio
+            # The reciprocal of the lower end is the upper one.
+            ends = [1 / end for end in reversed(ends)]
+            published_ratio = 1 / published_ratio if published_ratio else None
+        # The label names the access and the state of the caches in any case.
+        case = case_label(point.keys, [ACCESS_AXIS, *axes])
+        lines.append(
+            PairLine(
+                case,
+                published=times(published_ratio) if published_ratio else "",
+                measured=times(ratio),
+                # An interval is NaN after one round.
+                interval=times_between(*ends) if math.isfinite(ends[0]) else "",
+            )
+        )
+    return lines
 
 
 def _describe_flags(

@@ -12,8 +12,9 @@ from vcsbench.codes import Result
 from vcsbench.plan.grid import AxisValues
 from vcsbench.report.answers import CardView
 from vcsbench.report.card_rows import row_key
-from vcsbench.report.findings_section import MEANINGS
+from vcsbench.report.findings_section import COUNTED_MEANINGS, MEANINGS
 from vcsbench.report.results import Results, unique_values
+from vcsbench.report.summary import IN_DIRECTION
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import BOUNDED_MARGINS
 from vcsbench.systems import SUBVERSION
@@ -43,7 +44,10 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
     # it means that the value on the right of the chart is faster.
     faster = "faster; in a chart, the recommended value is (without one, the value on the right)"
     slower = "slower; in a chart, the recommended value is (without one, the value on the right)"
-    equal = f"any difference is shown to be below {min_effect_pct:g} %"
+    equal = (
+        f"any difference is shown to be below {min_effect_pct:g} %; in the steps also a certain difference "
+        "that was measured below that"
+    )
     bounded = (
         f"any difference is shown to be below {BOUNDED_MARGINS * min_effect_pct:g} %; "
         "a chart has its bound, such as: at most 1.14x apart (one-sided: an interval can reach farther)"
@@ -102,6 +106,7 @@ def list_words(results: Results) -> dict[str, str]:
     if results.findings or results.expectations:
         for verdict, meaning in MEANINGS.items():
             meanings[texts.VERDICTS[verdict]] = meaning
+        meanings[IN_DIRECTION] = COUNTED_MEANINGS[IN_DIRECTION]
     # General terms, and then those of each version control system that was measured.
     vocabulary = load_vocabulary()
     meanings |= vocabulary.terms

@@ -13,7 +13,6 @@ from vcsbench.advice.labels import axis_label, value_label
 from vcsbench.advice.steps import combinations_of
 from vcsbench.advice.wishes import Wish, find_wishes
 from vcsbench.axis_names import FORMAT_AXIS
-from vcsbench.codes import Verdict
 from vcsbench.config.study import Study
 from vcsbench.formats import AS_IS
 from vcsbench.plan.grid import originals
@@ -49,6 +48,7 @@ from vcsbench.report.table_sections import (
     make_title,
     table_sections,
 )
+from vcsbench.systems import SUBVERSION, SYSTEMS
 
 OWN_COMMAND = "make report REPO=/path/to/repository"
 # The prefixes of the names of line plots (page_charts).
@@ -95,13 +95,15 @@ class FindingSection:
     """The published findings and the user's expectations, with the known facts about their reasons.
 
     A finding has the verdict on a published statement, an expectation that on a statement of the user.
-    `reversed` is a table of comparisons that no finding covers, and whose published result is the opposite.
-    `compared` is a table of the published and the measured setup. Each is None if it would be empty.
+    `by_verdict` has the findings by the name under which their verdict is counted, and `meanings` what such a
+    name means. `reversed` is a table of comparisons that no finding covers, and whose published result is the
+    opposite. `compared` is a table of the published and the measured setup. Each is None if it would be
+    empty.
     """
 
     views: Sequence[FindingView]
     by_verdict: Mapping[str, Sequence[FindingView]]
-    meanings: Mapping[Verdict, str]
+    meanings: Mapping[str, str]
     reasons: Sequence[findings_section.ReasonLine]
     reversed: PlainTable | None
     compared: PlainTable | None
@@ -281,9 +283,7 @@ def _describe_answers(
     # An operation is a command with a state of the caches, such as the cold log.
     operations = find_operations(results, cards)
     # For each combination: the changes that are worth it for its reader, and the answer of each card.
-    pick_answers = make_pick_answers(
-        advice, combinations, list(values_by_axis), operations, opposites
-    )
+    pick_answers = make_pick_answers(advice, combinations, list(values_by_axis), operations)
     # The next steps are runs that improve the answers. Without a measured run, there is nothing to improve.
     next_steps: Sequence[summary.NextStep] = []
     if is_measured:
@@ -342,7 +342,10 @@ def _find_wishes_of_reader(results: Results, picks: Sequence[Pick]) -> list[Wish
         if any(cell.get(axis) == AS_IS for cell in measurable):
             values_now[axis] = AS_IS
     values_now |= {pick.axis: pick.preset for pick in picks if pick.preset}
-    return find_wishes(results.advice, values_now, measured_work(results))
+    # All cells of a study with answers are of one system. Only systems other than Subversion are recorded.
+    names = [context["repository"].get("system", "") for context in results.contexts]
+    system = SYSTEMS.get(max(names, default=""), SUBVERSION)
+    return find_wishes(results.advice, values_now, measured_work(results), system)
 
 
 def _list_commands(results: Results) -> dict[str, str]:
@@ -385,11 +388,11 @@ def _describe_findings(
     views = make_views(results, results.findings, results.definitions, tables)
     expectations = make_views(results, results.expectations, results.checks, tables)
     # `steps` are the reasons of a verdict, with what to do about them (ReasonText).
-    reasons = [(view.verdict, view.steps) for view in views]
+    reasons = [(view.counted_verdict, view.steps) for view in views]
     return FindingSection(
         views=views,
-        by_verdict=grouped_by(views, lambda view: view.verdict),
-        meanings=findings_section.MEANINGS,
+        by_verdict=grouped_by(views, lambda view: view.counted_verdict),
+        meanings=findings_section.COUNTED_MEANINGS,
         reasons=findings_section.summarise_reasons(reasons),
         # Reversed comparisons that no finding covers. Without any finding, the page has no section for them.
         reversed=make_reversed_table(results, tables) if views else None,

@@ -43,7 +43,7 @@ def make_charts(
                 sides=(view.left, view.right),
                 compared=view.card.question.axis,
                 picks=picks,
-                margin=1 + view.card.min_effect_pct / 100,
+                margin=view.card.margin,
             )
             charts.append(chart)
     # The data of each finding in the plot. It is None for a finding without a measured factor.
@@ -54,7 +54,7 @@ def make_charts(
         # The key explains the marks of the chart. It also counts the measured findings without a dot, so that
         # a reader finds the same number of each verdict as in the table of verdicts.
         measured = [view for view in findings if view.verdict != Verdict.NOT_MEASURED]
-        undrawn = [view.verdict for view in measured if not view.dot]
+        undrawn = [view.counted_verdict for view in measured if not view.dot]
         if undrawn:
             counts = describe_verdicts(undrawn)
             note = f"Not drawn, because there is no factor: {counts}."

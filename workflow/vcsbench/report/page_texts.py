@@ -9,6 +9,7 @@ from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import BUILD_AXIS, CACHE_AXIS
 from vcsbench.codes import Result, StopReason
+from vcsbench.evidence.flags import Flag
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.report.account import Account, describe_results
@@ -25,6 +26,7 @@ WHY_ENDED: Mapping[str, str] = {
     StopReason.TIME_IS_UP: "no further round fits into the time limit{limit}",
     StopReason.UNREACHABLE: "more rounds cannot answer the rest",
 }
+COLD_MEANING = "Cold runs find nothing in memory, as the first command of the morning does."
 SIDE_BY_SIDE_LIMIT = (
     "Times of different machines, published ones included, are shown side by side only. "
     "Verdicts compare ratios and shares."
@@ -39,7 +41,7 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     that commands read and write: `ruby: 5 526 revisions, on ext4 (virtual disk); dump reads 601 revisions`.
     The second has programs, machine, time and number of runs: `Subversion 1.14.2 on here (2 cores); 21
     November 2026, 14 min with preparation and report; 360 timed runs of 72 cells (a command with all its
-    settings)`. Some pages have a third line, which is about cold runs (describe_cold).
+    settings)`. A page with cold runs has a third line, which is about these (describe_cold).
     """
     # originals() leaves out duplicates: second measurements of cells, for the noise.
     if not originals(results.measurements):
@@ -73,14 +75,17 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
 
 
 def describe_cold(results: Results) -> str:
-    """Return sentences on cold runs: how fast they read, and whether they are as fast as warm runs.
+    """Return sentences on cold runs: their meaning, how fast they read, and if warm runs are faster.
 
-    A cold run finds no file in memory, so it reads from a device. Example of the first sentence: `Cold runs
-    read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.` It is missing if no cold run is
-    known to read a device. The other sentences are those of _compare_cold_and_warm().
+    The page has the word `cold` here first, so the first sentence explains it (COLD_MEANING). Example of the
+    second: `They read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.` It is missing if no
+    cold run is known to read a device. The other sentences are those of _compare_cold_and_warm(). Return ""
+    without a cold run.
     """
     runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
     cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
+    if not cold_runs:
+        return ""
     # The bytes are unknown on a storage in memory, and if the kernel hides them.
     measured_runs = [run for run in cold_runs if words.is_number(run.get("device_bytes"))]
     reading_runs = [run for run in measured_runs if run["device_bytes"] > 0]
@@ -93,17 +98,17 @@ def describe_cold(results: Results) -> str:
         # Ends with the same text are named once.
         size = " to ".join(unique_values(size_ends))
         rate = " to ".join(unique_values(rate_ends))
-        reads = f"Cold runs read {size} from the device, at {rate}."
-    return _join(" ", [reads, _compare_cold_and_warm(runs, results)])
+        reads = f"They read {size} from the device, at {rate}."
+    return _join(" ", [COLD_MEANING, reads, _compare_cold_and_warm(runs, results)])
 
 
 def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
     """Return two sentences on the cold cells that take no longer than warm ones, "" without such a cell.
 
-    A cell is a command with all its settings. A cold cell reads from a device. If it is as fast as a warm
-    one, it shows little about other storage: a cache below this machine may have answered. Example: `2 of 6
-    cold cells with a warm counterpart are as fast (within 10 %). There, ...`. `runs` have a state of the
-    caches.
+    A cell is a command with all its settings. A cold cell reads from a device. If it is as fast as the
+    fastest warm one, it shows little about other storage: a cache below this machine may have answered.
+    Example: `2 of 6 cold cells with a warm counterpart are as fast (within 10 %). There, ...`. `runs` have a
+    state of the caches. A warm cell whose server has a useless cache is left out.
     """
     # Times within this factor, such as 1.1, count as equal.
     margin = 1 + results.advice.min_effect_pct / 100
@@ -117,6 +122,10 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
         cold_means: list[float] = []
         warm_means: list[float] = []
         for state, members in grouped_by(group, lambda run: run[CACHE_AXIS]).items():
+            # A server whose warm caches do not help reads as much as a new one. So its time says nothing on
+            # what the device did.
+            if any(Flag.CACHE_INEFFECTIVE in run["flags"].split() for run in members):
+                continue
             mean = geometric_mean([run["elapsed_s"] for run in members])
             if cache_state(state).is_cold:
                 cold_means.append(mean)
@@ -124,9 +133,9 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
                 warm_means.append(mean)
         if cold_means and warm_means:
             compared_groups += 1
-            # The group counts if one of its cold states takes no longer than one of its warm states. If that
-            # holds for any two, it holds for the fastest cold state and the slowest warm state.
-            if min(cold_means) <= max(warm_means) * margin:
+            # A warm state can be slow for another reason than the device. So the fastest one shows the time
+            # of a run whose files are in memory.
+            if min(cold_means) <= min(warm_means) * margin:
                 groups_as_fast += 1
     if not groups_as_fast:
         return ""
@@ -239,18 +248,18 @@ def count_skipped(results: Results) -> int:
 
 
 def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]:
-    """Return sentences on the comparisons without an answer, [] if none is too small or undecided.
+    """Return sentences on the comparisons without an answer, [] if none is too small or open.
 
-    The first sentence counts all: `Answered over all cases: 74 of 82 comparisons, 8 undecided.` `steps` are
-    the advised next runs. If comparisons are undecided, and no next run has more rounds, the last sentence is
-    that more rounds do not help.
+    A comparison is open if it is undecided or nearly equal. The first sentence counts all: `Answered over all
+    cases: 74 of 82 comparisons, 8 undecided.` `steps` are the advised next runs. If comparisons are open, and
+    no next run has more rounds, the last sentence is that more rounds do not help.
     """
     # The account has the number of comparisons by their result.
     account = results.account
     counts = account.count_results()
     too_small = counts[Result.TOO_SMALL]
     undecided = counts[Result.UNDECIDED]
-    if not too_small and not undecided:
+    if not too_small and not account.count_open():
         return []
     sentences = [f"Answered over all cases: {describe_results(account)}."]
     # On a noisy machine, the scatter is the likely reason why comparisons are undecided.
@@ -261,7 +270,7 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]
             "Too small: start-up can explain the difference, or runs are short; a larger repository or scale "
             "answers it."
         )
-    if undecided and not any(step.name == MORE_ROUNDS for step in steps):
+    if account.count_open() and not any(step.name == MORE_ROUNDS for step in steps):
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
 

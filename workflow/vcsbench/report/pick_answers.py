@@ -18,7 +18,6 @@ from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import OperationKey, Outcome, StepPlan, ValueChange, Worth
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS
 from vcsbench.plan.grid import AxisValues
-from vcsbench.report.finding_tables import Reversal, describe_opposites
 from vcsbench.report.results import grouped_by, unique_values
 
 # The CSS classes of chips, which are coloured texts in a table.
@@ -80,14 +79,12 @@ class ChangeView:
     """A change in the table of changes, with its results (`rows`), its price and the way back.
 
     `lead` is `Step 1: pack the repository.`, and `anchor` is the place of the card on the page. `conditions`
-    are sentences on when to take an optional step. `opposites` is a sentence on published results that are
-    the opposite of the measured ones. `command` is the command to type, "" if there is none, or several, or
-    a long one. `cost` and `undo` are sentences. A sentence is "" if it does not apply.
+    are sentences on when to take an optional step. `command` is the command to type, "" if there is none, or
+    several, or a long one. `cost` and `undo` are sentences. A sentence is "" if it does not apply.
     """
 
     lead: str
     conditions: Sequence[str]
-    opposites: str
     anchor: str
     command: str
     cost: str
@@ -143,14 +140,13 @@ class ChangeTable:
     """The table of changes for one combination of picks, before its texts are made.
 
     `changes` are in the order of the table. They are the steps of the plan, and changes under a condition.
-    `operations` are the columns: `{"command": "log", "cache": "cold"}`. A factor from `margin` on matters.
+    `operations` are the columns: `{"command": "log", "cache": "cold"}`.
     """
 
     advice: Advice
     plan: StepPlan
     changes: Sequence[ValueChange]
     operations: Sequence[AxisValues]
-    margin: float
 
     def number_of(self, change: ValueChange) -> int:
         """Return the place of a change in the table, from 1."""
@@ -161,45 +157,32 @@ class ChangeTable:
         """Return the places of the plan's steps in the table."""
         return sorted(self.number_of(step) for step in self.plan.steps)
 
-    @property
-    def shown_states(self) -> Sequence[AxisValues]:
-        """Return the states that have a row: all, or only the first one for a reader without a pick.
-
-        The first state is the reader's present state, the others are after some of the steps.
-        """
-        states = self.plan.states
-        return states if states[0] else states[:1]
-
 
 def make_pick_answers(
     advice: Advice,
     combinations: Sequence[AxisValues],
     axes: Sequence[str],
     operations: Sequence[AxisValues],
-    opposites: Sequence[Reversal] = (),
 ) -> list[PickAnswer]:
     """Return the answers for each of the `combinations` of picks, in the same order.
 
     A pick is a value that the reader has, and has chosen on the page. A combination is `{"format": "f6",
     "access": "svn"}`. `axes` are those on which a reader can choose a value. An operation is a command with a
-    state of the caches: `{"command": "log", "cache": "cold"}`. `opposites` are comparisons whose published
-    result is the opposite of the measured one.
+    state of the caches: `{"command": "log", "cache": "cold"}`.
     """
     # A card is a question, such as which format is best, with its comparisons and its answer. An `aggregate`
     # card has one answer over all cells, so it is the same for all picks.
     cards = [card for card in advice.cards if not card.question.aggregate]
     # A card on a cost, such as that of https, recommends nothing. Only the other cards can advise a change.
     advising_cards = [card for card in cards if not card.question.is_cost]
-    # A factor of this size or more, such as 1.1, is a reason to change.
-    margin = 1 + advice.min_effect_pct / 100
     answers = []
     for picks in combinations:
         # A change sets one axis to another value. The plan has the advised changes in their order (steps),
         # and the other changes.
-        plan = steps.plan_steps(advising_cards, picks, margin, advice.workload)
+        plan = steps.plan_steps(advising_cards, picks)
         # The changes that the page shows in a table, and the operations as the table's columns.
-        table = _make_table(advice, plan, operations, margin)
-        change_views = [_make_change_view(table, change, opposites) for change in table.changes]
+        table = _make_table(advice, plan, operations)
+        change_views = [_make_change_view(table, change) for change in table.changes]
         answer = PickAnswer(
             picks=picks,
             has=", ".join(labels.value_label(axis, value) for axis, value in picks.items()),
@@ -214,9 +197,7 @@ def make_pick_answers(
     return answers
 
 
-def _make_table(
-    advice: Advice, plan: StepPlan, operations: Sequence[AxisValues], margin: float
-) -> ChangeTable:
+def _make_table(advice: Advice, plan: StepPlan, operations: Sequence[AxisValues]) -> ChangeTable:
     """Return the table of a plan for one reader: the steps (advised changes), and the optional changes.
 
     The optional changes are two kinds of the plan's other changes. A change of the first kind (Worth.DO) is
@@ -247,7 +228,7 @@ def _make_table(
     # An outcome is the effect of a change in one case, such as 1.7x faster for the cold log over svn.
     affected = [outcome.operation for change in changes for outcome in change.outcomes]
     columns = [operation for operation in operations if operation in affected]
-    return ChangeTable(advice, plan, changes, columns, margin)
+    return ChangeTable(advice, plan, changes, columns)
 
 
 def anchor_of(card: Card) -> str:
@@ -268,14 +249,11 @@ def _label_common_state(operations: Sequence[AxisValues]) -> str:
     return labels.value_label(CACHE_AXIS, states.pop())
 
 
-def _make_change_view(
-    table: ChangeTable, change: ValueChange, opposites: Sequence[Reversal]
-) -> ChangeView:
+def _make_change_view(table: ChangeTable, change: ValueChange) -> ChangeView:
     """Return the part of the table of changes for one change: an advised step, or an optional change.
 
     A change sets one axis to another value. A reader sees both kinds as numbered steps: `Step 2: ...` and
-    `Step 3 (optional): ...`. `opposites` are comparisons whose published result is the opposite of the
-    measured one.
+    `Step 3 (optional): ...`.
     """
     number = table.number_of(change)
     is_step = number in table.step_numbers
@@ -294,7 +272,6 @@ def _make_change_view(
     return ChangeView(
         lead=f"{name}: {title}.",
         conditions=[] if is_step else _describe_conditions(table, change),
-        opposites=_describe_opposites(table, change, opposites),
         anchor=anchor_of(change.card),
         command=command,
         # Backticks mark commands, and the table has no other font for them.
@@ -311,11 +288,13 @@ def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
     label of its row is `as you are` or `after packed`. If the reader has picked no value on the page, the
     only row is `all cases`.
     """
-    # The state before all steps: {"format": "f6"}, or {} without a pick.
-    present = table.plan.states[0]
+    states = table.plan.states
+    # The state before all steps: {"format": "f6"}, or {} without a pick. Then only this state has a row.
+    present = states[0]
+    if not present:
+        states = states[:1]
     rows = []
-    # All states of the plan. If nothing is picked, only the state before all steps.
-    for state in table.shown_states:
+    for state in states:
         # If a step on the axis of this change is already made in a state, nothing is left to change there.
         if state.get(change.axis) != present.get(change.axis):
             continue
@@ -350,7 +329,7 @@ def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
     before, after = table.plan.states[0], table.plan.states[-1]
     # A situation, such as the cold log, has the times of all measured combinations of the other values.
     situations = table.advice.situations
-    outcomes = steps.find_combined_outcomes(situations, before, after, table.margin)
+    outcomes = steps.find_combined_outcomes(situations, before, after, table.advice.margin)
     cells = _make_cells(table, outcomes)
     if not any(cells):
         return []
@@ -363,7 +342,7 @@ def _make_cells(table: ChangeTable, outcomes: Sequence[Outcome]) -> list[list[Ch
     cells = []
     for operation in table.operations:
         matching = [outcome for outcome in outcomes if outcome.operation == operation]
-        cells.append(_make_chips(matching, table.margin))
+        cells.append(_make_chips(matching, table.advice.margin))
     return cells
 
 
@@ -373,10 +352,12 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
     An outcome is the effect in a single case, such as log over svn, with a factor. Outcomes with the same
     effect share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If the two differ
     from the third one on an axis, their values of this axis replace the numbers: `svn: 1.7x faster`. Factors
-    below `margin`, such as 1.1, are called small.
+    that are only the least ones have a chip of their own: `at least 4.8x faster`. `margin` is the smallest
+    factor that is worth noting, such as 1.1.
     """
     chips = []
-    for effect, sharing in grouped_by(outcomes, lambda outcome: outcome.effect).items():
+    by_effect = grouped_by(outcomes, lambda outcome: (outcome.effect, outcome.is_at_least))
+    for (effect, _), sharing in by_effect.items():
         text = _describe_effect(effect, sharing, margin)
         other_outcomes = [outcome for outcome in outcomes if outcome not in sharing]
         if other_outcomes:
@@ -410,16 +391,15 @@ def _name_distinction(outcomes: Sequence[Outcome], other_outcomes: Sequence[Outc
 
 
 def _describe_effect(effect: ChangeEffect, outcomes: Sequence[Outcome], margin: float) -> str:
-    """Return `equal`, `1.4x to 1.6x faster`, or `3.0 % slower, sure but small`.
+    """Return `equal`, `1.4x to 1.6x faster`, or `at least 4.8x faster`.
 
-    All `outcomes` have the effect. Differences below the margin (such as 1.1) are small.
+    All `outcomes` have the effect, and either all of their factors are least ones (is_at_least), or none is.
     """
     if effect in EFFECT_TEXTS:
         return EFFECT_TEXTS[effect]
     factors = [(outcome.where, outcome.factor) for outcome in outcomes]
     text = f"{', '.join(labels.explained_ranges(factors, margin))} {effect}"
-    is_slight = max(outcome.factor for outcome in outcomes) < margin
-    return f"{text}, {labels.SLIGHT}" if is_slight else text
+    return f"at least {text}" if outcomes[0].is_at_least else text
 
 
 def _describe_times(outcomes: Sequence[Outcome]) -> str:
@@ -445,7 +425,7 @@ def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
         slower = _operations_with(change, ChangeEffect.SLOWER)
         # The sentence names no operation if the user's workload weighs them already, or if one of them is
         # faster over http and slower over svn, for example: it would be named on both sides.
-        if table.advice.workload or faster.keys() & slower.keys():
+        if change.card.workload or faster.keys() & slower.keys():
             sentences.append("It speeds up some commands and slows others.")
         else:
             sentences.append(f"It speeds up {words.enumeration(list(faster.values()))}.")
@@ -481,33 +461,6 @@ def _operations_with(change: ValueChange, effect: ChangeEffect) -> dict[Operatio
     return label_by_operation
 
 
-def _describe_opposites(
-    table: ChangeTable, change: ValueChange, opposites: Sequence[Reversal]
-) -> str:
-    """Return a sentence on published results of a change that are the opposite of the measured ones, or "".
-
-    Only results of cases that the table shows count. Example: `The published result is the opposite: export
-    over http, server cache warm (f6): 1.6x slower then, 2.9x faster here.`
-    """
-    # The reader's value on the axis of the change, "" without a pick.
-    current = table.plan.states[0].get(change.axis, "")
-    # The axis values of the cases in the table: {"command": "log", "cache": "cold", "access": "svn"}.
-    cases_in_table = []
-    # The states that have a row in the table: the reader's values before all steps and after some of them.
-    for state in table.shown_states:
-        outcomes = steps.find_outcomes(change.card, change.value, [state])
-        cases_in_table += [outcome.where for outcome in outcomes]
-    texts = []
-    for reversal in opposites:
-        is_in_table = any(reversal.is_at(where) for where in cases_in_table)
-        # A comparison is about the change if one side is the new value, and the other the reader's value. If
-        # that is unknown (""), the other side may be any value.
-        if is_in_table and reversal.is_about(change.axis, change.value, current):
-            # `shown` are the axes that distinguish the cases of the card.
-            texts.append(reversal.describe(change.value, change.card.shown))
-    return describe_opposites(texts)
-
-
 def _make_remarks(
     table: ChangeTable, cards: Sequence[Card], picks: AxisValues
 ) -> list[tuple[str, str]]:
@@ -524,8 +477,7 @@ def _make_remarks(
         has_heading = change.worth in HEADINGS
         # DEPENDS has a heading, but the table has such a change if its card recommends it.
         if has_heading and change not in table.changes:
-            text = _describe_change(change, picks, table.margin)
-            remarks[HEADINGS[change.worth]].append(text)
+            remarks[HEADINGS[change.worth]].append(_describe_change(change, picks))
     for card in cards:
         # The reader's value on the axis of the card, "" without a pick. A card may compare other values only.
         current = picks.get(card.question.axis, "")
@@ -538,12 +490,11 @@ def _make_remarks(
     return [(heading, "; ".join(texts)) for heading, texts in remarks.items()]
 
 
-def _describe_change(change: ValueChange, picks: AxisValues, margin: float) -> str:
+def _describe_change(change: ValueChange, picks: AxisValues) -> str:
     """Return the text of a change that is not in the table, with its result for each operation.
 
     Example: `default settings to tuned settings (cold log: equal; export: undecided)`. `picks` has the values
     that the reader has. Without a value on the axis of the change, the text begins with the new value.
-    Factors below `margin`, such as 1.1, are called small.
     """
     # An operation is a command with a state of the caches: (("command", "log"), ("cache", "cold")).
     by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
@@ -551,7 +502,7 @@ def _describe_change(change: ValueChange, picks: AxisValues, margin: float) -> s
     results = []
     for name, outcomes in zip(names, by_operation.values(), strict=True):
         # A chip has the text of an effect, such as `equal` or `1.7x faster in 2 of 3`.
-        effects = ", ".join(chip.text for chip in _make_chips(outcomes, margin))
+        effects = ", ".join(chip.text for chip in _make_chips(outcomes, change.card.margin))
         results.append(f"{name}: {effects}")
     present = picks.get(change.axis)
     values = [present, change.value] if present else [change.value]

@@ -273,7 +273,7 @@ def read_results(
         tables=_read_tables(folder / "tables" / name, study),
         published=_read_tables(folder / "published" / name, study),
         findings=read_verdicts(folder, "findings", name),
-        definitions=_read_definitions(findings_file, study),
+        definitions=read_statements(findings_file, study),
         # The verdicts on the user's statements. `checks` has the statements themselves.
         expectations=read_verdicts(folder, "expectations", name),
         checks={expectation["id"]: expectation for expectation in expectations},
@@ -323,7 +323,7 @@ def _read_tables(folder: Path, study: Study) -> dict[str, Rows]:
     return tables
 
 
-def _read_definitions(path: Path, study: Study) -> dict[str, Row]:
+def read_statements(path: Path, study: Study) -> dict[str, Row]:
     """Return the definitions of the study's published findings by id, from the file of all studies."""
     # The file has a list of definitions below each key. The keys of a study are mostly only its own name.
     by_key = cast(Mapping[str, list[FindingDefinition]], read_mapping(path))

@@ -3,9 +3,9 @@
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -17,8 +17,12 @@ from vcsbench.report.account import Account
 from vcsbench.report.make_command import MakeCommand
 from vcsbench.report.results import Results, Rows
 from vcsbench.statistics import texts
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS
+from vcsbench.statistics.expected_range import expected_range
 
 MORE_ROUNDS = "More rounds"
+# The name under which reproduced findings without a number are counted (is_direction_only).
+IN_DIRECTION = "reproduced in direction only"
 # A larger share of disturbed runs is a reason to measure again on a quiet machine.
 MUCH_DISTURBED_SHARE = 0.05
 # No user is advised to measure for longer than that.
@@ -66,19 +70,42 @@ def describe_disturbance(share: float) -> str:
     return f"{number} % of the runs"
 
 
+def is_direction_only(verdict: str, expect: Mapping[str, Any]) -> bool:
+    """Return True for a reproduced finding that states only `faster` or `slower`, without a number.
+
+    `expect` is the key of its definition: `{"over": "mean", "direction": "faster"}`.
+    """
+    # The margin bounds only the range `equal`, which is no direction. So any margin will do.
+    expected = expected_range(expect, DEFAULT_LIMITS.margin)
+    return verdict == Verdict.REPRODUCED and expected.is_direction
+
+
+def name_counted_verdict(verdict: str, is_in_direction: bool) -> str:
+    """Return under which name a verdict is counted (describe_verdicts): its own, or IN_DIRECTION.
+
+    A direction alone is a weak statement, so its findings are counted apart (is_direction_only).
+    """
+    return IN_DIRECTION if is_in_direction else verdict
+
+
 def describe_verdicts(verdicts: Iterable[str]) -> str:
-    """Return the numbers of verdicts in words: `6 reproduced, 1 reversed, 2 not measured`."""
+    """Return the numbers of verdicts in words: `6 reproduced, 1 reversed, 2 not measured`.
+
+    `verdicts` are those of name_counted_verdict().
+    """
     counts = Counter(verdicts)
-    # All other verdicts, such as `weaker`, are the same words in the plural.
-    plurals = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold"}
+    # All other verdicts, such as `weaker`, are the same words for one finding and for several.
+    singulars: dict[str, str] = {Verdict.FAILS: texts.VERDICTS[Verdict.FAILS]}
+    plurals: dict[str, str] = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold"}
     # The verdict NOT_MEASURED is no result, so it comes last.
-    order = sorted(Verdict, key=lambda verdict: verdict == Verdict.NOT_MEASURED)
+    order: list[str] = [verdict for verdict in Verdict if verdict != Verdict.NOT_MEASURED]
+    order += [IN_DIRECTION, Verdict.NOT_MEASURED]
     parts = []
     for verdict in order:
-        if counts[verdict] == 1:
-            parts.append(f"1 {texts.VERDICTS[verdict]}")
-        elif counts[verdict]:
-            parts.append(f"{counts[verdict]} {plurals.get(verdict, verdict)}")
+        number = counts[verdict]
+        names = singulars if number == 1 else plurals
+        if number:
+            parts.append(f"{number} {names.get(verdict, verdict)}")
     return ", ".join(parts)
 
 

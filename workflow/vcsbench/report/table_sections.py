@@ -38,6 +38,7 @@ DEVIATION_KEY = (
     "† ‡",
     "a run is over 10 or 20 % from its cell's median (shown by the switch above)",
 )
+PUBLISHED_MEDIANS = "Published numbers are medians."
 REDUCTIONS = {MEDIAN: "medians", "best": "the best runs", "worst": "the worst runs"}
 
 
@@ -411,14 +412,16 @@ def _make_reading(definition: TableDefinition, has_published: bool) -> str:
     """Return the reading of a table: the text above it that explains its numbers.
 
     Examples: `Elapsed seconds, geometric mean of the rounds.`, `f7 against f6: the geometric mean of the
-    rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`.
+    rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`. By
+    default, published numbers are medians, also where measured ones are means.
     """
     metric = metric_in(definition)
     if "compare" not in definition:
         reduction = _special_reduction(definition)
         # The reading of a metric describes the default reduction, but no other.
         if not reduction:
-            return metric.reading
+            is_other = has_published and metric.takes_mean
+            return f"{metric.reading} {PUBLISHED_MEDIANS}" if is_other else metric.reading
         # The best and the worst run are those of all rounds together.
         reduced = "the rounds" if reduction == MEDIAN else "all runs"
         return f"{metric.title}, in {metric.unit}: the {reduction} of {reduced}."

@@ -3,13 +3,15 @@
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.cards import Card
+from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import at_least_1
 from vcsbench.codes import AnswerKind, Result, Verdict
 from vcsbench.config.study import Study
 from vcsbench.evidence import flags
@@ -21,9 +23,14 @@ from vcsbench.report import summary
 from vcsbench.report.account import describe_results
 from vcsbench.report.make_command import MakeCommand
 from vcsbench.report.results import Results, Rows
+from vcsbench.report.summary import NextStep
 from vcsbench.statistics import texts
 
 TERMINAL_COLUMNS = 80
+# The lines of one study. More answers than fit into them are only in the report.
+MAX_LINES = 15
+# The heading of the next runs.
+NEXT = "Next"
 HEADER = (
     "Answers over all cases measured. Each answer changes one thing and keeps the",
     "rest. For your own numbers, pick what you have at the top of the report.",
@@ -52,50 +59,84 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
     """Return the lines that the terminal shows of each study: answers, missing results, and the next runs.
 
     `command` repeats the last run. With several studies, the name of each is above its lines. A line has at
-    most TERMINAL_COLUMNS characters, unless it has a long argument of a command.
+    most TERMINAL_COLUMNS characters, unless it has a long argument of a command. A study has at most
+    MAX_LINES lines, unless it needs more for other things than answers.
     """
     lines: list[str] = []
     for results in studies:
-        name = results.study.name
-        if len(studies) > 1:
-            lines.append(name)
-        # HEADER explains that a reader can pick values at the top of the report. An aggregate card has one
-        # answer over all cells, such as that on builds, which no pick changes.
-        has_picks = any(not card.question.aggregate for card in results.advice.cards)
-        if has_picks:
-            lines += HEADER
-        # The runs that improve the answers, each with its command.
-        steps = summary.suggest_next_steps(results, replace(command, study=name))
-        rows = list(_make_rows(results))
-        has_small_comparisons = results.account.count_results()[Result.TOO_SMALL] > 0
-        heading = "Next"
-        if not steps and has_small_comparisons:
-            text = "measure a larger repository: some runs are mostly start-up"
-            rows.append(TerminalRow(heading, text))
-        lines += _format_rows(rows)
-        # A step is no TerminalRow: its command is broken so that it can be pasted, not as a text. Only the
-        # first step has the heading.
-        for step in steps:
-            head = f"{heading:<{QUESTION_WIDTH}}"
-            wrapper = textwrap.TextWrapper(
-                TERMINAL_COLUMNS, initial_indent=head, subsequent_indent=INDENT
-            )
-            lines += wrapper.wrap(f"{step.effect}:")
-            lines += _wrap_command(printable(step.command))
-            heading = ""
+        head = [results.study.name] if len(studies) > 1 else []
+        lines += _format_study(results, replace(command, study=results.study.name), head)
     return lines
 
 
-def _format_rows(rows: Sequence[TerminalRow]) -> list[str]:
+def _format_study(results: Results, command: MakeCommand, head: Sequence[str]) -> list[str]:
+    """Return the lines of a study below the lines `head`. `command` repeats its last run."""
+    cards = results.advice.cards
+    above = list(head)
+    # HEADER explains that a reader can pick values at the top of the report. An aggregate card has one answer
+    # over all cells, such as that on builds, which no pick changes.
+    if any(not card.question.aggregate for card in cards):
+        above += HEADER
+    # The runs that improve the answers, each with its command.
+    steps = summary.suggest_next_steps(results, command)
+    rows = list(_make_rows(results))
+    if not steps and results.account.count_results()[Result.TOO_SMALL]:
+        text = "measure a larger repository: some runs are mostly start-up"
+        rows.append(TerminalRow(NEXT, text))
+    answers = _list_answers(cards)
+    longest = max((len(row.answer) for rows_of_card in answers for row in rows_of_card), default=0)
+    answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
+    below = [*_format_rows(rows, answer_width), *_format_steps(steps)]
+    room = MAX_LINES - len(above) - len(below)
+    return [*above, *_format_answers(answers, answer_width, room), *below]
+
+
+def _format_answers(
+    answers: Sequence[Sequence[TerminalRow]], answer_width: int, room: int
+) -> list[str]:
+    """Return the lines of the first answers, as many as fit into `room` lines, but at least one answer.
+
+    The last line counts the answers that are left out: `9 more answers in the report`.
+    """
+    lines_by_answer = [_format_rows(rows, answer_width) for rows in answers]
+    if sum(len(lines_of_answer) for lines_of_answer in lines_by_answer) > room:
+        # The last line needs room, too.
+        room -= 1
+    lines: list[str] = []
+    for number, lines_of_answer in enumerate(lines_by_answer):
+        if lines and len(lines) + len(lines_of_answer) > room:
+            left_out = words.count_of(len(answers) - number, "more answer")
+            return [*lines, f"{INDENT}{left_out} in the report"]
+        lines += lines_of_answer
+    return lines
+
+
+def _format_steps(steps: Sequence[NextStep]) -> list[str]:
+    """Return the lines of the next runs, each with its command. Only the first one has the heading.
+
+    A step is no TerminalRow: its command is broken so that it can be pasted, not as a text.
+    """
+    lines = []
+    heading = NEXT
+    for step in steps:
+        head = f"{heading:<{QUESTION_WIDTH}}"
+        wrapper = textwrap.TextWrapper(
+            TERMINAL_COLUMNS, initial_indent=head, subsequent_indent=INDENT
+        )
+        lines += wrapper.wrap(f"{step.effect}:")
+        lines += _wrap_command(printable(step.command))
+        heading = ""
+    return lines
+
+
+def _format_rows(rows: Sequence[TerminalRow], answer_width: int) -> list[str]:
     """Return the rows as lines in three columns: question, answer and text.
 
     Example: `Format?     yes       cold log 2.4x faster`. The column of questions has QUESTION_WIDTH (12)
-    characters. The column of answers is as wide as the longest answer and two blanks, but has at least
-    MIN_ANSWER_WIDTH (10) and at most MAX_ANSWER_WIDTH (20) characters. A row without an answer has its text
-    there. A long text continues below itself.
+    characters. The column of answers has `answer_width` characters: as many as the longest answer and two
+    blanks, but at least MIN_ANSWER_WIDTH (10) and at most MAX_ANSWER_WIDTH (20). A row without an answer has
+    its text there. A long text continues below itself.
     """
-    longest = max((len(row.answer) for row in rows), default=0)
-    answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
     lines = []
     for row in rows:
         # The columns before the text. The column of questions ends with a blank, also after a long question.
@@ -132,11 +173,11 @@ def _wrap_command(command: str) -> list[str]:
 
 
 def _make_rows(results: Results) -> Iterator[TerminalRow]:
-    """Yield the answers, the number of answered comparisons, then what is missing and why."""
-    yield from _make_answer_rows(results.advice.cards)
+    """Yield the questions without an answer, the number of answered comparisons, and what is missing."""
+    yield from _make_unanswered_rows(results.advice.cards)
     # Such as `70 of 82 comparisons, 12 undecided; 4 findings: 1 reproduced, 3 weaker`.
     text = describe_results(results.account) or "no comparison has a result"
-    verdicts = [finding["verdict"] for finding in results.findings]
+    verdicts = [_find_counted_verdict(finding, results) for finding in results.findings]
     if any(verdict != Verdict.NOT_MEASURED for verdict in verdicts):
         count = words.count_of(len(verdicts), "finding")
         text += f"; {count}: {summary.describe_verdicts(verdicts)}"
@@ -160,38 +201,71 @@ def _make_rows(results: Results) -> Iterator[TerminalRow]:
     yield from _make_missing_rows(results)
 
 
-def _make_answer_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
-    """Yield the answers, or for a card over all cells its lines, then rows for the cards without an answer.
+def _find_counted_verdict(finding: Row, results: Results) -> str:
+    """Return under which name the verdict on a finding is counted (summary.name_counted_verdict)."""
+    verdict: str = finding["verdict"]
+    # The file of findings may lack a finding of an earlier version.
+    definition = results.definitions.get(finding["id"])
+    is_in_direction = False
+    if definition is not None:
+        is_in_direction = summary.is_direction_only(verdict, definition["expect"])
+    return summary.name_counted_verdict(verdict, is_in_direction)
 
-    A card is a question, such as which format to choose, with its answer. Questions whose values were not
-    measured share the row `Unmeasured`. Questions whose values were measured and not compared share a row
-    `Uncompared` for each reason: `Pack?, Format?: their output differs`.
+
+def _list_answers(cards: Sequence[Card]) -> list[list[TerminalRow]]:
+    """Return the rows of each card with an answer, the card with the largest decided difference first.
+
+    A card is a question, such as which format to choose, with its answer. Cards without a decided difference
+    come last, in their order.
+    """
+    # With reverse=True, sorted() keeps the order of equal cards, too.
+    by_difference = sorted(cards, key=_largest_difference, reverse=True)
+    rows_by_card = [_make_answer_rows(card) for card in by_difference]
+    return [rows for rows in rows_by_card if rows]
+
+
+def _largest_difference(card: Card) -> float:
+    """Return the largest factor that the counted comparisons of a card decide, 1 without a difference."""
+    pairs = [pair for case in card.counted_cases for pair in case.pairs if not pair.is_noise_check]
+    # The proven ratio of a comparison without a difference is 1.
+    return max((at_least_1(pair.proven_ratio) for pair in pairs), default=1.0)
+
+
+def _make_answer_rows(card: Card) -> list[TerminalRow]:
+    """Return the rows of a card's answer, or for a card over all cells its lines; [] without an answer."""
+    question, answer = card.question.short, card.answer
+    # Only a card with one answer over all cells, as on builds, has these: the effect of each candidate (a
+    # compared value), and sentences on the noise.
+    lines = [*(candidate.effect for candidate in card.candidates), *card.lines]
+    if lines:
+        return [TerminalRow(question, lines[0]), *(TerminalRow("", line) for line in lines[1:])]
+    if answer.kind in (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED):
+        return []
+    # The answers by other metrics than the elapsed time follow.
+    further = [*(f"{role.scope}: {role.text}." for role in card.roles), *card.notes]
+    first = TerminalRow(question, answer.effect, answer.short)
+    return [first, *(TerminalRow("", text) for text in further)]
+
+
+def _make_unanswered_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
+    """Yield rows for the cards without an answer.
+
+    Questions whose values were not measured share the row `Unmeasured`. Questions whose values were measured
+    and not compared share a row `Uncompared` for each reason: `Pack?, Format?: their output differs`.
     """
     unmeasured = []
     # By reason: the questions.
     uncompared: dict[str, list[str]] = {}
     for card in cards:
-        question, answer = card.question.short, card.answer
-        # Only a card with one answer over all cells, as on builds, has these: the effect of each candidate (a
-        # compared value), and sentences on the noise.
-        lines = [*(candidate.effect for candidate in card.candidates), *card.lines]
-        if lines:
-            yield TerminalRow(question, lines[0])
-            for line in lines[1:]:
-                yield TerminalRow("", line)
-        elif answer.kind == AnswerKind.NOT_MEASURED:
+        if _make_answer_rows(card):
+            continue
+        question = card.question.short
+        if card.answer.kind == AnswerKind.NOT_MEASURED:
             unmeasured.append(question)
-        elif answer.kind == AnswerKind.NOT_COMPARED:
+        else:
             # The notes of the card are the reason.
             reason = " ".join(card.notes)
             uncompared.setdefault(reason, []).append(question)
-        else:
-            yield TerminalRow(question, answer.effect, answer.short)
-            # The answers by other metrics than the elapsed time.
-            for role in card.roles:
-                yield TerminalRow("", f"{role.scope}: {role.text}.")
-            for note in card.notes:
-                yield TerminalRow("", note)
     if unmeasured:
         yield TerminalRow("Unmeasured", ", ".join(unmeasured))
     for reason, questions in uncompared.items():
@@ -229,11 +303,11 @@ def _describe_share(number: int, total: int) -> str:
     return f" ({number} of them)" if number < total else ""
 
 
-def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
+def read_summaries(folder: Path, studies: Iterable[Study], findings_file: Path) -> list[Results]:
     """Return the results that the terminal shows, of each of the `studies` that has advice.
 
-    `folder` is the folder `results`. Raise UserError for a damaged file, and if another version of vcsbench
-    wrote the advice.
+    `folder` is the folder `results`, and `findings_file` is config/published/findings.yaml. Raise UserError
+    for a damaged file, and if another version of vcsbench wrote the advice.
     """
     summaries = []
     for study in studies:
@@ -246,6 +320,10 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
         measurements: Rows = ()
         if path.exists():
             measurements = read_rows(path, result_files.DELETE_AND_RUN, columns=("cell", "flags"))
+        findings = result_files.read_verdicts(folder, "findings", name)
+        definitions: Mapping[str, Row] = {}
+        if findings:
+            definitions = result_files.read_statements(findings_file, study)
         # Fields that only pages need keep their defaults.
         results = Results(
             study=study,
@@ -254,7 +332,9 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
             grid=result_files.read_cells(folder, name),
             measurements=measurements,
             failures=result_files.read_failures(folder, name),
-            findings=result_files.read_verdicts(folder, "findings", name),
+            findings=findings,
+            # Findings that state a direction only are counted apart.
+            definitions=definitions,
             advice=advice,
             # The numbers of comparisons by their result, and the forecast of more rounds.
             account=result_files.read_account(folder, name),

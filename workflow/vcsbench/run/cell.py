@@ -1,4 +1,4 @@
-"""Measure a cell-round: python -m vcsbench.run.cell ROOT RECIPE ROUND ORDER SEED THRESHOLDS EXPORT CONTEXT.
+"""Measure a cell-round: python -m vcsbench.run.cell ROOT RECIPE ROUND ORDER SEED EXPORT CONTEXT.
 
 `--calls ROOT RECIPE DIGEST OUTPUT` counts the system calls of a cell in an untimed run. A recipe may demand a
 User Mode Linux guest: there, `--guest FOLDER` measures.
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -57,21 +57,13 @@ class MeasuredRound(NamedTuple):
 
 
 def main(
-    root: Path,
-    recipe_json: str,
-    number: str,
-    order: str,
-    seed: str,
-    thresholds: str,
-    export: str,
-    context: str,
+    root: Path, recipe_json: str, number: str, order: str, seed: str, export: str, context: str
 ) -> int:
     """Measure a round of a cell, write its two files, and return the exit code: 0, or 1 without a result.
 
     The arguments come from a command line. `recipe_json` has everything that the measurement depends on.
     `number` is that of the round, such as "3". `order` is its position among the rounds of all cells, which
-    `seed` has shuffled. `thresholds` is JSON with the limits beyond which a run gets a flag, such as
-    {"max_steal_pct": 2.0}. `export` (the times, by hyperfine) and `context` (facts about the round) are the
+    `seed` has shuffled. `export` (the times, by hyperfine) and `context` (facts about the round) are the
     files to write.
     """
     # An export without its context counts as out of date. So the old context is removed first: a process that
@@ -79,7 +71,7 @@ def main(
     Path(context).unlink(missing_ok=True)
 
     def job(recipe: Recipe) -> None:
-        measured = measure_round(root, recipe, int(number), json.loads(thresholds))
+        measured = measure_round(root, recipe, int(number))
         measured.context["order"] = int(order)
         measured.context["seed"] = int(seed)
         write_json(context, measured.context)
@@ -208,9 +200,7 @@ def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = Fal
     return 1
 
 
-def measure_round(
-    root: Path, recipe: Recipe, number: int, thresholds: dict[str, float]
-) -> MeasuredRound:
+def measure_round(root: Path, recipe: Recipe, number: int) -> MeasuredRound:
     """Wait until no other measurement runs on this machine, measure a round, and return it.
 
     The context's key `took` gets the seconds of waiting (`waited_s`) and those afterwards (`cell_round_s`).
@@ -221,22 +211,16 @@ def measure_round(
         began = time.monotonic()
         if "guest" in recipe.get("filesystem", {}):
             # A guest has a kernel of its own, so its programs cannot inherit the lock.
-            measured = _measure_in_guest(root, recipe, number, thresholds, folder)
+            measured = _measure_in_guest(root, recipe, number, folder)
         else:
-            measured = _measure_here(root, recipe, number, thresholds, folder, lock)
+            measured = _measure_here(root, recipe, number, folder, lock)
         measured.context["took"]["waited_s"] = round(began - requested, 3)
         measured.context["took"]["cell_round_s"] = round(time.monotonic() - began, 3)
-    measured.context["thresholds"] = thresholds
     return measured
 
 
 def _measure_here(
-    root: Path,
-    recipe: Recipe,
-    number: int,
-    thresholds: Mapping[str, float],
-    folder: Path,
-    lock: int,
+    root: Path, recipe: Recipe, number: int, folder: Path, lock: int
 ) -> MeasuredRound:
     """Measure a round on this machine, and check that its subjects, such as a repository, have not changed.
 
@@ -246,7 +230,7 @@ def _measure_here(
     cell_round = RoundMeasurement(recipe, number, folder, root)
     subjects = cell_round.cell.subjects
     try:
-        measured = _measure_and_judge(cell_round, thresholds, lock)
+        measured = _measure_and_judge(cell_round, lock)
     except errors.ChangedError:
         # The error names the changed subject already.
         raise
@@ -262,9 +246,7 @@ def _measure_here(
     return measured
 
 
-def _measure_and_judge(
-    cell_round: RoundMeasurement, thresholds: Mapping[str, float], lock: int
-) -> MeasuredRound:
+def _measure_and_judge(cell_round: RoundMeasurement, lock: int) -> MeasuredRound:
     """Measure a round, flag its runs, and return hyperfine's export with the context.
 
     If a hot run read from the device (RETRIED_FLAG), all runs of the round are measured again, at most
@@ -282,7 +264,7 @@ def _measure_and_judge(
             # same runs.
             timed_runs = read_export(cell_round.hyperfine.export)
             for run, timed in zip(cell_round.runs, timed_runs, strict=True):
-                run["flags"] = judgement.judge(run, timed.elapsed_s, thresholds)
+                run["flags"] = judgement.judge(run, timed.elapsed_s)
             has_retried_flag = any(RETRIED_FLAG in run["flags"] for run in cell_round.runs)
             if not has_retried_flag:
                 break
@@ -291,9 +273,7 @@ def _measure_and_judge(
     return MeasuredRound(cell_round.hyperfine.export.read_bytes(), context)
 
 
-def _measure_in_guest(
-    root: Path, recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
-) -> MeasuredRound:
+def _measure_in_guest(root: Path, recipe: Recipe, number: int, folder: Path) -> MeasuredRound:
     """Measure round `number` in a User Mode Linux guest, on a file system in an image, and return it.
 
     The guest runs this module again (guest_main). It reads its job from a subfolder of `folder` that host and
@@ -312,12 +292,7 @@ def _measure_in_guest(
 
     out = folder / "out"
     out.mkdir()
-    job = {
-        "recipe": {**recipe, "is_in_guest": True},
-        "number": number,
-        "thresholds": thresholds,
-        "root": str(root),
-    }
+    job = {"recipe": {**recipe, "is_in_guest": True}, "number": number, "root": str(root)}
     (out / GUEST_JOB).write_text(json.dumps(job))
     # guest.OUT is the path of `out` in the guest. With -S, Python starts faster, because it looks for no
     # installed packages: measuring needs none.
@@ -391,7 +366,7 @@ def guest_main(out: str) -> None:
             # hyperfine inherits the lock of the machine. The guest runs no other measurement, so any open
             # file will do. It is closed when this process ends.
             no_lock = os.open(os.devnull, os.O_RDONLY)
-            measured = _measure_and_judge(cell_round, job["thresholds"], no_lock)
+            measured = _measure_and_judge(cell_round, no_lock)
     except errors.UserError as error:
         result: dict[str, object] = {"error": _add_remedy(error, job["recipe"])}
     except Exception:  # the host sees only what is written here

@@ -1,16 +1,14 @@
 """Remove all that vcsbench made for a checkout: results, repositories, and files on cluster nodes."""
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from vcsbench.axes.storage_axes import IN_GUEST, TO_MAKE
 from vcsbench.config.configuration import source_of_value
 from vcsbench.config.models import FolderSettings, Settings
 from vcsbench.config.validation import validate
-from vcsbench.errors import UserError, printable, sentence_of
+from vcsbench.errors import UserError, sentence_of
 from vcsbench.run import workflow
 from vcsbench.run.cluster import clean_nodes
 from vcsbench.storages import workdir
@@ -36,11 +34,10 @@ def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
 def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
     """Remove everything that vcsbench made for a checkout, and return the lines to print.
 
-    This is: processes that a killed run left, files on cluster nodes, run folders, the work folders on each
-    storage (also those of checkouts that no longer exist), and the content of results/. A line is, for
-    example, "removed /var/tmp/vcsbench-1a2b3c4d", or the reason why a work folder remains. `raw` is the
-    merged configuration of `files`, which errors name. Raise a UserError if a workflow run works in the
-    checkout, or a process in one of its work folders.
+    This is: processes that a killed run left, files on cluster nodes, run folders, the work folder on each
+    storage, and the content of results/. A line is, for example, "removed /var/tmp/vcsbench-1a2b3c4d", or the
+    reason why a work folder remains. `raw` is the merged configuration of `files`, which errors name. Raise a
+    UserError if a workflow run works in the checkout, or a process in one of its work folders.
     """
     # Only the folders in the configuration are checked, so that a fault elsewhere does not prevent cleaning.
     settings = validate(raw, FolderSettings, lambda keys: source_of_value(files, keys, raw))
@@ -50,13 +47,14 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
         # This removes run folders, the temporary folders of jobs. It gets no work folder ([]), because work
         # folders are removed as a whole below.
         lines += [f"removed {path}" for path in workdir.remove_abandoned(root, [])]
-        configured = work_dirs(settings, root)
-        # All folders are locked before the first one is removed. If a process works in one of `configured`,
-        # this raises an error, and all of them stay.
-        for work_folder in _lock_work_dirs(configured):
+        work_folders = work_dirs(settings, root)
+        # All folders are locked before the first one is removed. If a process works in one of them, this
+        # raises an error, and all of them stay.
+        for work_folder in work_folders:
+            work_folder.lock()
+        for work_folder in work_folders:
             if os.path.lexists(work_folder.path):
                 lines.append(_remove_work_dir(work_folder))
-        lines += _list_hidden(configured)
         results = root / "results"
         if results.is_symlink():
             # The folder behind the link is the user's.
@@ -71,27 +69,6 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
     return lines or ["there is nothing to remove"]
 
 
-def _lock_work_dirs(own: Sequence[WorkDir]) -> list[WorkDir]:
-    """Lock the checkout's own work folders, and abandoned ones on the same storages, and return all of them.
-
-    A work folder is abandoned if its checkout does not exist. Raise a UserError if another process works in
-    one of the checkout's own work folders.
-    """
-    locked = list(own)
-    for work_folder in own:
-        work_folder.lock()
-        for abandoned in workdir.abandoned_workdirs(work_folder.storage):
-            # The checkout may be on a disk that is not mounted. Then the folder stays (_list_hidden).
-            if abandoned.may_have_hidden_checkout():
-                continue
-            # The checkout may exist in another container, which may be measuring in this folder now. Then the
-            # lock fails, and the folder is left out.
-            with suppress(UserError):
-                abandoned.lock()
-                locked.append(abandoned)
-    return locked
-
-
 def _remove_work_dir(work_folder: WorkDir) -> str:
     """Remove a work folder, and return the line to print. An error becomes a line, too, and is not raised."""
     try:
@@ -104,17 +81,3 @@ def _remove_work_dir(work_folder: WorkDir) -> str:
     if os.path.lexists(work_folder.path):
         return f"{work_folder.path} remains: it has files that vcsbench did not make"
     return f"removed {work_folder.path}"
-
-
-def _list_hidden(own: Sequence[WorkDir]) -> list[str]:
-    """Return a line for each work folder next to the checkout's own that stays: its checkout may exist."""
-    lines = []
-    for work_folder in own:
-        for abandoned in workdir.abandoned_workdirs(work_folder.storage):
-            if abandoned.may_have_hidden_checkout():
-                command = f"rm -r {shlex.quote(str(abandoned.path))}"
-                lines.append(
-                    f"{abandoned.path} remains: its checkout {printable(abandoned.owner)} may be on a disk "
-                    f"that is not mounted, or in a container. If it is gone for good: {command}"
-                )
-    return lines

@@ -1,6 +1,5 @@
 """A configured checkout, which the rules and the command-line tool work with."""
 
-import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -103,6 +102,8 @@ class Project:
         self.mounted: dict[str, list[str]] = {}
         for name, folder in self.config.settings.storages.items():
             self.mounted[name] = filesystems.mounted_at(workdir.resolve(folder, root))
+        # A source starts programs, which fail without these. The trials name the lack and its remedy.
+        self.check_machine(trials.OF_PROGRAMS)
         for source in self.used_sources():
             # This raises UserError for a source without a usable history.
             source.check()
@@ -161,7 +162,6 @@ class Project:
             str(number),
             str(self.plan.position(study, cell, number)),
             str(self.config.settings.seed),
-            json.dumps(self.config.thresholds, sort_keys=True),
         ]
         return shlex.join(arguments)
 
@@ -288,7 +288,7 @@ class Project:
         return work_folders
 
     def end(self, failed: bool = False) -> None:
-        workflow.end_session(self.root, failed)
+        workflow.end_session(self.root, failed, self.environment.machine.deployed)
         workflow.exit_after_main_thread(int(failed))
 
 

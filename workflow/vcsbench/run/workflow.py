@@ -7,7 +7,6 @@ A signal ends a session within seconds. After a SIGKILL of this process, the ker
 jobs end with Snakemake. The next session removes all leftovers.
 """
 
-import argparse
 import errno
 import hashlib
 import json
@@ -28,7 +27,7 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.files import take_lock, write_json
+from vcsbench.files import read_json, take_lock, write_json
 from vcsbench.plan.result_state import NOTHING, has_results, remove_unreadable
 from vcsbench.run.job import SIGNALS, STOPPED, clear_line
 from vcsbench.storages import filesystems
@@ -44,17 +43,30 @@ CONFIGURATION = "config/config.yaml"
 # Snakemake evaluates Python expressions in a YAML file with this key.
 TEMPLATE = "__use_yte__"
 LOCK = f"{STATE_FOLDER}/lock"
-# The process id of the last Snakemake whose jobs failed.
+# A mark that Snakemake's process writes for the process that called it: jobs failed.
 FAILED = f"{STATE_FOLDER}/failed"
 OPTION_FILES = "options-*.json"
-# Beginnings of the paths of files that only a measurement makes.
-MEASURED_FILES = ("results/cells/", "results/calls/")
 IS_FULL = "the file system is full. Free some space and run again."
 # How long Snakemake, and then all other processes of a session, have to end after a signal.
 SNAKEMAKE_GRACE_S = 4.0
 GRACE_S = 2.0
+# A process that writes to a busy disk ends when its write is done.
+KILL_LIMIT_S = 30.0
 # A call that ends holds the lock for a moment, to end leftovers.
 LOCK_WAIT_S = 20.0
+
+
+class SnakemakeCall(NamedTuple):
+    """A call of Snakemake that has ended.
+
+    - status: its exit code.
+    - has_failed_jobs: it began a session, and some of its jobs failed.
+    - is_deployed: some of its jobs failed, and Snakemake had deployed their programs (`--sdm conda`).
+    """
+
+    status: int
+    has_failed_jobs: bool
+    is_deployed: bool
 
 
 def run_workflow(
@@ -62,15 +74,15 @@ def run_workflow(
     options: Mapping[str, object],
     configfiles: Sequence[str],
     arguments: Sequence[str],
-    forcing: Sequence[str] = (),
-) -> int:
-    """Call Snakemake in a checkout, and return its exit code. If jobs fail, a second call makes the report.
+    user_arguments: Sequence[str],
+) -> SnakemakeCall:
+    """Call Snakemake in a checkout, and return how it ended. If jobs fail, call it again for the report.
 
-    `arguments` are Snakemake's arguments for both calls. `forcing` has options for the first call only. Such
-    an option, for example `--forceall`, makes existing files again, and the second call must not measure.
-    `options` override the keys of `configfiles`. Raise UserError before the first call for a configuration
-    file that cannot be read, and for a file in the place of a folder that a session writes to. Unless it is a
-    dry run, also raise it for a folder that cannot be written, and for a full disk.
+    `options` override the keys of `configfiles`. `arguments` are vcsbench's own, for both calls of Snakemake:
+    ["--cores", "all"]. `user_arguments` are the user's, for the first call only: with some of them, such as
+    `--forceall`, the second call would measure again. Raise UserError before the first call for a
+    configuration file that cannot be read, and for a file in the place of a folder that a session writes to.
+    Unless it is a dry run, also raise it for a folder that cannot be written, and for a full disk.
     """
     # This raises an OSError on a machine without room for temporary files, and the caller prints a sentence
     # about it. Snakemake would print a traceback.
@@ -83,36 +95,31 @@ def run_workflow(
     # _check_file() returns the content. Empty files are left out, because Snakemake refuses them.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
     # A dry run only looks, so it neither checks rights nor removes files.
-    if not is_dry_run(arguments):
+    if not is_dry_run(user_arguments):
         full_folder = find_full_folder(root)
         if full_folder is not None:
             raise UserError(f"{full_folder}: {IS_FULL}")
         check_session_rights(root)
-        # If another session works in this checkout, checkout_lock() raises UserError, and its files stay.
-        with suppress(UserError), checkout_lock(root):
-            removed = remove_unreadable(root)
-            if removed:
-                names = words.enumeration([str(path.relative_to(root)) for path in removed])
-                print_message(f"removed unreadable files, to make them again: {names}.")
+        _remove_unreadable_results(root)
 
-    call = _call_snakemake(root, options, configfiles, [*arguments, *forcing])
-    # The run may have filled the disk.
+    call = _call_snakemake(root, options, configfiles, [*arguments, *user_arguments])
+    # The run may have filled the disk. Then a report has no room.
     full_folder = find_full_folder(root)
-    if full_folder is not None and call.status:
-        print_message(f"{full_folder}: {IS_FULL}")
-
-    # The second call makes the report of the results that exist. On a full disk, the report has no room.
-    if call.has_failed_jobs and full_folder is None and has_results(root):
-        # Snakemake would measure a target such as results/cells/s/log/round1.json in the second call, too.
-        report_arguments = [word for word in arguments if not word.startswith(MEASURED_FILES)]
-        has_left_out = len(report_arguments) < len(arguments)
-        # Without a target, Snakemake would make all reports. A user who names only cells expects no report.
-        if not has_left_out or _parse_arguments(report_arguments).targets:
-            report_options = {**options, "measure": NOTHING}
-            report_call = _call_snakemake(root, report_options, configfiles, report_arguments)
-            if report_call.status == 0:
-                print_message("some jobs failed. The report has the results of the others.")
-    return call.status
+    if full_folder is not None:
+        if call.status:
+            print_message(f"{full_folder}: {IS_FULL}")
+        return call
+    # A call that measures nothing makes the report itself, and would fail again.
+    is_report = options.get("measure") == NOTHING
+    if call.has_failed_jobs and not is_report and has_results(root):
+        report_arguments = list(arguments)
+        # Cells whose programs are neither deployed nor on this machine would be missing in the report.
+        if call.is_deployed:
+            report_arguments += ["--sdm", "conda"]
+        report_options = {**options, "measure": NOTHING}
+        if _call_snakemake(root, report_options, configfiles, report_arguments).status == 0:
+            print_message("some jobs failed. The report has the results of the others.")
+    return call
 
 
 def is_dry_run(arguments: Sequence[str]) -> bool:
@@ -120,15 +127,9 @@ def is_dry_run(arguments: Sequence[str]) -> bool:
     # The parser takes half a second to import. Without a word of this form, the run is no dry run.
     if not any(re.match("--dry|-[a-zA-Z]*n", word) for word in arguments):
         return False
-    return bool(_parse_arguments(arguments).dryrun)
-
-
-def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the options and the `targets` that Snakemake's parser finds in its arguments."""
     from snakemake.cli import get_argument_parser
 
-    parsed: argparse.Namespace = get_argument_parser().parse_known_args(arguments)[0]
-    return parsed
+    return bool(get_argument_parser().parse_known_args(arguments)[0].dryrun)
 
 
 def _check_file(path: Path) -> dict[str, object]:
@@ -139,11 +140,17 @@ def _check_file(path: Path) -> dict[str, object]:
     return content
 
 
-class SnakemakeCall(NamedTuple):
-    """The exit code of Snakemake, and True if it began a session and some of its jobs failed."""
+def _remove_unreadable_results(root: Path) -> None:
+    """Remove damaged results, so that Snakemake makes them again, and print their names.
 
-    status: int
-    has_failed_jobs: bool
+    If another session works in this checkout, all files stay.
+    """
+    # checkout_lock() raises UserError if another session works here.
+    with suppress(UserError), checkout_lock(root):
+        removed = remove_unreadable(root)
+        if removed:
+            names = words.enumeration([str(path.relative_to(root)) for path in removed])
+            print_message(f"removed unreadable files, to make them again: {names}.")
 
 
 def _call_snakemake(
@@ -160,9 +167,11 @@ def _call_snakemake(
         files.append(_options_file(root, options))
     # The logger plugin `vcsbench` prints messages in place of Snakemake's output. It lets Snakemake print in
     # a dry run, and with an argument such as --verbose or --quiet.
-    command = ["snakemake", "--logger", "vcsbench", *arguments]
+    command = ["snakemake", "--logger", "vcsbench"]
     if files:
         command += ["--configfile", *files]
+    # The user's words come last: they may end with `--` and targets, behind which all words are targets.
+    command += arguments
     # Snakemake is in a process session of its own, so that only this process receives Ctrl-C.
     process = processes.start_process(
         command,
@@ -188,11 +197,14 @@ def _call_snakemake(
     # A signal killed Snakemake: `status` is its negative number. The exit code is 128 plus the number.
     if status < 0:
         sys.exit(128 - status)
-    # If jobs failed, end_session() has written the process id of this Snakemake into the file FAILED. A file
-    # of an earlier call has another id, and does not count.
-    mark = root / FAILED
-    has_failed_jobs = mark.exists() and mark.read_text() == str(process.pid)
-    return SnakemakeCall(status, has_failed_jobs)
+    # The mark of another call has another process id, and does not count. A missing mark is {}.
+    failure = read_json(root / FAILED)
+    has_failed_jobs = status != 0 and failure.get("pid") == process.pid
+    return SnakemakeCall(
+        status,
+        has_failed_jobs,
+        is_deployed=has_failed_jobs and failure["is_deployed"],
+    )
 
 
 def _options_file(root: Path, options: Mapping[str, object]) -> str:
@@ -243,16 +255,20 @@ def begin_session(root: Path) -> None:
     # All jobs inherit the variable RUN_ROOT, also jobs that leave the process group. If this session is
     # killed, the next one finds its jobs by the variable (end_processes).
     os.environ[RUN_ROOT] = os.path.realpath(root)
-    # The marks of the last session: its jobs failed, or a job stopped it.
+    # Marks of the last session: its jobs failed, or a job stopped it.
     for mark in (FAILED, STOPPED):
         (root / mark).unlink(missing_ok=True)
 
 
-def end_session(root: Path, failed: bool) -> None:
-    """Record that jobs failed, unless one of them stopped the session (job.stop_workflow)."""
+def end_session(root: Path, failed: bool, is_deployed: bool) -> None:
+    """Record that jobs failed, unless one of them stopped the session (job.stop_workflow).
+
+    `is_deployed` means that Snakemake has deployed the programs of the jobs.
+    """
     if failed and not (root / STOPPED).exists():
+        # Without the mark, only the report after failed jobs is missing.
         with suppress(OSError):
-            (root / FAILED).write_text(str(os.getpid()))
+            write_json(root / FAILED, {"pid": os.getpid(), "is_deployed": is_deployed})
 
 
 def exit_after_main_thread(status: int) -> None:
@@ -337,12 +353,21 @@ def end_processes(root: Path) -> int:
 
     The caller holds the lock of the checkout, so no other session works there. The processes get SIGTERM, and
     SIGKILL after GRACE_S seconds. Processes that they start in the meantime are ended, too, but not counted.
+    Raise UserError if a process outlives SIGKILL by KILL_LIMIT_S seconds.
     """
     running = run_processes(root)
     number = len(running)
     processes.send(running, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
+    # After SIGKILL, only a process that waits for a disk, or that this user may not end, is still there.
+    last_deadline = deadline + KILL_LIMIT_S
     while running:
+        if time.monotonic() > last_deadline:
+            pids = words.enumeration([str(pid) for pid in sorted(running)])
+            raise UserError(
+                f"{root}: processes of a killed run cannot be ended: {pids}. End them (in a container, "
+                f"allow it: --cap-add KILL), and run again."
+            )
         if time.monotonic() > deadline:
             processes.send(running, signal.SIGKILL)
         time.sleep(0.02)

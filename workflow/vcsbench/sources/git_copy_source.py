@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
-from vcsbench.external import one_line, open_regular, printable
+from vcsbench.external import one_line, open_regular
 from vcsbench.sources import git_objects
 from vcsbench.sources.base import Facts, HistoryForm, SizeEstimate, format_notes, readable
 from vcsbench.sources.git_layout import find_object_folders, read_optional, read_ref
@@ -22,8 +22,6 @@ from vcsbench.sources.git_repository import LIST_BYTES, Git
 from vcsbench.sources.git_source import GitSource
 
 AS_IS_HISTORY = "as-is"
-# git reads this number of refs one after the other, from a symbolic ref to the name of a commit.
-MOST_REFS_IN_A_ROW = 5
 # Refs of one work tree, and of replaced objects, which change what git reads.
 LEFT_OUT_REFS = ("refs/replace/", "refs/bisect/", "refs/worktree/", "refs/rewritten/")
 REPLACED = "refs/replace/"
@@ -118,8 +116,7 @@ class GitCopySource(GitSource):
     def write(self, out: BinaryIO) -> Facts:
         raise self._options.error(
             "history",
-            f"a repository as it is ({AS_IS_HISTORY}) cannot be loaded into Subversion. Use `whole` or "
-            "`first-parent`.",
+            f"a repository as it is ({AS_IS_HISTORY}) cannot be loaded into Subversion. Use `first-parent`.",
         )
 
     def object_format(self) -> str:
@@ -178,7 +175,7 @@ class GitCopySource(GitSource):
         return Facts(notes=format_notes(counts))
 
     def _check_can_be_copied(self, git: Git) -> None:
-        """Raise UserError for a shallow or partial clone, and for symbolic refs that git cannot follow."""
+        """Raise UserError for a shallow or partial clone."""
         if git.shallow:
             raise self._path_error(
                 "is a shallow clone, whose history begins in the middle. Run `git fetch --unshallow` in it, "
@@ -190,16 +187,6 @@ class GitCopySource(GitSource):
                 raise self._path_error(
                     "is a partial clone, which lacks objects. Clone it again without --filter."
                 )
-        # A symbolic ref, such as HEAD, contains the name of another ref: `ref: refs/heads/main`. Packed refs
-        # are never symbolic, so they need not be read.
-        contents = {"HEAD": git.head, **dict(_read_loose_refs(git.layout.common))}
-        ref = _find_endless_ref(contents)
-        if ref is not None:
-            raise self._path_error(
-                "has refs that lead to each other in a circle, or in a row of more than "
-                f"{MOST_REFS_IN_A_ROW}, such as {printable(ref)}. `git symbolic-ref --delete` removes "
-                "one."
-            )
 
 
 def _list_objects(folders: list[Path]) -> Iterator[ObjectFile]:
@@ -310,21 +297,3 @@ def _read_loose_refs(common: Path) -> Iterator[tuple[str, bytes]]:
                     raise
                 continue
             yield os.path.relpath(path, common), content
-
-
-def _find_endless_ref(contents: dict[str, bytes]) -> str | None:
-    """Return a symbolic ref that git cannot follow: it leads to a circle, or to a row that is too long.
-
-    Return None if there is no such ref. `contents` has the content of each ref by its name, such as {"HEAD":
-    b"ref: refs/heads/main", "refs/heads/main": b"0a4d55a8..."}.
-    """
-    for name in contents:
-        # Follow the ref as far as git does. At the end of a row, `target` becomes None: the last ref contains
-        # the name of a commit, or does not exist.
-        target: str | None = name
-        for _ in range(MOST_REFS_IN_A_ROW):
-            if target is not None:
-                target = _find_target(contents.get(target, b""))
-        if target is not None:
-            return name
-    return None

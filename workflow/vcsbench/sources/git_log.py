@@ -1,7 +1,6 @@
-"""Read commits, their authors, messages and changes from `git log`."""
+"""Read commits, their dates, authors, messages and changes from `git log`."""
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from vcsbench.external import parse_number
@@ -9,49 +8,18 @@ from vcsbench.processes import Program
 from vcsbench.sources.git_objects import check_count, check_paths, read_field
 from vcsbench.sources.git_repository import Git
 
-# The options of `git log` for read_commits().
-COMMITS_FORMAT = ("--encoding=none", "--format=%H %ct %P")
 # The options of `git log` for read_details(). Renames are searched among at most 400 files, because the time
 # grows with the square of their number.
 DETAILS = (
     *("--raw", "-z", "-r", "-t", "--no-abbrev", "-M", "-l400", "--root"),
-    *("--diff-merges=first-parent", "--encoding=UTF-8", "--format=commit%x00%an%x00%B"),
+    *("--diff-merges=first-parent", "--encoding=UTF-8"),
+    "--format=%H%x00%ct%x00%an%x00%B",
 )
 # The end of 9999: Subversion's dates have four digits for the year.
 LAST_SECOND = 253402300799
 UNREADABLE_DATE = -1
 # Control characters except tab and line feed, and code points that are no characters.
 _REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-
-
-class Commit(NamedTuple):
-    """A commit. Its date is in seconds since 1970, or UNREADABLE_DATE, and its parents are indices."""
-
-    name: bytes
-    seconds: int
-    parents: tuple[int, ...]
-
-
-def read_commits(lines: Iterable[bytes]) -> list[Commit]:
-    """Return the commits in the output of `git log` with the options COMMITS_FORMAT.
-
-    `lines` must have parents before children (`--reverse`). A line is `<commit> <seconds since 1970> <parent>
-    <parent>`. Parents become indices in the returned list. The missing parents of a shallow clone are left
-    out.
-    """
-    # The index of each commit in the list, by the commit's name (a hex digest).
-    index: dict[bytes, int] = {}
-    commits: list[Commit] = []
-    for line in lines:
-        name, date, *parents = line.rstrip(b"\n").split(b" ")
-        parent_indices = tuple(index[parent] for parent in parents if parent in index)
-        index[name] = len(commits)
-        # git prints nothing for a date before 1970, and any number for a damaged one. parse_number() returns
-        # None for anything but a number from 0 to LAST_SECOND.
-        parsed = parse_number(date, LAST_SECOND)
-        seconds = UNREADABLE_DATE if parsed is None else parsed
-        commits.append(Commit(name, seconds, parent_indices))
-    return commits
 
 
 class TreeChange(NamedTuple):
@@ -72,8 +40,13 @@ class TreeChange(NamedTuple):
 
 
 class CommitDetails(NamedTuple):
-    """The author, the text and the changes of a commit."""
+    """A commit: its name (a hex digest), date, author, text and changes.
 
+    The date is in seconds since 1970, or UNREADABLE_DATE.
+    """
+
+    name: bytes
+    seconds: int
     author: str
     text: str
     changes: list[TreeChange]
@@ -86,9 +59,11 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     Subversion accepts: UTF-8, with LF as line ends, and without control characters. Raise UserError if the
     output ends early, if the commit has too many changes, or if a path is damaged.
     """
-    # A field ends with a NUL. The fields of a commit are the word `commit`, the author and the message. If
-    # git has died before the first one, this raises its error.
-    read_field(program)
+    # A field ends with a NUL. If git has died before the first one, this raises its error.
+    name = read_field(program)
+    # git prints nothing for a date before 1970, and any number for a damaged one. parse_number() returns None
+    # for anything but a number from 0 to LAST_SECOND.
+    seconds = parse_number(read_field(program), LAST_SECOND)
     author = read_field(program).decode("utf-8", "replace")
     message = read_field(program).decode("utf-8", "replace")
     message = message.replace("\r\n", "\n").replace("\r", "\n")
@@ -97,7 +72,7 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     if program.stdout.peek()[:1] == b"\n":
         program.stdout.read(1)
     changes = list[TreeChange]()
-    # Each change begins with a colon, and the next commit with `commit`.
+    # Each change begins with a colon, and the next commit with its name.
     while program.stdout.peek()[:1] == b":":
         changes.append(_read_change(program))
         # This raises UserError for a huge commit before it fills the memory.
@@ -107,7 +82,8 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     # An author has one line, without blanks at its ends. _REFUSED matches what Subversion does not accept.
     plain_author = " ".join(_REFUSED.sub(" ", author).split())
     text = _REFUSED.sub("\N{REPLACEMENT CHARACTER}", message)
-    return CommitDetails(plain_author, text, changes)
+    date = UNREADABLE_DATE if seconds is None else seconds
+    return CommitDetails(name, date, plain_author, text, changes)
 
 
 def _read_change(program: Program) -> TreeChange:

@@ -12,7 +12,7 @@ import resource
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from vcsbench import processes
 from vcsbench.environment import program_environment
@@ -33,9 +33,6 @@ LIST_BYTES = 1 << 29
 # git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
 MEMORY_BYTES = 4 << 30
 
-HEADS = b"refs/heads/"
-REMOTES = b"refs/remotes/origin/"
-TAGS = b"refs/tags/"
 ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -79,13 +76,6 @@ FALSE = ("false", "no", "off", "0")
 _EXTENSION = re.compile(r"[a-z][a-z0-9-]*")
 CLONE_AGAIN = "try `git fsck`, or clone it again"
 USE_NEWER = "use a newer git, or clone it again"
-
-
-class Ref(NamedTuple):
-    """A branch or tag: its short name, and the commit that it leads to."""
-
-    name: bytes
-    commit: bytes
 
 
 @contextmanager
@@ -254,45 +244,6 @@ class Git:
             f"{self.where}: the object {name.decode()} is missing: the clone is partial or damaged. "
             "Clone it again, without --filter."
         )
-
-    def list_branches(self) -> list[Ref]:
-        """Return the local branches, then origin's that have no local one of the same name."""
-        branches = self.list_refs(HEADS)
-        # origin/HEAD is another name of one of origin's branches.
-        names = {branch.name for branch in branches} | {b"HEAD"}
-        return branches + [ref for ref in self.list_refs(REMOTES) if ref.name not in names]
-
-    def count_other_refs(self) -> int:
-        """Return the number of refs that are neither branches nor tags of commits."""
-        names = self.output("for-each-ref", "--format=%(refname)").splitlines()
-        branches = [name for name in names if name.startswith((HEADS, REMOTES))]
-        # list_refs() leaves out the tags of files and folders, so they count as other refs.
-        return len(names) - len(branches) - len(self.list_refs(TAGS))
-
-    def list_refs(self, prefix: bytes) -> list[Ref]:
-        """Return the refs below a prefix such as b"refs/tags/" that lead to commits, with short names.
-
-        Tags of files or folders are left out. Raise UserError if an object is missing or damaged.
-        """
-        printed = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
-        # Pairs such as [b"0a4d55a8...", b"refs/tags/1.0"].
-        object_refs = [line.split(b" ") for line in printed.splitlines()]
-        # A tag with a message is an object of its own, and may name another tag. `for-each-ref` follows such
-        # chains since git 2.45 only. `cat-file` answers NAME^{} with the object at the end of the chain.
-        with self.start("cat-file", "--batch-check", stdin=processes.PIPE) as program:
-            requests = b"".join(object_name + b"^{}\n" for object_name, _ in object_refs)
-            answers, _ = program.process.communicate(requests)
-            # At a damaged object, git ends before it has answered all requests. This raises its error.
-            program.finish()
-        refs = []
-        for (object_name, ref_name), answer in zip(object_refs, answers.splitlines(), strict=True):
-            # `<object> commit <size>`, or `<object>^{} missing`. Other kinds are `tree` and `blob`.
-            end_of_chain, kind, *_ = answer.split()
-            if kind == b"missing":
-                raise self.missing_error(object_name)
-            if kind == b"commit":
-                refs.append(Ref(ref_name.removeprefix(prefix), end_of_chain))
-        return refs
 
 
 def _quote_value(value: str) -> str:

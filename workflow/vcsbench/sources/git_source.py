@@ -2,47 +2,28 @@
 
 import hashlib
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
 from vcsbench.processes import Program
 from vcsbench.sources import dump_format, git_estimate, git_log, git_objects
-from vcsbench.sources.base import (
-    Definition,
-    Facts,
-    Head,
-    LocalSource,
-    SizeEstimate,
-    format_notes,
-)
+from vcsbench.sources.base import Definition, Facts, Head, LocalSource, SizeEstimate
 from vcsbench.sources.git_conversion import RevisionWriter
-from vcsbench.sources.git_history import ConversionPlan
 from vcsbench.sources.git_layout import find_layout
-from vcsbench.sources.git_repository import HEADS, REMOTES, TAGS, Git, Ref, open_repository
+from vcsbench.sources.git_repository import Git, open_repository
 
 FIRST_PARENT = "first-parent"
-WHOLE = "whole"
-OTHER_REFS = "Refs left out: other remotes, stashes, notes, tags of files or folders"
 SHALLOW = "The clone is shallow: its history begins in the middle."
 
 
-class Refs(NamedTuple):
-    """The refs of a history: the branches, trunk first, and the tags."""
-
-    branches: list[Ref]
-    tags: list[Ref]
-
-
 class GitSource(LocalSource):
-    """The history of a branch along first parents as trunk, or all of the history."""
+    """The history of a branch along first parents, as trunk."""
 
     kind = "git"
     doing = "converting and loading"
@@ -55,7 +36,6 @@ class GitSource(LocalSource):
         super().__init__(name, definition, where)
         self._root = root
         self._branch: str = definition.get("branch", "HEAD")
-        self._history: str = definition.get("history", FIRST_PARENT)
         self._planned_revisions = 0
 
     @contextmanager
@@ -110,7 +90,7 @@ class GitSource(LocalSource):
         )
 
     def identity(self) -> str:
-        """Return a digest of the commit, a shallow clone's start, and with `whole` of branches and tags.
+        """Return a digest of the commit, and of a shallow clone's start.
 
         Later calls return the digest of the first call, also if the repository has changed since.
         """
@@ -122,10 +102,7 @@ class GitSource(LocalSource):
             return self._read_identity(git)
 
     def _read_identity(self, git: Git) -> str:
-        state = f"git {self._find_commit(git)} {self._history}".encode() + git.shallow
-        if self._history == WHOLE:
-            prefixes = [prefix.decode() for prefix in (HEADS, REMOTES, TAGS)]
-            state += git.output("for-each-ref", "--format=%(objectname) %(refname)", *prefixes)
+        state = f"git {self._find_commit(git)} {FIRST_PARENT}".encode() + git.shallow
         return hashlib.sha256(state).hexdigest()
 
     def head(self) -> Head:
@@ -138,11 +115,10 @@ class GitSource(LocalSource):
 
     def describe(self) -> str:
         """Return such as `git repository /srv/x, first parents of main at 0123456789ab`."""
-        scope = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
         with self._open() as git:
             commit = self._find_commit(git)[:12]
         branch = printable(self._branch)
-        return f"git repository {one_line(self._path)}, {scope} {branch} at {commit}"
+        return f"git repository {one_line(self._path)}, first parents of {branch} at {commit}"
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
@@ -152,14 +128,13 @@ class GitSource(LocalSource):
         missing, as in a partial clone, or if the youngest tree cannot be loaded.
         """
         with self._open() as git:
-            refs = self._list_refs(git)
-            with self._walk(git, refs, "rev-list", "--count") as counting:
-                commits = int(counting.read_all())
+            commit = self._find_commit(git)
+            commits = _count_commits(git, commit)
             # read_tree() raises UserError for a tree that cannot be loaded. Its result is not needed.
-            git_objects.read_tree(git, self._find_commit(git))
+            git_objects.read_tree(git, commit)
             # One git lists the names of all objects. The other git reads the list through a pipe, and prints
             # the size of each object. Python would be slow at passing on millions of names.
-            with self._walk(git, refs, "rev-list", "--objects") as listing:
+            with _walk(git, commit, "rev-list", "--objects") as listing:
                 object_list = listing.process.stdout
                 # The output of a Program is always a pipe. This is for the type checker.
                 assert object_list is not None
@@ -169,8 +144,8 @@ class GitSource(LocalSource):
                     # first: if it failed, nobody reads the list any more, and `listing` would wait for ever.
                     sizes.finish()
                 listing.finish()
-        # Revision 1 makes the folders trunk, branches and tags. Each tag is a copy in a revision of its own.
-        return SizeEstimate(1 + commits + len(refs.tags), text_bytes)
+        # Revision 1 makes the folders trunk, branches and tags.
+        return SizeEstimate(1 + commits, text_bytes)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the converted history as a dump stream, and return facts about it.
@@ -178,71 +153,41 @@ class GitSource(LocalSource):
         Raise UserError if the history has changed since identity() was called, or if git cannot read it.
         """
         with self._open() as git:
-            refs = self._list_refs(git)
             # _read_identity() computes the present digest, and identity() returns that of its first call.
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
-            # git lists the commits twice: first their parents, of which the plan is made, then their changes.
-            with (
-                progress.stage("listing the commits"),
-                self._walk(git, refs, "log", "--reverse", *git_log.COMMITS_FORMAT) as log,
-            ):
-                commits = git_log.read_commits(log.stdout)
-                log.finish()
-            # The plan has the branch and the path of each commit in Subversion.
-            plan = ConversionPlan(commits, refs.branches, refs.tags)
+            commit = self._find_commit(git)
+            with progress.stage("counting the commits"):
+                commits = _count_commits(git, commit)
             # A progress display compares this number with the revisions that are loaded.
-            self._planned_revisions = plan.revisions
+            self._planned_revisions = 1 + commits
             out.write(dump_format.header(self.identity()))
             # One git sends the texts of files, and the other the changes of one commit after the other.
             with (
                 git_objects.open_blobs(git) as blobs,
-                self._walk(git, refs, "log", "--reverse", *git_log.DETAILS) as log,
+                _walk(git, commit, "log", "--reverse", *git_log.DETAILS) as log,
             ):
-                writer = RevisionWriter(plan, blobs, out)
-                # git lists the commits in the same order again, so each has its index in the plan.
-                for index in range(len(commits)):
-                    writer.write(index, git_log.read_details(log, git))
+                writer = RevisionWriter(blobs, out)
+                for _ in range(commits):
+                    writer.write(git_log.read_details(log, git))
                 log.finish()
             out.flush()
             facts = writer.facts()
             # Reports show the notes: what was left out, and that a history is not complete.
-            if self._history == WHOLE:
-                facts.notes += format_notes({OTHER_REFS: git.count_other_refs()})
             if git.shallow:
                 facts.notes.append(SHALLOW)
         return facts
 
     def expected_revisions(self) -> int:
-        """Return the number of revisions, 0 before write() has listed the commits."""
+        """Return the number of revisions, 0 before write() has counted the commits."""
         return self._planned_revisions
 
-    def _list_refs(self, git: Git) -> Refs:
-        """Return the branches and tags to convert. The chosen branch comes first, because it becomes trunk.
 
-        With `history: first-parent`, return only that branch, and no tags.
-        """
-        trunk = Ref(self._branch.encode(), self._find_commit(git).encode("ascii"))
-        if self._history == FIRST_PARENT:
-            return Refs([trunk], [])
-        # Such as refs/heads/main for HEAD; nothing for the name of a commit.
-        full_name = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
-        branches = [trunk]
-        for branch in git.list_branches():
-            if full_name not in (HEADS + branch.name, REMOTES + branch.name):
-                branches.append(branch)
-        return Refs(branches, git.list_refs(TAGS))
+def _walk(git: Git, commit: str, *words: str) -> Program:
+    """Start a command of git, such as ("rev-list", "--count"), on a commit and its first parents."""
+    return git.start(*words, f"--{FIRST_PARENT}", commit, "--")
 
-    @contextmanager
-    def _walk(self, git: Git, refs: Refs, *words: str) -> Iterator[Program]:
-        """Yield a running command of git, such as ("rev-list", "--count"), on the commits to convert.
 
-        With `history: first-parent` these are the first parents only, otherwise all commits by date.
-        """
-        order = "--date-order" if self._history == WHOLE else f"--{FIRST_PARENT}"
-        # A file, because a repository may have more refs than a command line can.
-        with tempfile.TemporaryFile() as tips:
-            tips.writelines(ref.commit + b"\n" for ref in chain(refs.branches, refs.tags))
-            tips.seek(0)
-            with git.start(*words, order, "--stdin", stdin=tips) as program:
-                yield program
+def _count_commits(git: Git, commit: str) -> int:
+    with _walk(git, commit, "rev-list", "--count") as counting:
+        return int(counting.read_all())

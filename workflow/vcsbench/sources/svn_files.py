@@ -8,7 +8,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from vcsbench.external import FILE_SCHEME, local_path
+from vcsbench.errors import UserError
+from vcsbench.external import FILE_SCHEME, PATH_ERRORS, local_path
 from vcsbench.sources.repository_files import SVN_PARTS, check_files
 
 REPLACE = "Replace it by a regular file or folder, or give another repository."
@@ -39,12 +40,15 @@ def check_local_url(url: str) -> None:
     """
     if not url.startswith(FILE_SCHEME):
         return
-    path = local_path(url)
+    # The URL may name another host, or a folder that this user may not enter.
+    try:
+        path = local_path(url)
+        repositories = [folder for folder in (path, *path.parents) if is_svn_repository(folder)]
+    except PATH_ERRORS as error:
+        raise UserError(f"{url}: {error}. Correct the address.") from None
     # The repository of file:///srv/x/trunk is /srv/x, a folder above the path of the URL.
-    for folder in (path, *path.parents):
-        if is_svn_repository(folder):
-            check_repository(folder)
-            return
+    if repositories:
+        check_repository(repositories[0])
 
 
 def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:

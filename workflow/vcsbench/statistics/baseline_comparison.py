@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import words
-from vcsbench.codes import Call, WithheldCode
+from vcsbench.codes import Call, Result, WithheldCode
 from vcsbench.config.study import path_part
 from vcsbench.errors import OPTION_BY_KEY, UserError
 from vcsbench.evidence import flags, same_work
@@ -499,15 +499,18 @@ def _snapshot_record(
     Example: `{"name": "now", "first": "2026-11-21T07:00:00Z", "last": ..., "hosts": ["host#1a2b"], "before":
     "old", "calls": {"faster": 3, "equal": 60}, "changed": ["kernel 6.1.0 to 6.12"]}`. `before` is the earlier
     baseline with which `snapshot` is compared. `calls` has the number of cells with each outcome, without the
-    cells that are not compared. Without an earlier baseline, the last three keys have "", {} and [].
+    cells that are not compared. A certain difference below the margin counts as equal, as everywhere. Without
+    an earlier baseline, the last three keys have "", {} and [].
     """
     number_by_call: Counter[str] = Counter()
     changes: list[str] = []
     if before:
         pairs = pair_cells(before, snapshot, settings.axes, settings.block)
         table = make_baseline_table(before.name, pairs, settings.order, settings.limits)
-        # This counts the calls. That of a cell that is not compared is "", which is no Call (below).
-        number_by_call.update(table["call"])
+        for call, result in zip(table["call"], table["result"], strict=True):
+            # The call has the direction of a difference. Every other result has the name of a call. The
+            # result of a cell that is not compared is "", which is no Call (below).
+            number_by_call[call if result == Result.DIFFERENT else result] += 1
         changes = baselines.list_changes(before.description, snapshot.description)
     return {
         "name": snapshot.name,

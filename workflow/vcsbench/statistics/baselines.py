@@ -5,12 +5,13 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, TypeVar, cast
+from typing import NotRequired, TypedDict, TypeVar, cast
 
 from vcsbench import __version__
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.study import TableDefinition
 from vcsbench.errors import UserError
+from vcsbench.evidence.run_columns import comparable_conditions
 from vcsbench.external import open_regular
 from vcsbench.files import read_json
 from vcsbench.machine import host_label
@@ -25,6 +26,21 @@ BASELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 # study's axis.
 NOW = "now"
 SINCE = "(when)"
+# Conditions of cell-rounds by their names, as texts have them. Those of a storage have readable names.
+CONDITION_LABELS = {
+    "cpus": "processors",
+    "nice": "nice",
+    "scheduler": "scheduler",
+    "io_priority": "I/O priority",
+    "quota_cores": "quota of processors",
+    "io_limits": "limits of I/O",
+    "memory_limit_bytes": "limit of memory",
+    "turbo": "turbo",
+    "preloaded": "preloaded libraries",
+    "client": "timed process",
+}
+# Other keys of a description have these.
+OTHER_KEYS = ("kernel", "governor")
 
 
 class CellSettings(TypedDict):
@@ -44,8 +60,8 @@ class Description(TypedDict):
 
     `first` and `last` are the times of runs, such as 2026-11-21T07:00:00Z, `hosts` has facts by host, `cells`
     the settings by cell. The other keys list the different values of all cells, `versions` by program,
-    `server_files` digests by path (`fast/svnserve.args`). A list has one value unless a setting changed
-    between the rounds.
+    `server_files` digests by path (`fast/svnserve.args`), `conditions` texts by name (`nice`). Descriptions
+    of earlier versions have no conditions. A list has one value unless a setting changed between the rounds.
     """
 
     study: str
@@ -61,6 +77,7 @@ class Description(TypedDict):
     storage: list[str]
     versions: dict[str, list[str]]
     server_files: dict[str, list[str]]
+    conditions: NotRequired[dict[str, list[str]]]
     cells: dict[str, CellSettings]
 
 
@@ -130,6 +147,8 @@ def describe_baseline(
     storages: list[str] = []
     versions: list[tuple[str, str]] = []
     server_files: list[tuple[str, str]] = []
+    # Conditions such as ("nice", "0").
+    conditions: list[tuple[str, str]] = []
     for context in all_contexts:
         storage: Mapping[str, object] = context["storage"]
         storage_facts = [storage.get(key) for key in ("path", "filesystem", "device")]
@@ -141,6 +160,9 @@ def describe_baseline(
             # Twelve digits: the digests are only compared, and chance does not make two of a few files equal.
             digest = hashlib.sha256(text.encode()).hexdigest()[:12]
             server_files.append((f"{config}/{name}", digest))
+        for name, value in comparable_conditions(context).items():
+            if name not in OTHER_KEYS:
+                conditions.append((CONDITION_LABELS.get(name, name), _format_condition(value)))
     return {
         "study": study,
         "vcsbench": __version__,
@@ -155,6 +177,7 @@ def describe_baseline(
         "storage": _distinct(storages),
         "versions": _values_by_name(versions),
         "server_files": _values_by_name(server_files),
+        "conditions": _values_by_name(conditions),
         # If the rounds of a cell have different settings, the last one in `runs` counts.
         "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},
     }
@@ -235,6 +258,14 @@ def _values_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return {name: _distinct(values) for name, values in values_by_name.items()}
 
 
+def _format_condition(value: object) -> str:
+    """Return a condition as text: `0 1` of two processors, `none` without a limit."""
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
+    # A nice value of 0 is no missing one.
+    return "none" if value in (None, "") else str(value)
+
+
 def list_changes(before: Description, now: Description) -> list[str]:
     """Return a text for each condition that changed between two descriptions of a study; [] if none did.
 
@@ -253,6 +284,11 @@ def list_changes(before: Description, now: Description) -> list[str]:
         current_versions = now["versions"].get(program)
         if versions and current_versions:
             conditions.append((program, versions, current_versions))
+    # An earlier version has saved no conditions. Only one side may have a storage or a kind of server.
+    for name, values in before.get("conditions", {}).items():
+        current_values = now.get("conditions", {}).get(name)
+        if current_values:
+            conditions.append((name, values, current_values))
     changes = []
     for name, old, new in conditions:
         if old != new:

@@ -81,9 +81,12 @@ def list_comparisons(
     `tables` are frames of comparing tables by name, with the rows of make_tables(), and `definitions` their
     definitions. `block` are axes such as command, repo and cache. Cells with equal values of these axes form
     a block: they run next to each other, and get rounds together. Rows whose cells must not be compared
-    (`withheld`) are left out.
+    (`withheld`) are left out. Several tables may compare the same two cells by a metric, also with exchanged
+    sides. These rows are one comparison, of the first of these tables.
     """
     comparisons = []
+    # The metric, the statistic and the two cells of each comparison so far.
+    listed: set[tuple[str, str, frozenset[frozenset[tuple[str, str]]]]] = set()
     for name, table in tables.items():
         definition = definitions[name]
         axis = definition["compare"]["axis"]
@@ -100,6 +103,12 @@ def list_comparisons(
             # otherwise in the same block.
             baseline = {**row.where, axis: row.baseline}
             candidate = {**row.where, axis: row.candidate}
+            # A set has no order, so exchanged sides give the same key. The advice counts them once, too.
+            cells = frozenset([frozenset(baseline.items()), frozenset(candidate.items())])
+            key = (metric_in(definition).name, definition.get("reduce", ""), cells)
+            if key in listed:
+                continue
+            listed.add(key)
             blocks = frozenset([block_name(block, baseline), block_name(block, candidate)])
             needed = rounds_to_decide(row, level, limits)
             comparison = Comparison(

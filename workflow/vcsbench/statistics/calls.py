@@ -278,14 +278,17 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
 def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table in which a difference is undecided if undisturbed runs show the opposite.
 
-    The flag `disturbed` marks such a row: without the runs that other programs disturbed, the other side is
-    faster.
+    The flag `disturbed` of a row means: without the runs that other programs disturbed, the other side is
+    faster. In the result, only the differences that became undecided by it have the flag. Any other row loses
+    it: its interval is too wide, for example, and the disturbance is not the reason.
     """
     calls = []
+    all_flags = []
     for call, row_flags in zip(table["call"], table["flags"], strict=True):
         is_doubtful = comparisons.is_difference(call) and Flag.DISTURBED in row_flags.split()
         calls.append(Call.UNDECIDED if is_doubtful else call)
-    return table.assign(call=calls)
+        all_flags.append(row_flags if is_doubtful else _without(row_flags, {Flag.DISTURBED}))
+    return table.assign(call=calls, flags=all_flags)
 
 
 def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:

@@ -197,6 +197,7 @@ class ComparisonRow:
             return WhyUndecided.FEW_ROUNDS
         if Flag.NO_DUPLICATES in self.flags:
             return WhyUndecided.NO_DUPLICATES
+        # Only a difference that became undecided by it keeps this flag (calls.withdraw_disturbed).
         if Flag.DISTURBED in self.flags:
             return WhyUndecided.DISTURBED
         return WhyUndecided.WIDE_INTERVAL

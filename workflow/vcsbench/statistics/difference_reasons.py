@@ -23,14 +23,21 @@ from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT_METRIC
-from vcsbench.statistics.aggregation import rows_where
 from vcsbench.statistics.expected_range import expected_range
-from vcsbench.statistics.finding_checks import CellCheck, Evaluation, EvaluationContext
+from vcsbench.statistics.finding_checks import (
+    STORAGE_COLUMN,
+    VERSION_COLUMNS,
+    CellCheck,
+    Evaluation,
+    EvaluationContext,
+    make_check,
+)
 from vcsbench.statistics.verdicts import Reason
+from vcsbench.storages.disks import DiskKind
 
 DIFFERENT = (Verdict.WEAKER, Verdict.STRONGER, Verdict.GONE, Verdict.REVERSED)
 # The rank of a kind of storage by the duration of a cold read.
-SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
+SLOWNESS = {"RAM": 0, DiskKind.RAM.value: 0, "SSD": 1, "spinning disk": 2}
 
 
 @dataclass(frozen=True)
@@ -78,12 +85,12 @@ def reasons_of_difference(
     compares_cells = bool(check.sides)
     holds_partly = not compares_cells and _holds_for_some_cells(check, ours, context.limits.margin)
     difference = None if holds_partly else ours.verdict
+    # The rounds of the cells from which the measured value is computed.
+    rows = check.select_rows_with_values(ours.values, check.select_rows(rounds))
     # How many times less time cold and warm runs take here than published.
     shrinkage = NO_SHRINKAGE
     if published is not None:
-        shrinkage = _shrinkage_of_finding(check, published, rounds, context)
-    # The rounds of the cells from which the measured value is computed.
-    rows = check.select_rows_with_values(ours.values, check.select_rows(rounds))
+        shrinkage = _shrinkage_of_finding(check, rows, published, rounds, context)
     # The axis of the commands' input, such as "repo"; "" without one.
     subject = same_work.subject_axis(check.axes)
     reasons = list(possible_reasons(difference, rows, subject, context, shrinkage))
@@ -123,8 +130,7 @@ def possible_reasons(
     # Less work makes most effects weaker, because start-up is a larger part of the time.
     if difference in (Verdict.WEAKER, Verdict.GONE):
         yield from _reasons_of_scale(rows, subject, context)
-    # Client and server may have the same version, which is listed once.
-    versions = dict.fromkeys(context.versions)
+    versions = context.known_values(rows, VERSION_COLUMNS)
     newer = [version for version in versions if words.is_newer(version, published.subversion)]
     if newer:
         facts = {"measured": words.enumeration(newer), "published": published.subversion}
@@ -151,7 +157,7 @@ def _reasons_of_storage(
 
     The reason is FASTER_STORAGE if the times of cold results shrank more than those of warm ones, otherwise
     OTHER_STORAGE. `shrinkage` has both: published time / measured time. No reason is yielded if all cells
-    have warm caches, or if the published kind was measured, too. `rows` are the rounds of the finding's
+    have warm caches, or if some of them have the published kind. `rows` are the rounds of the finding's
     cells.
     """
     # In a study without the axis of caches, all cells have the state "", which does not promise warm caches.
@@ -159,9 +165,9 @@ def _reasons_of_storage(
     # Commands with warm caches do not read the storage.
     if all(cache_state(cache).is_hot for cache in caches):
         return
-    # Kinds of storage are such as "SSD", and "" if unknown.
+    # The kinds of storage of the finding's own cells, such as "SSD". Other cells may have another one.
     published = context.published.storage
-    kinds = [kind for kind in context.storages if kind]
+    kinds = context.known_values(rows, [STORAGE_COLUMN])
     # The verdicts that one of the measured kinds can explain. A faster kind than the published one explains
     # that a finding is weaker, for example.
     explained_verdicts: set[Verdict] = set()
@@ -216,23 +222,33 @@ def _reasons_of_scale(
 
 
 def _shrinkage_of_finding(
-    check: CellCheck, published: pd.DataFrame, measured: pd.DataFrame, context: EvaluationContext
+    check: CellCheck,
+    rows: pd.DataFrame,
+    published: pd.DataFrame,
+    measured: pd.DataFrame,
+    context: EvaluationContext,
 ) -> Shrinkage:
     """Return how many times less time the finding's cells take here than published: (cold=33.0, warm=4.6).
 
     Only a faster storage makes the number of cold caches larger than that of warm caches. The finding itself
-    may be about one state of the caches, such as `cold`, so the cells of all states are used.
+    may be about one state of the caches, such as `cold`. So its cells, whose rounds are `rows`, are used in
+    all states. A cell whose counterpart was not measured, or not published, does not count.
     """
     axes = [axis for axis in check.axes if axis in published and axis in measured]
-    # Values of axes that select the finding's cells, such as {"command": ["log"]}. The state of the caches is
-    # left out, so cells of all states are selected.
-    conditions = {}
-    for axis, values in check.where.items():
-        if axis in axes and axis != CACHE_AXIS:
-            conditions[axis] = values
+    # The same finding without its condition on the state of the caches.
+    finding = check.finding.copy()
+    finding["where"] = {
+        axis: values for axis, values in finding["where"].items() if axis != CACHE_AXIS
+    }
+    in_all_states = make_check(finding, check.axes)
+    cells = in_all_states.select_rows(measured)
+    other_axes = [axis for axis in axes if axis != CACHE_AXIS]
+    if other_axes:
+        # merge() joins by these axes, so only cells of `rows` remain, in all states of the caches.
+        cells = cells.merge(rows[other_axes].drop_duplicates())
     return shrinkage_of(
-        rows_where(published, conditions),
-        rows_where(measured, conditions),
+        in_all_states.select_rows(published),
+        cells,
         axes,
         # The axis of the commands' input, such as "repo"; "" without one.
         same_work.subject_axis(check.axes),

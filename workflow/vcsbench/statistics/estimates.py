@@ -10,7 +10,7 @@ standard errors wide on each side, and with many 1.96.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy import special
 
@@ -23,8 +23,9 @@ MAX_HALF_WIDTH = 100.0
 class Estimate:
     """A mean with the bounds of its interval (NaN without one) over `n` rounds.
 
-    `error` is the standard error (of the logarithm if the mean is a ratio), and `degrees` its degrees of
-    freedom. `averaged` is the number of cells or pairs that are averaged within a round.
+    `error` is the standard error (of the logarithm with `is_log`), and `degrees` its degrees of freedom.
+    `averaged` is the number of cells or pairs that are averaged within a round. `is_geometric` is True for
+    the geometric mean of values that are no ratios, such as times.
     """
 
     value: float
@@ -35,11 +36,18 @@ class Estimate:
     degrees: float = math.nan
     averaged: float = 1.0
     is_ratio: bool = True
+    is_geometric: bool = False
+
+    @property
+    def is_log(self) -> bool:
+        """Return True if the logarithm was estimated: its interval is symmetric, and `error` is its error."""
+        return self.is_ratio or self.is_geometric
 
     def with_error(self, error: float, degrees: float, level: float = CONFIDENCE) -> "Estimate":
-        """Return the estimate with another standard error (of a ratio: of its logarithm) and its interval."""
-        centre = math.log(self.value) if self.is_ratio else self.value
-        return interval(centre, error, degrees, self.n, self.averaged, level, self.is_ratio)
+        """Return the estimate with another standard error (with `is_log`: of its logarithm) and interval."""
+        centre = math.log(self.value) if self.is_log else self.value
+        changed = interval(centre, error, degrees, self.n, self.averaged, level, self.is_log)
+        return replace(changed, is_ratio=self.is_ratio, is_geometric=self.is_geometric)
 
 
 NO_ESTIMATE = Estimate(math.nan, math.nan, math.nan, 0)
@@ -128,6 +136,15 @@ def ratio_interval(log_ratios: Iterable[float], averaged: float = 1.0) -> Estima
     Both sides of a round ran next to each other. So a drift of the machine cancels in their ratio.
     """
     return mean_interval(log_ratios, averaged, is_ratio=True)
+
+
+def geometric_mean_interval(logs: Iterable[float], averaged: float = 1.0) -> Estimate:
+    """Return the geometric mean of values such as times, given as the logarithm of one value per round.
+
+    Tables have the same mean. The values are no ratios: ln(2 s) and ln(4.5 s) give 3 s.
+    """
+    # The numbers are those of a ratio. But a verdict compares only ratios with 1.
+    return replace(ratio_interval(logs, averaged), is_ratio=False, is_geometric=True)
 
 
 def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[float]) -> Estimate:

@@ -21,7 +21,14 @@ from vcsbench.metrics import METRICS, name_in
 from vcsbench.statistics import comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows, rows_where
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
-from vcsbench.statistics.estimates import CONFIDENCE, NO_ESTIMATE, Estimate, mean_interval
+from vcsbench.statistics.estimates import (
+    CONFIDENCE,
+    NO_ESTIMATE,
+    Estimate,
+    geometric_mean_interval,
+    mean_interval,
+    ratio_interval,
+)
 from vcsbench.statistics.finding_verdicts import ValueVerdict, judge_value
 from vcsbench.statistics.noise import NO_NOISE, CellPair, Noise
 from vcsbench.statistics.verdicts import Reason
@@ -33,6 +40,11 @@ if TYPE_CHECKING:
 REDUCTIONS = {"mean": "mean", "min": "least", "max": "greatest"}
 # The reduction of a statement about the usual case.
 MEAN_OVER = "mean"
+# The columns of measurements with the versions of client and server, such as `1.14.2`.
+VERSION_COLUMNS = ("client_version", "server_version")
+# The column of measurements with the kind of the storage, such as `SSD`.
+STORAGE_COLUMN = "storage_kind"
+FACT_COLUMNS = (*VERSION_COLUMNS, STORAGE_COLUMN)
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,8 @@ class EvaluationContext:
     """Facts about measured numbers that a verdict and its reasons use.
 
     - `scales`: the least measured share of the revisions of each repository: {"ruby": 0.12}.
-    - `versions`: of client and server, such as `1.14.2`; `storages`: kinds of storages, such as `SSD`.
+    - `cells`: the axes of each measured cell, with those of the FACT_COLUMNS that were measured. A cell has a
+      row for each different combination.
     - `noise`: a function from a metric and a statistic of runs to the noise.
     - `grid`: the cells of the study, with `skip`: why one is not measured, or "".
     - `baselines`: the frame of pair_cells of each saved baseline.
@@ -70,14 +83,33 @@ class EvaluationContext:
     """
 
     scales: Mapping[str, float] = field(default_factory=dict)
-    versions: Sequence[str] = ()
-    storages: Sequence[str] = ()
+    cells: pd.DataFrame = field(default_factory=pd.DataFrame)
     published: Conditions = NOTHING_PUBLISHED
     noise: Callable[[str, str], Noise] = lambda _metric, _statistic: NO_NOISE
     grid: Sequence[Mapping[str, str]] = ()
     baselines: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
     are_expectations: bool = False
+
+    def known_values(self, rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+        """Return the different values that the cells of `rows` have in some columns of `cells`.
+
+        Example: the rounds of the cells on a disk have the kind ["SSD"] in STORAGE_COLUMN, even if other
+        cells of the study are in RAM. Unknown values are left out.
+        """
+        if rows.empty:
+            return []
+        cells = self.cells
+        # Rounds have the columns that identify a cell, such as the axes. Without a common one, all cells
+        # count.
+        keys = [str(name) for name in cells if name in rows]
+        if keys:
+            cells = cells.merge(rows[keys].drop_duplicates(), on=keys)
+        values: list[str] = []
+        for name in columns:
+            if name in cells:
+                values += [str(value) for value in cells[name].dropna() if value != ""]
+        return list(dict.fromkeys(values))
 
 
 @dataclass(frozen=True)
@@ -211,15 +243,17 @@ class CellCheck:
         NOT_MEASURED if no measured value counts, and UNDECIDED for times of several hosts. An expectation (a
         requirement of the user) is also UNDECIDED if its cells were measured, but none of them counts.
         """
-        # The statement is about this version of client and server, and about later ones; "" means all.
+        rows = self.select_rows(rounds)
+        # The statement is about this version of client and server, and about later ones; "" means all. Other
+        # cells of the study may have an older version.
         since = self.finding.get("since", "")
-        too_old = [version for version in context.versions if words.is_newer(since, version)]
+        versions = context.known_values(rows, VERSION_COLUMNS)
+        too_old = [version for version in versions if words.is_newer(since, version)]
         if too_old:
             facts = {"since": since, "measured": words.enumeration(too_old)}
             return Evaluation(reasons=[Reason(ReasonCode.OLD_VERSION, facts)])
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
-        rows = self.select_rows(rounds)
         # Times of two machines must neither be divided nor averaged. So both cells of a pair need the same
         # host, but different pairs may come from several hosts. Without pairs, all cells need the same host:
         # with [], group_rows() makes one group of all rows.
@@ -354,7 +388,8 @@ class CellCheck:
         `values` has a row per cell or pair, host and round (compute_values). The values of each round are
         reduced to one, and then the mean over the rounds is taken. Example with `over: mean`: two pairs have
         the ratios 2.0 and 4.5 in round 1, and 2.2 and 4.0 in round 2. The geometric means 3.0 and 2.97 give
-        the value 2.98. Without a round that has all cells or pairs, the result has `n` 0 and the value NaN.
+        the value 2.98. The mean over the rounds is geometric for ratios, and for times, as in tables. Without
+        a round that has all cells or pairs, the result has `n` 0 and the value NaN.
         """
         if values.empty:
             return NO_ESTIMATE
@@ -370,12 +405,18 @@ class CellCheck:
         # there are cells or pairs count.
         count = self.count(values)
         complete = value_of_round[values_by_round.count() == count]
-        numbers = np.log(complete) if is_ratio else complete
         # The number of values that a round averages. The estimate stores it, because Noise.with_error()
         # divides the noise of duplicates (cells with equal settings) by it. The least or the greatest of a
         # round is a single value.
         averaged = float(count) if is_mean else 1.0
-        estimate = mean_interval(numbers, averaged, is_ratio=is_ratio)
+        # A CPU time may be 0, which has no logarithm. Such times get the usual mean.
+        has_logs = METRICS[self.metric].takes_mean and bool((complete > 0).all())
+        if is_ratio:
+            estimate = ratio_interval(np.log(complete), averaged)
+        elif has_logs:
+            estimate = geometric_mean_interval(np.log(complete), averaged)
+        else:
+            estimate = mean_interval(complete, averaged)
         if estimate.n == 1:
             # exp(ln(x)) may differ from x in its last digit, and a published number is printed as it is.
             return replace(estimate, value=float(complete.iloc[0]))
@@ -435,6 +476,8 @@ class CellCheck:
             high=reduce_numbers([each.high for each in wide]),
             n=min(each.n for each in wide),
             error=float(pd.Series([each.error for each in wide]).max(skipna=False)),
+            # The mean of one cell may be geometric, and that of another not (CPU times of 0).
+            is_geometric=all(each.is_geometric for each in wide),
         )
 
     def _leave_out_too_small(

@@ -118,9 +118,9 @@ def _why_undecided(
     # the part of the baseline stays.
     if "to" in finding.get("compare", {}):
         return Reason(ReasonCode.SAVED_ROUNDS)
-    # The interval of a ratio is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0). So distances of ratios
-    # are measured between logarithms.
-    scale = math.log if measured.is_ratio else float
+    # The interval of a ratio, or of a geometric mean, is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0).
+    # So its distances are measured between logarithms.
+    scale = math.log if measured.is_log else float
     value, low, high = scale(measured.value), scale(measured.low), scale(measured.high)
     # `shrink` is how many times narrower the interval must become, so that it crosses no end of the range.
     # If it crosses both ends, the one that takes more shrinking decides.

@@ -28,6 +28,7 @@ from vcsbench.statistics.difference_reasons import DIFFERENT, reasons_of_differe
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 from vcsbench.statistics.expected_range import expected_range, range_text
 from vcsbench.statistics.finding_checks import (
+    FACT_COLUMNS,
     NOTHING_PUBLISHED,
     CellCheck,
     Conditions,
@@ -55,13 +56,13 @@ def make_context(
     `published` are the conditions of the published numbers, such as the version of Subversion.
     """
     keys = [*settings.axes, *settings.by]
+    # The columns `by` are turned into text, as axes are.
+    frame, _ = add_key_columns(measured, settings.by)
 
     # The noise depends on the metric, and on the statistic of the runs of a round, such as the mean. The
     # rounds of a statistic are computed once for all metrics. So the result is a function of the metric.
     @cache
     def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
-        # The columns `by` are turned into text, as axes are.
-        frame, _ = add_key_columns(measured, settings.by)
         return noise_by_metric(frame, keys, settings.block, statistic=statistic)
 
     def noise(metric: str, statistic: str) -> Noise:
@@ -76,24 +77,17 @@ def make_context(
     if subject:
         least_scales = measured.groupby(subject)["scale"].min().dropna()
         scales = {str(value): float(scale) for value, scale in least_scales.items()}
+    # A key column may be a version itself, and a frame must not have a column twice: fromkeys().
+    columns = [name for name in dict.fromkeys([*keys, *FACT_COLUMNS]) if name in frame]
     return EvaluationContext(
         noise=noise,
         scales=scales,
-        versions=_different_values(measured, ["client_version", "server_version"]),
-        storages=_different_values(measured, ["storage_kind"]),
+        cells=frame[columns].drop_duplicates(),
         published=published,
         # Cells of the empty repository measure start-up, and belong to no finding.
         grid=[row for row in grid if row.get(REPOSITORY_AXIS) != EMPTY],
         limits=settings.limits,
     )
-
-
-def _different_values(measured: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    values: list[str] = []
-    for column in columns:
-        if column in measured:
-            values += [str(value) for value in measured[column].dropna().unique()]
-    return values
 
 
 def evaluate_findings(

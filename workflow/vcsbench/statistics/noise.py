@@ -93,9 +93,12 @@ class Noise:
         else:
             by_rounds = Variance(estimate.error**2, estimate.degrees)
             # The variance of duplicates is that of ln(duplicate / original), and each of the two cells has
-            # half of it. The error of a value is the value times the error of its logarithm (1 % of 20 s is
-            # 0.2 s), and a variance is a squared error.
-            by_duplicates = by_duplicates.scaled(estimate.value**2 / 2)
+            # half of it.
+            by_duplicates = by_duplicates.scaled(1 / 2)
+            # The error of a value is the value times the error of its logarithm (1 % of 20 % CPU is 0.2 %),
+            # and a variance is a squared error. The error of a geometric mean is that of its logarithm.
+            if not estimate.is_log:
+                by_duplicates = by_duplicates.scaled(estimate.value**2)
             # Without duplicates, the estimate's own error is all that is known.
             if not by_duplicates.variance:
                 return estimate

@@ -167,5 +167,8 @@ def reason_text(reason: Reason) -> str:
 
 
 def _two_digits(number: float) -> float:
-    """Return a number rounded to two digits. The format `.2g` alone would print 99.6 as 1e+02."""
+    """Return a number rounded to two digits: 3.0 for 3.03. REASON_TEXTS prints it without a decimal: `3 %`.
+
+    The format `.2g` alone would print 99.6 as 1e+02, and words.significant() 3.03 as `3.0`.
+    """
     return float(f"{number:.2g}")

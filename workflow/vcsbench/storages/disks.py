@@ -30,12 +30,9 @@ from vcsbench.storages.filesystems import (
 if TYPE_CHECKING:
     from vcsbench.records import StorageFacts
 
-# The names of the kernel's disks in memory, before their numbers: brd, compressed memory, null_blk, and
-# persistent memory, which is a memory module, or a file in the page cache of a hypervisor. A null_blk that
-# has a file system is in memory, because any other one stores nothing.
-RAM_DISKS = ("ram", "zram", "nullb", "pmem")
-# The model of a disk in memory that looks like one of SCSI, such as sdb.
-SCSI_DEBUG = "scsi_debug"
+# The names of the kernel's disks in memory, before their numbers: brd, compressed memory, and persistent
+# memory, which is a memory module, or a file in the page cache of a hypervisor.
+RAM_DISKS = ("ram", "zram", "pmem")
 # The mount option of an overlay with the folder of its new files.
 UPPER_FOLDER = re.compile(r"(?:^|,)upperdir=([^,]+)")
 # Files of sysfs with the identity of a disk: a World Wide Name, a serial number, the identity of a memory
@@ -161,14 +158,11 @@ def _disk(folder: str) -> Disk:
     # ram0, zram1, pmem0s: they have no identity but their name.
     if re.split(r"\d", name)[0] in RAM_DISKS:
         return Disk(name, DiskKind.RAM, name)
-    # The kernel's simulated SCSI disk lies in memory, too.
-    is_scsi_debug = read(f"{folder}/device/model") == SCSI_DEBUG
-    kind = DiskKind.RAM if is_scsi_debug else DiskKind.DEVICE
     for file in IDENTITIES:
         identity = read(f"{folder}/{file}")
         if identity:
-            return Disk(name, kind, identity)
-    return Disk(name, kind, "")
+            return Disk(name, DiskKind.DEVICE, identity)
+    return Disk(name, DiskKind.DEVICE, "")
 
 
 def filesystem_id(path: str | Path) -> str:
@@ -203,7 +197,7 @@ def storage_identity(path: str | Path) -> list[str]:
 
 
 def describe_storage(name: str, path: Path) -> StorageFacts:
-    """Return a storage's file system, device, disks, mount options, I/O scheduler and free space."""
+    """Return a storage's file system, device, disks, mount options, settings of the disk, and free space."""
     mount = mount_of(path)
     # The kernel lists all schedulers, the chosen one in brackets: none [mq-deadline] kyber.
     scheduler = _queue(path, "scheduler")
@@ -223,6 +217,7 @@ def describe_storage(name: str, path: Path) -> StorageFacts:
         "write_cache": _queue(path, "write_cache"),
         "mount_options": mount.options,
         "scheduler": chosen[1] if chosen else scheduler,
+        "read_ahead_kb": _queue(path, "read_ahead_kb"),
         "free_bytes": free_bytes(path),
     }
 

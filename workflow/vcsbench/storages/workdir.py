@@ -17,12 +17,9 @@ from pathlib import Path
 
 from vcsbench import server_user
 from vcsbench.errors import UserError
-from vcsbench.external import SMALL_FILE, read_bytes
-from vcsbench.files import read_json, take_lock, write_json
+from vcsbench.files import read_json, take_lock
 from vcsbench.storages.file_trees import check_mount, open_folder, remove_path
-from vcsbench.storages.filesystems import why_unmounted
 
-FOLDER_MARKER = ".vcsbench"
 # The keys of the configuration whose folders have a work folder, for the remedies of errors.
 KEYS = "`storages`, `filesystems` or `scratch`"
 MODE = 0o750
@@ -40,65 +37,9 @@ SUBFOLDERS = (
     "working-copies",
     "trees",
 )
-_INCOMPLETE = {FOLDER_MARKER, f".{FOLDER_MARKER}.new"}
+# A file in the work folders that earlier versions made.
+OLD_MARKER = ".vcsbench"
 ENDS_IN_S = 60.0
-
-
-def owner_of(workdir: Path) -> str:
-    """Return the checkout in the marker of this user's work folder; "" without a marker."""
-    try:
-        with open_folder(workdir) as folder:
-            return _read_owner(folder)
-    except OSError:
-        return ""
-
-
-def _read_owner(folder: int) -> str:
-    """Return the checkout in the marker of an open folder; "" without a valid marker of this user."""
-    # In /tmp, for example, another user can make a work folder with our name.
-    if os.fstat(folder).st_uid != os.geteuid():
-        return ""
-    owner = read_json(_marker(folder), follow_links=False).get("owner")
-    return owner if isinstance(owner, str) else ""
-
-
-def _marker(folder: int) -> Path:
-    # The path of the folder may lead to another folder a moment later. The descriptor stays.
-    return Path(f"/proc/self/fd/{folder}", FOLDER_MARKER)
-
-
-def _renew(marker: Path) -> None:
-    """Set the time of a marker: systemd-tmpfiles would remove one that is older than the copies."""
-    try:
-        os.utime(marker, follow_symlinks=False)
-    except OSError as error:
-        # In the NFS guest, the files of the host are read-only.
-        if error.errno != errno.EROFS:
-            raise
-
-
-def _can_be_marked(folder: int) -> bool:
-    """Return True if an open folder of this user has only names of vcsbench, and no marker or an empty one.
-
-    Then it is a work folder without its marker. A run was killed before it wrote the marker, or
-    systemd-tmpfiles removed the marker because nothing had read it for 30 days.
-    """
-    if os.fstat(folder).st_uid != os.geteuid():
-        return False
-    # A folder with a file of somebody else is not vcsbench's alone. _INCOMPLETE has the names of the marker
-    # and of its unfinished copy.
-    has_only_own_names = set(os.listdir(folder)) <= _INCOMPLETE.union(SUBFOLDERS)
-    if not has_only_own_names:
-        return False
-    try:
-        content = read_bytes(_marker(folder), SMALL_FILE, follow_links=False)
-    except FileNotFoundError:
-        return True
-    except (OSError, UserError):
-        # The marker is a link or a pipe. vcsbench never makes one, so the folder is not vcsbench's.
-        return False
-    # A power cut can leave a marker of zeros, or an empty one.
-    return not content.strip(b"\0")
 
 
 def resolve(folder: str | Path, root: str | Path) -> Path:
@@ -109,12 +50,14 @@ def resolve(folder: str | Path, root: str | Path) -> Path:
 class WorkDir:
     """vcsbench's folder on a storage, one for each checkout.
 
-    `storage` is the configured folder, `root` the checkout.
+    `storage` is the configured folder, `root` the checkout. The folder is the checkout's if it is a folder of
+    this user, and no link.
     """
 
     def __init__(self, storage: str | Path, root: str | Path) -> None:
         self.storage = resolve(storage, root)
         self.owner = os.path.realpath(root)
+        # The digest of the checkout's path: checkouts that share a storage have folders of different names.
         name = hashlib.sha256(self.owner.encode()).hexdigest()[:8]
         self.path = self.storage / f"vcsbench-{name}"
 
@@ -130,14 +73,8 @@ class WorkDir:
             # Nobody else may enter the folder before _protect() has set its group.
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
-                self._check_new_owner()
             # This raises UserError if the work folder is not this checkout's.
             with self._open() as folder:
-                # The folder is new, or lost its marker: it has only names of vcsbench.
-                if _can_be_marked(folder):
-                    write_json(_marker(folder), {"owner": self.owner})
-                # An older marker gets the present time, because systemd-tmpfiles removes old files.
-                _renew(_marker(folder))
                 self._protect(folder)
             # With `make`, this makes the missing folders below before it opens them.
             with self._open(below, make=True):
@@ -147,44 +84,30 @@ class WorkDir:
                 f"{self.path}: cannot be made: {error.strerror}. Use another folder in {KEYS}."
             ) from None
 
-    def _check_new_owner(self) -> None:
-        """Remove the new work folder and raise UserError if its file system gave it to another user."""
-        uid = os.lstat(self.path).st_uid
-        if uid == os.geteuid():
-            return
-        with contextlib.suppress(OSError):
-            self.path.rmdir()
-        raise UserError(
-            f"{self.storage}: its file system gives new files to user {uid}, and not to the user who makes "
-            "them, as NFS with root_squash or the mount option uid= does. Change that, or use another folder."
-        )
-
     def lock(self, wait_s: float = 0.0) -> int | None:
-        """Take the lock of the work folder, and return the descriptor of the marker, which holds the lock.
+        """Take the lock of the work folder, and return the descriptor of the folder, which holds the lock.
 
         Two checkouts in different containers may have the same path, and so the same work folder. Return None
-        if the folder or its marker cannot be opened, or if its file system has no locks. Raise UserError if
-        another session holds the lock for longer than `wait_s`.
+        if the folder cannot be opened, or if its file system has no locks. Raise UserError if another session
+        holds the lock for longer than `wait_s`.
         """
         try:
-            with self._open() as folder:
-                # A file that is open for writing would keep its file system from being made read-only. If the
-                # marker is a pipe, NONBLOCK keeps open() from waiting for a writer.
-                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-                marker = os.open(FOLDER_MARKER, flags, dir_fd=folder)
+            # The copy of the descriptor keeps the folder open after the `with` block.
+            with self._open() as opened:
+                folder = os.dup(opened)
         except (UserError, OSError):
             # A job that needs the folder prints what is wrong with the folder.
             return None
         try:
-            # The lock lasts as long as the marker is open. Nothing closes it before this process ends.
-            if take_lock(marker, wait_s):
-                return marker
+            # The lock lasts as long as the folder is open. Nothing closes it before this process ends.
+            if take_lock(folder, wait_s):
+                return folder
         except OSError:
             # Some network file systems have no locks (ENOLCK). The lock of the checkout still holds.
-            os.close(marker)
+            os.close(folder)
             return None
         # Another session holds the lock.
-        os.close(marker)
+        os.close(folder)
         raise UserError(
             f"{self.path}: another workflow run works in this folder. Wait for it, or use another folder in "
             f"{KEYS}."
@@ -222,15 +145,6 @@ class WorkDir:
                 f"`storages` that everybody can enter, such as /var/tmp, or chmod o+x it."
             )
 
-    def may_have_hidden_checkout(self) -> bool:
-        """Return True if the checkout may exist, although this process does not see it.
-
-        It may be on a disk that is not mounted, or in a container that does not run. Then the folder around
-        it is missing, too, or is on the disk below a mount point of /etc/fstab.
-        """
-        has_parent = os.path.isdir(os.path.dirname(self.owner))
-        return not has_parent or bool(why_unmounted(self.owner))
-
     def remove(self, *below: str) -> None:
         """Remove a file or folder in the work folder: remove("dumps", "ruby") removes its dumps/ruby.
 
@@ -252,17 +166,14 @@ class WorkDir:
 
     def _remove_all(self, folder: int) -> None:
         """Remove all that vcsbench made in the open work folder, and the folder if it is empty then."""
-        for name in SUBFOLDERS:
+        for name in (*SUBFOLDERS, OLD_MARKER):
             _remove_while_written(self.path / name, folder)
         try:
-            # With a file of somebody else, the folder and its marker stay. Without the marker, the next run
-            # would refuse to use the folder.
-            if set(os.listdir(folder)) <= _INCOMPLETE:
-                for file in _INCOMPLETE:
-                    remove_path(self.path / file, folder)
-                self.path.rmdir()
+            self.path.rmdir()
         except OSError as error:
-            raise _not_removed(self.path, error) from None
+            # With a file of somebody else, the folder stays.
+            if error.errno != errno.ENOTEMPTY:
+                raise _not_removed(self.path, error) from None
 
     @contextlib.contextmanager
     def _open(self, below: Sequence[str] = (), make: bool = False) -> Iterator[int]:
@@ -275,9 +186,8 @@ class WorkDir:
         with contextlib.ExitStack() as stack:
             try:
                 folder = stack.enter_context(open_folder(self.path))
-                # A folder that lost its marker, but has only names of vcsbench, counts as well, because the
-                # folder's own name has the digest of this checkout.
-                is_own = _read_owner(folder) == self.owner or _can_be_marked(folder)
+                # In /tmp, for example, another user can make a folder with the name of ours.
+                is_own = os.fstat(folder).st_uid == os.geteuid()
             except (NotADirectoryError, PermissionError):
                 is_own = False
             if not is_own:
@@ -293,11 +203,16 @@ class WorkDir:
     def _foreign(self) -> UserError:
         """Return the error for a path of the work folder that is not this checkout's work folder."""
         uid = os.lstat(self.path).st_uid
-        if uid in (os.geteuid(), 0):
-            remedy = f"Move it, or remove it: rm -r {shlex.quote(str(self.path))}"
-        else:
-            remedy = f"Have user {uid} or root remove it, or use another folder in `storages`"
-        return UserError(f"{self.path}: vcsbench did not make this. {remedy}.")
+        if uid == os.geteuid():
+            command = f"rm -r {shlex.quote(str(self.path))}"
+            text = f"{self.path}: vcsbench did not make this. Move it, or remove it: {command}."
+            return UserError(text)
+        # Another user made it. Or the file system gives new files to this user, as NFS with root_squash or
+        # the mount option uid= does.
+        return UserError(
+            f"{self.path}: belongs to user {uid}, and not to you. Have user {uid} or root remove it, or use "
+            f"another folder in {KEYS}."
+        )
 
 
 def _is_open(folder: Path) -> bool:
@@ -382,23 +297,6 @@ def _remove_while_written(path: Path, above: int) -> None:
 def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
     # glob() raises for a name that is too long.
     return folder.glob(pattern) if os.path.isdir(folder) else ()
-
-
-def abandoned_workdirs(storage: Path) -> list[WorkDir]:
-    """Return the work folders on a storage whose checkouts this process does not see.
-
-    A checkout may exist all the same, for example on an unmounted disk (may_have_hidden_checkout).
-    """
-    abandoned = []
-    for path in _entries(storage, "vcsbench-*"):
-        owner = owner_of(path)
-        if not owner:
-            continue
-        workdir = WorkDir(storage, owner)
-        # A work folder that was copied or renamed has another name than its checkout gives it.
-        if workdir.path == path and not os.path.lexists(workdir.owner):
-            abandoned.append(workdir)
-    return abandoned
 
 
 @contextlib.contextmanager

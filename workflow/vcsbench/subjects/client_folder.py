@@ -46,7 +46,7 @@ class ClientFolder(Target):
         return min(behind, self.repository.metadata["youngest"] // 2)
 
     def check(self) -> None:
-        """Make the template if it does not exist, and set `template`: the path of the template."""
+        """Make the template if it does not exist or was changed, and set `template`: its path."""
         repository = self.repository
         # Copies with equally many refs have the same objects and refs in any state. They share a template.
         key = [repository.variant.identity, repository.metadata.get("refs_count"), self.commits]

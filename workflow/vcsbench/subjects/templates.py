@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import sys
@@ -15,6 +16,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.storages.file_trees import remove_path
+from vcsbench.storages.folder_states import folder_state, read_state
 
 if TYPE_CHECKING:
     from vcsbench.records import TreeRecord
@@ -27,23 +29,30 @@ RUN_SOURCES = "import sys; from vcsbench import sources; sources.main(*sys.argv[
 
 
 def make_template(
-    path: Path, make: Callable[[Path, Path], TreeRecord], check_sizes: bool = False
+    path: Path,
+    make: Callable[[Path, Path], TreeRecord],
+    *,
+    check_state: bool = True,
+    check_sizes: bool = False,
 ) -> TreeRecord:
     """Make the template at `path` if it is not complete, and return its record.
 
     A template, such as a tree or a working copy, is made once and used in many runs. `make(path, temporary)`
     makes it, with a private folder `temporary`, and returns facts on it. The record, such as
-    trees/0123-tree.json for trees/0123-tree, has the path, the sizes and these facts. With `check_sizes`, a
-    template whose number of entries or bytes has changed is made again. After an error, nothing of the
-    template stays.
+    trees/0123-tree.json for trees/0123-tree, has the path, the sizes, the state and these facts. A template
+    whose state has changed is made again, because somebody has written to it. The state is not checked
+    without `check_state`, as in a guest (a virtual machine), where files have other times. With
+    `check_sizes`, the number of entries and the bytes are checked. After an error, nothing of the template
+    stays.
     """
-    record_file = path.with_name(f"{path.name}.json")
+    record_file = _record_file(path)
     record = cast("TreeRecord", read_json(record_file))
     is_complete = path.exists() and "entries" in record
     if is_complete:
         # The record of an unchanged template has all sizes that the template has now.
-        has_changed = check_sizes and not _measure_sizes(path).items() <= record.items()
-        if not has_changed:
+        has_other_sizes = check_sizes and not _measure_sizes(path).items() <= record.items()
+        has_other_state = check_state and _read_state(path) != record.get("state")
+        if not has_other_sizes and not has_other_state:
             return record
 
     # A template counts as complete if it has a record. So the old record is removed first: if this process
@@ -57,7 +66,8 @@ def make_template(
     try:
         with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:
             facts = make(path, Path(temporary))
-        record = {"path": str(path), **_measure_sizes(path), **facts}
+        sizes = _measure_sizes(path)
+        record = {"path": str(path), **sizes, "state": _read_state(path), **facts}
         write_json(record_file, record)
     except BaseException:
         # A part of a template would keep a full disk full. If it cannot be removed, the first error counts.
@@ -65,6 +75,35 @@ def make_template(
             remove_path(path)
         raise
     return record
+
+
+def refresh_template_state(path: Path) -> None:
+    """Store the present state of a template in its record, after runs that write to the template itself."""
+    record_file = _record_file(path)
+    record = read_json(record_file)
+    # A template without a record is made again.
+    if record:
+        write_json(record_file, {**record, "state": _read_state(path)})
+
+
+def _record_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _read_state(path: Path) -> str:
+    """Return a digest of the names, modes, sizes and times of a template's files; "" if one is unreadable.
+
+    The files are not read. 50,000 of them take some tenths of a second.
+    """
+    try:
+        if not path.is_dir():
+            return folder_state([(path.name, os.lstat(path))])
+        states = read_state(path)
+    except OSError:
+        return ""
+    lines = [f"{folder}\0{state}" for folder, state in sorted(states.items())]
+    text = "\n".join(lines).encode(errors="surrogateescape")
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def _measure_sizes(path: Path) -> TreeRecord:

@@ -24,7 +24,7 @@ from vcsbench.storages.file_trees import copy_tree, entries, next_directory, rem
 from vcsbench.storages.workdir import WorkDir, resolve
 from vcsbench.subjects import FilesystemSubject, Subject, Words, require_axes
 from vcsbench.subjects.repository import Repository
-from vcsbench.subjects.templates import make_template, run_sources
+from vcsbench.subjects.templates import make_template, refresh_template_state, run_sources
 from vcsbench.subjects.tree_stores import STORES
 from vcsbench.systems.fsfs import run_client
 
@@ -65,6 +65,8 @@ class Tree(FilesystemSubject):
         self.digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.path = self.filesystem.inside / "store"
         self.idle = Path()
+        # The stores that commands read without a copy. Some programs write to the store that they read.
+        self.stores_in_use: list[Path] = []
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
@@ -93,6 +95,8 @@ class Tree(FilesystemSubject):
             # The file system under test is the storage, where the templates are. So no copies are needed.
             self.path = template
             self.idle = idle_template
+            if self.store_kind:
+                self.stores_in_use = [template, idle_template]
         else:
             self.idle = self.filesystem.inside / "idle"
             # copy_tree() shares no blocks of the disk. If copy and template did, the built tree could share
@@ -149,11 +153,20 @@ class Tree(FilesystemSubject):
             },
         }
 
+    def discard(self) -> None:
+        super().discard()
+        # A git work tree, for example, is noted in its repository. Such a store is not made again.
+        for path in self.stores_in_use:
+            with suppress(UserError, OSError):
+                refresh_template_state(path)
+
     @cached_property
     def source_record(self) -> TreeRecord:
         """The record of the tree. A tree that was changed is made again."""
         path = self.workdir.make(TREES_FOLDER) / f"{self.digest}-tree"
-        return make_template(path, self._make_source, check_sizes=True)
+        # Some strategies make hard links to the files of the tree, which changes the times of these files. So
+        # only the sizes are checked.
+        return make_template(path, self._make_source, check_state=False, check_sizes=True)
 
     @cached_property
     def store_record(self) -> TreeRecord:
@@ -197,7 +210,10 @@ class Tree(FilesystemSubject):
             self.store.make(tree, path, home)
             return {"left_out": left_out}
 
-        return make_template(self.workdir.make(TREES_FOLDER) / folder, make_store)
+        # In a guest, the files have other times. The host has checked the store before.
+        check_state = not self.recipe.get("is_in_guest")
+        path = self.workdir.make(TREES_FOLDER) / folder
+        return make_template(path, make_store, check_state=check_state)
 
     def _leave_out_names(self, original: Path, copy: Path) -> tuple[Path, int]:
         """Return a tree with only the names that the store can have, and the number of names left out.

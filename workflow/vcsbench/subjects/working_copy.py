@@ -11,7 +11,7 @@ import re
 import sqlite3
 import stat
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,30 +58,33 @@ class WorkingCopy(FilesystemSubject):
         self.path = self.filesystem.inside / "wc"
         self.folders = [self.path]
         self.client = Programs(**recipe["build"]["client"])
-        # content_bytes() sets the revisions.
+        # content_bytes() sets the revisions and, for an update, the path of the template.
         self.revisions = (0, 0)
+        self.template = ""
 
     def content_bytes(self) -> int:
         """Make the templates of this cell, and return the approximate bytes of a working copy.
 
         The cell's file system is made for these bytes. The templates are an export of the youngest revision,
         and for an update a working copy at an older one. Set `counterpart` (the export, which the result has
-        to equal) and `revisions` (before and after a run), and for an update `urls` (other URLs that may be
-        in the result).
+        to equal) and `revisions` (before and after a run), and for an update `template` (its path) and `urls`
+        (other URLs that may be in the result).
         """
         self.repository.check()
         youngest = self.repository.metadata["youngest"]
-        self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.client)
-        export = self.templates.export(youngest)
+        templates = WorkingCopyTemplates(self.recipe, self.repository, self.client)
+        export = templates.export(youngest)
         self.counterpart = (Path(export["path"]), export["url"])
         # A checkout begins without a working copy: revision 0.
         first = 0
         # An update begins with a working copy that is some revisions behind.
         if self.behind is not None:
             first = file_trees.older_revision(youngest, scaled_revisions(self.behind, self.recipe))
+            record = templates.working_copy(first)
+            self.template = record["path"]
             # The keyword $URL$ expands to the URL of the template in its files. A file that the update does
             # not change keeps this text, although the working copy has the URL of the cell by then.
-            self.urls = [self.templates.working_copy(first)["url"]]
+            self.urls = [record["url"]]
         self.revisions = (first, youngest)
         # A working copy has each file twice: the working file and its pristine.
         return 2 * export["bytes"]
@@ -106,11 +109,9 @@ class WorkingCopy(FilesystemSubject):
         # A checkout begins without a working copy.
         if self.behind is None:
             return
-        first_revision, _ = self.revisions
-        template = self.templates.working_copy(first_revision)["path"]
         # The copy has disk blocks of its own. Blocks that it shared with the template would be measured as
         # shared.
-        file_trees.copy_tree(template, self.path)
+        file_trees.copy_tree(self.template, self.path)
         # The cell has set origin(), which returns the URL of the tree: at the cell's server, if it has one.
         assert self.origin
         if "remote" in self.recipe:
@@ -305,6 +306,8 @@ class WorkingCopyTemplates:
         self.client = client
         self.workdir = WorkDir(recipe["storage"]["path"], repository.root)
         self.options = recipe.get("pristine_options", [])
+        # In a guest, the files have other times. The host has checked the templates before.
+        self.check_state = not recipe.get("is_in_guest")
         key = [recipe["repository"]["identity"], repository.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
@@ -323,7 +326,7 @@ class WorkingCopyTemplates:
                 raise UserError(f"{reason}. Leave such cells out of the grid.")
             return self._run_client("checkout", revision, path, self.options)
 
-        return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{revision}", make)
+        return self._make_template(f"{self.digest}-{revision}", make)
 
     def export(self, revision: int) -> TreeRecord:
         """Return the record of an export of a revision, which a working copy has to equal."""
@@ -331,7 +334,11 @@ class WorkingCopyTemplates:
         def make(path: Path, _: Path) -> TreeRecord:
             return self._run_client("export", revision, path, [])
 
-        return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{revision}-export", make)
+        return self._make_template(f"{self.digest}-{revision}-export", make)
+
+    def _make_template(self, name: str, make: Callable[[Path, Path], TreeRecord]) -> TreeRecord:
+        path = self.workdir.make(FOLDER) / name
+        return make_template(path, make, check_state=self.check_state)
 
     def _run_client(
         self, command: str, revision: int, path: Path, options: Sequence[str]
