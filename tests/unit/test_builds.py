@@ -271,6 +271,16 @@ def test_digests_have_the_program_that_a_client_of_git_starts(server, helper):
     check_unchanged(found, Programs(), Programs())
 
 
+def test_server_without_an_entry_has_the_program_of_its_name():
+    # A person who adds a server meets a reason, and no traceback.
+    server = "no-such-server"
+    assert programs.programs_of_server("hg-serve") == ("hg",)
+    assert programs.programs_of_server(server) == (server,)
+    why = why_lacking(ON_PATH, Machine(), "tar c", server)
+    assert why == "no-such-server is not installed (put it on the PATH)"
+    assert digests(ON_PATH, "tar c", server)["server no-such-server"] == ""
+
+
 @pytest.mark.parametrize("server", ["sshd", "git-sshd", "git-httpd"])
 def test_programs_that_snakemake_deploys_have_no_digests(server):
     environment = SimpleNamespace(builds={"x": ON_PATH}, machine=Machine(deployed=True))

@@ -373,8 +373,10 @@ def test_show_next_to_a_session_is_refused_if_it_makes_files(
     with checkout_lock(tmp_path), refusal or nullcontext():
         tool.show(options, {})
     assert ("s/c" in capsys.readouterr().out) is not is_refused
-    # Without a session, each cell is shown.
+    # Without a session, each cell is shown. Later runs use files that this makes.
+    before = os.umask(0o077)
     assert tool.show(options, {}) == 0
+    assert os.umask(before) == (0o022 if is_refused else 0o077)
 
 
 def test_measure_next_to_a_session_is_refused(checkout):
@@ -429,6 +431,29 @@ def test_run_that_only_looks_leaves_files_of_a_session(checkout, argument):
     assert len(names) == 1
     options = json.loads((checkout.folder / ".vcsbench" / names[0]).read_text())
     assert options["repository"] == "/a"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "has_lock"),
+    [(["-n"], False), (["-nF"], False), (["--dry-run", "--", "all"], False), (["-k"], True)],
+)
+def test_dry_run_does_not_take_the_lock(checkout, arguments, has_lock):
+    assert checkout.run(*arguments).returncode == 0
+    assert (checkout.folder / LOCK).exists() is has_lock
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("-k -- x", "-k -- x all results/check.csv"),
+        ("x -k", "all results/check.csv x -k"),
+        ("--forcerun cell", "all results/check.csv --forcerun cell"),
+    ],
+)
+def test_check_has_its_targets_next_to_those_of_the_user(checkout, words, expected):
+    checkout.fakes.run(checkout.folder / "vcsbench", "check", *words.split())
+    ((found, _),) = checkout.calls()
+    assert found == ["--logger", "vcsbench", "--cores", "all", *expected.split()]
 
 
 @pytest.mark.parametrize(

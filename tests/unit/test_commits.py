@@ -71,6 +71,7 @@ class Cell:
             "output": "changed_working_copy",
             "change": change,
             "targets": str(tmp_path),
+            "time_limit_s": 600.0,
             "storage": {"path": str(tmp_path), "shelf": "disk"},
             "build": {"client": {}},
             "repository": {
@@ -224,6 +225,14 @@ def test_client_of_a_build_has_its_libraries_outside_of_the_timed_runs(tmp_path,
     assert cell.output.facts()["commit"]["files"] == 1
     # Two checkouts, an addition and a status.
     assert record.read_text().splitlines() == [client["library_path"]] * 4
+
+
+def test_checkout_before_commits_has_the_time_limit_of_the_cell(tmp_path, repository):
+    write_program(tmp_path / "build" / "bin" / "svn", "#!/bin/sh\nexec sleep 60\n")
+    build = {"client": {"prefix": str(tmp_path / "build")}}
+    cell = Cell(tmp_path, repository, build=build, time_limit_s=0.3)
+    with pytest.raises(UserError, match=r"svn checkout -q: took longer than 0\.3 s"):
+        cell.restore()
 
 
 def test_tree_with_too_few_files_gets_new_ones(tmp_path, repository):

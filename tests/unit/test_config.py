@@ -252,6 +252,14 @@ def test_load_config_unusable_names_of_folders_are_errors(tmp_path, monkeypatch)
     assert error_of(tmp_path).startswith("TMPDIR: ")
 
 
+def test_load_config_without_a_folder_for_temporary_files_is_error(tmp_path, monkeypatch):
+    def fail():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", fail)
+    assert error_of(tmp_path).startswith("TMPDIR: no temporary file")
+
+
 # Words in braces
 
 

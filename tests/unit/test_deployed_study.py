@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from project import ROOT
+from project import CONFIG, ROOT
 from unit.study_grid import study_environment
 from vcsbench.advice.questions import read_questions
+from vcsbench.config.validation import read_mapping
 from vcsbench.plan.grid import make_grid
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.run.study_params import StudyParams
@@ -58,7 +59,19 @@ def test_questions_on_requirements_recommend_nothing(environment):
     assert not any(question.actions for question in questions if question.is_cost)
     # A path check that is off leaves rules without effect.
     (check,) = [question for question in questions if question.name == "path_authz"]
-    assert "off" not in check.values
+    assert tuple(check.values) == ("on", "short_circuit")
+    assert check.short == "SVNPathAuthz?"
+
+
+def test_full_grid_has_an_open_loop_next_to_the_closed_one():
+    full = study_environment(STUDY, **read_mapping(CONFIG / "full-deployed.yaml"))
+    requests = [
+        cell.axes
+        for cell in make_grid(full, full.config.studies[STUDY], lambda axes: "")
+        if cell.axes["command"] == "requests-60"
+    ]
+    (opened,) = [axes for axes in requests if axes["arrival"] == "5"]
+    assert {**opened, "arrival": "closed"} in requests
 
 
 def test_findings_have_addresses_and_name_cells_of_the_default_grid(cells):

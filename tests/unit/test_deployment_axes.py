@@ -142,6 +142,11 @@ def test_why_no_module_names_the_module_that_httpd_lacks(tmp_path):
             },
             ["authorisation", "hooks"],
         ),
+        # Each system has a command of its own.
+        (
+            {"access": ["svn", "http"], "command": ["svn blame", "git blame", "svn log"]},
+            [*(word for word in WORDS if word != "blame"), "loopback"],
+        ),
         ({"access": ["file"]}, []),
     ],
 )

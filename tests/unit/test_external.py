@@ -13,12 +13,12 @@ from vcsbench.errors import UserError, describe_fault, sentence_of
 from vcsbench.files import write_bytes
 
 
-def test_read_bytes_follows_links_only_if_allowed(tmp_path):
+def test_open_regular_follows_links_only_if_allowed(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
     (tmp_path / "link").symlink_to("file")
     assert external.read_bytes(tmp_path / "link", 5) == b"12345"
     with pytest.raises(OSError, match="symbolic links"):
-        external.read_bytes(tmp_path / "link", 5, follow_links=False)
+        external.open_regular(tmp_path / "link", follow_links=False)
 
 
 def test_read_bytes_takes_the_memory_of_the_file_not_of_the_limit(tmp_path):

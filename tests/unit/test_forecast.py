@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from project import DEFAULT, ROOT, STUDY, open_folder
+from project import DEFAULT, ROOT, STUDY, needs, open_folder
 from unit.study_grid import merge
 from vcsbench import isolation, words
 from vcsbench.config.validation import read_yaml
@@ -25,13 +25,13 @@ from vcsbench.forecast.durations import (
 )
 from vcsbench.forecast.plan_report import detectable_pct
 from vcsbench.plan.result_state import decision_of
-from vcsbench.prepare.repositories import estimate_spacer_bytes
+from vcsbench.prepare.repositories import PreparedRepositories, estimate_spacer_bytes
 from vcsbench.run.project import Project
 from vcsbench.sources.base import HistoryForm, SizeEstimate
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.storages import disks, filesystems
 from vcsbench.storages.workdir import LOADED_FOLDER
-from vcsbench.subjects.repository import copy_path
+from vcsbench.subjects.repository import Variant, copy_path
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
 # A cell without a server and without a step that clears caches.
@@ -39,6 +39,14 @@ WARM = {
     "command": "log", "access": "file", "repo": "ruby", "format": "f7", "packing": "nopack",
     "config": "slow", "cache": "hot-os",
 }  # fmt: skip
+# A cell of deployed-server, without its command.
+SERVED = {
+    **{"access": "svn", "network": "loopback", "authentication": "none", "access_rules": "0"},
+    **{"repo": "ruby", "format": "f8", "packing": "nopack", "path_authz": "on"},
+    **{"keep_alive": "on", "http_connections": "4", "bulk_updates": "off"},
+    **{"config": "default", "hooks": "none", "cache": "hot-os"},
+    **{"readers": "1", "committers": "0", "arrival": "closed"},
+}
 
 
 def open_project(root, **over):
@@ -319,6 +327,24 @@ def test_space_is_less_by_the_copies_and_the_load_that_a_run_replaces(tmp_path):
     assert less == pytest.approx(2 << 14, rel=0.3)
 
 
+def test_space_of_git_counts_many_packs_as_two_and_a_half_repositories(tmp_path):
+    states = ("as-is", "bitmap", "many-packs", "midx-bitmap_10-loose")
+    variants = [Variant("mine", "git", state, "i1") for state in states]
+    needed, folders = {"disk": variants}, {"disk": str(tmp_path)}
+    repositories = PreparedRepositories(needed, folders, 3, tmp_path, {}, fragmentation_kib=0)
+    source = SimpleNamespace(estimate=lambda: SizeEstimate(10, 1000, has_revision_files=False))
+    plan = SimpleNamespace(
+        env=SimpleNamespace(sources={"mine": source}, revisions=lambda repo: 10),
+        config=SimpleNamespace(settings=SimpleNamespace(fragmentation_kib=0)),
+        cells=[],
+        cell_by_key={},
+        batches={},
+    )
+    # The loaded one and its copies; a made one with a bitmap and its copies; the same of both larger states.
+    expected = 1000 * (4 + 4 + 2 * 4 * 2.5)
+    assert side_effects.storage_bytes(plan, repositories, "disk") == expected
+
+
 def test_space_for_a_load_is_on_its_home_only(tmp_path):
     study = "fsfs-ssd-2014"
     # One storage has the copies of f6, and the other one those of f7.
@@ -336,6 +362,23 @@ def test_space_for_a_load_is_on_its_home_only(tmp_path):
         copies = [variant.repo for variant, _ in repositories.missing(name)]
         needed = side_effects.storage_bytes(plan, repositories, name)
         assert needed == ruby * (1 + copies.count("ruby")) + empty * copies.count("empty")
+
+
+@needs("svn", "svnserve")
+@pytest.mark.parametrize(("command", "private_copies"), [("log", 0), ("commit", 1)])
+def test_space_has_the_private_copy_to_which_a_cell_commits(tmp_path, command, private_copies):
+    study = "deployed-server"
+    cell = {**SERVED, "command": command}
+    grid = {study: {"include": [cell]}}
+    project = open_project(tmp_path, studies=[study], grid=grid, duplicates=0)
+    plan, repositories = project.plan, project.repositories
+    ruby, empty = (side_effects.loaded_bytes(plan, name) for name in ("ruby", "empty"))
+    copies = [variant.repo for variant, _ in repositories.missing("disk")]
+    needed = side_effects.storage_bytes(plan, repositories, "disk")
+    of_ruby = 1 + copies.count("ruby") + private_copies
+    assert copies.count("ruby") > 0
+    assert needed == ruby * of_ruby + empty * copies.count("empty")
+    assert any(words.size(needed) in line for line in plan_lines(project))
 
 
 def test_rounds_detect_more_with_less_scatter_and_more_rounds():

@@ -27,6 +27,7 @@ from vcsbench.prepare.git_preparation import digest_objects, make_state
 from vcsbench.prepare.loader import load_source, repository_bytes
 from vcsbench.sources import git_copy_source
 from vcsbench.sources.git_copy_source import LOOSE_REFS_NOTE
+from vcsbench.subjects.git_subjects import find_branch
 from vcsbench.systems import GIT
 from vcsbench.systems.git_program import git_version
 from vcsbench.systems.git_shape import read_git_shape
@@ -354,6 +355,16 @@ def test_repository_without_head_or_commit_is_refused(merged, tmp_path, into):
     (merged / "HEAD").unlink()
     assert "HEAD" in refused(merged, into)
     assert "no commit" in refused(make_git(tmp_path / "empty.git", []), into)
+
+
+def test_repository_without_a_local_branch_is_refused_with_remedy(merged, tmp_path, into):
+    clone = tmp_path / "clone"
+    run("git", "clone", "-q", "--branch=v1", "--template=", merged, clone)
+    error = refused(clone, into)
+    assert f"{clone} has no local branch" in error and "`git branch NAME`" in error
+    git(clone, "branch", "mine")
+    copy, _ = load(clone, into)
+    assert find_branch(copy) == "mine"
 
 
 def test_missing_lender_is_refused(merged, tmp_path, into):

@@ -111,12 +111,17 @@ def test_read_cells_takes_the_repository_of_the_copy(tmp_path):
 
 def test_median_of_cells_takes_warm_runs_of_the_pairing():
     row = {"command": "clone", "upkeep": "bitmap", "cache": "hot-os", "access": "git"}
+    row |= {"refs": "as-is", "ref_storage": "packed", "protocol": "2", "network": "loopback"}
     rows = [
         {**row, "server_cpu_s": "0.2"},
-        {**row, "server_cpu_s": "0.4"},
+        # An axis that does not apply is empty.
+        {**row, "server_cpu_s": "0.4", "protocol": ""},
         {**row, "server_cpu_s": ""},
         {**row, "server_cpu_s": "9", "cache": "cold"},
         {**row, "server_cpu_s": "9", "upkeep": "one-pack"},
+        {**row, "server_cpu_s": "9", "ref_storage": "loose"},
+        {**row, "server_cpu_s": "9", "protocol": "0"},
+        {**row, "server_cpu_s": "9", "refs": "20000"},
     ]
     cell = {"command": "clone", "upkeep": "bitmap"}
     pairing = git_perf.Pairing("p5310", "simulated clone", cell, "server_cpu_s")

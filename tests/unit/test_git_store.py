@@ -361,6 +361,14 @@ def test_prepared_repositories_load_git_once_and_make_its_states(tmp_path):
     assert request == {"home": str(tmp_path), "repositories": {str(tmp_path): 9}}
 
 
+def test_load_request_has_space_for_states_with_many_packs(tmp_path):
+    variants = [Variant("ruby", "git", state, "i1") for state in ("as-is", "many-packs")]
+    needed = PreparedRepositories({"disk": variants}, {"disk": str(tmp_path)}, 2, tmp_path, {}, 0)
+    # The loaded repository, its two copies, and three others of 2.5 times the size: 10.5.
+    request = needed.load_request("ruby", "git")
+    assert request == {"home": str(tmp_path), "repositories": {str(tmp_path): 11}}
+
+
 def test_load_of_a_source_without_git_is_refused(tmp_path):
     svn = tmp_path / "svn.dump"
     svn.write_bytes(b"SVN-fs-dump-format-version: 2\n\n")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,7 +25,9 @@ from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.records import complete_context, complete_run
 from vcsbench.run.environment_reader import open_environment
-from vcsbench.systems import GIT, fsfs
+from vcsbench.sources.base import HistoryForm
+from vcsbench.systems import GIT, SYSTEMS, fsfs
+from vcsbench.systems.plain_system import PlainSystem
 
 pytestmark = needs("git")
 
@@ -243,6 +246,28 @@ def test_systems_load_the_sources_that_they_can(tmp_path, history, refused):
         assert re.fullmatch(".* cannot load mine, only a generated history; .*", reasons[system])
     if history == "as-is":
         assert "use `history: first-parent`" in reasons["subversion"]
+
+
+@pytest.mark.parametrize(
+    ("forms", "why"),
+    [
+        ({HistoryForm.DUMP, HistoryForm.FAST_IMPORT}, ""),
+        (
+            {HistoryForm.DUMP},
+            "Another cannot load mine, only a generated history; measure such a repository",
+        ),
+    ],
+)
+def test_new_system_loads_a_history_by_way_of_git(monkeypatch, forms, why):
+    class AnotherSystem(PlainSystem):
+        name = "another"
+        title = "Another"
+
+    monkeypatch.setitem(SYSTEMS, "another", AnotherSystem())
+    recipe = {"input": "repository", "repository": {"name": "mine", "system": "another"}}
+    environment = SimpleNamespace(sources={"mine": SimpleNamespace(forms=forms, kind="dump")})
+    assert axis_of("system").why_invalid("another") == ""
+    assert axis_of("system").why_not("another", recipe, environment) == why
 
 
 @pytest.mark.parametrize("history", ["as-is", "first-parent"])

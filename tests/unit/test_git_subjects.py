@@ -1,10 +1,23 @@
 """The subjects of git's commands, and the work of clones."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
-from git_histories import Commit, Graph, git, make_git
+from git_histories import (
+    EXECUTABLE,
+    FILE,
+    SUBMODULE,
+    SYMLINK,
+    Commit,
+    Graph,
+    git,
+    make_git,
+    run,
+    write_blob,
+)
+from vcsbench.environment import program_environment
 from vcsbench.errors import UserError
 from vcsbench.measure.work import WORK_KINDS, UrlNormaliser
 from vcsbench.subjects import git_subjects
@@ -14,6 +27,7 @@ from vcsbench.subjects.git_subjects import (
     GitClone,
     GitPushTarget,
     GitRef,
+    GitRepository,
     add_commits,
     copy_refs,
     make_older_clone,
@@ -118,8 +132,43 @@ def test_older_clone_lacks_the_last_commits(repository, tmp_path):
 def test_older_clone_leaves_out_refs_without_an_older_commit(repository):
     new, parents = {"b", "c"}, {"a": [], "b": [], "c": ["b"], "d": ["a"]}
     refs = [GitRef("x", "c"), GitRef("y", "d"), GitRef("t", "tag", "c"), GitRef("u", "tag", "a")]
+    # The second object may be another tag, or a file.
+    refs.append(GitRef("v", "tag", "tag2"))
     moved = list(git_subjects._move_back(refs, new, parents))
     assert moved == [GitRef("y", "d"), GitRef("u", "tag", "a")]
+    assert list(git_subjects._move_back(refs, set(), parents)) == refs
+
+
+def test_older_clone_has_no_new_commit_of_a_tag_of_a_tag(repository, tmp_path):
+    git(repository, "tag", "-a", "-m", "Outer", "outer", "last")
+    (tmp_path / "tmp").mkdir()
+    make_older_clone(repository, tmp_path / "clone", tmp_path / "tmp", 3)
+    assert commits(tmp_path / "clone", "--all") == 7
+    assert "refs/tags/outer" not in names(tmp_path / "clone")
+
+
+def test_changes_are_of_plain_files(tmp_path):
+    history = [
+        Commit(
+            {
+                b"link": (SYMLINK, b"%d" % number),
+                b"below": (SUBMODULE, b"%040d" % (number + 1)),
+                b"run": (EXECUTABLE, b"%d\n" % (number // 2)),
+            }
+        )
+        for number in range(4)
+    ]
+    path = make_git(tmp_path / "git", [*history, Commit({b"plain": (FILE, b"x\n")})])
+    changes = GitRepository.changes.func(SimpleNamespace(path=path, branch="main"))
+    assert dict(changes) == {"run": 2, "plain": 1}
+
+
+@pytest.mark.parametrize("name", ["[a]", "a*", ":b", "a"])
+def test_path_in_a_command_of_git_is_a_name_and_no_pattern(tmp_path, name):
+    history = [Commit({file: (FILE, b"x\n")}) for file in (b"a", b"[a]", b"a*", b"ab", b":b")]
+    path = make_git(tmp_path / "git", history)
+    argv = ("git", f"--git-dir={path}", "log", "--format=%H", "main", "--", name)
+    assert run(*argv, env=program_environment()).count(b"\n") == 1
 
 
 def test_add_commits_adds_the_same_commits_each_time(repository, tmp_path):
@@ -175,3 +224,15 @@ def test_inspect_partial_clone_that_has_all_objects_raises(repository, tmp_path)
     partial = tmp_path / "partial"
     git(tmp_path, "clone", "-q", "--filter=blob:none", url, str(partial))
     assert PARTIAL.inspect(partial, URLS)["objects"] < CLONE.inspect(tree, URLS)["objects"]
+
+
+def test_inspect_partial_clone_may_have_the_blobs_that_refs_name(repository, tmp_path):
+    key = write_blob(repository, b"A public key.\n")
+    git(repository, "update-ref", "refs/tags/key", key)
+    git(repository, "tag", "-a", "-m", "Key", "signed-key", key)
+    git(repository, "config", "uploadpack.allowFilter", "true")
+    partial = tmp_path / "partial"
+    git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{repository}", str(partial))
+    listed = git(partial, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").decode()
+    assert key in listed.split()
+    assert PARTIAL.inspect(partial, URLS)["objects"] == len(listed.split())

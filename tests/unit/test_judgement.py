@@ -46,6 +46,7 @@ FEW_READS = {**dict.fromkeys(READS, 20 * MIB), "warming": []}
 NOT_WARM = ["cache-not-warm"]
 # A client with an output, which did not exist before the run.
 WRITES = {"client_write_bytes": MIB, "written_resident_before": None}
+COMMITS = {"client_write_bytes": MIB, "input_grew_bytes": 1}
 SERVER_READ = {"client_read_bytes": MIB, "server_read_bytes": 64 << 10}
 
 # A line between client and server, as it was set and measured.
@@ -115,6 +116,9 @@ def judged(cache, **seen):
         ("hot-server", {"server_read_bytes": 68 << 10, **WRITES}, NOT_WARM),
         # A command without an output has no such tables.
         ("hot-server", {"client_read_bytes": MIB, "client_write_bytes": MIB}, NOT_WARM),
+        # A commit without a working copy writes to its input.
+        ("hot-server", {"client_read_bytes": MIB, **COMMITS}, []),
+        ("hot-server", {"client_read_bytes": 2 * MIB, **COMMITS}, NOT_WARM),
         # The client has read a part of its input.
         ("hot-server", {"client_read_bytes": MIB, **WRITES, "input_loaded_bytes": MIB}, NOT_WARM),
         ("hot-server", {"client_read_bytes": MIB, **WRITES, "input_loaded_bytes": 64 << 10}, []),

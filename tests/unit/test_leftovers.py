@@ -65,15 +65,6 @@ with open_repository(Path(sys.argv[1]), root="."):
 
 
 @needs("git")
-def test_process_that_outlives_a_kill_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(workflow, "GRACE_S", 0.01)
-    monkeypatch.setattr(workflow, "KILL_LIMIT_S", 0.1)
-    # No process has this id, so no signal reaches one.
-    monkeypatch.setattr(workflow, "run_processes", lambda root: [2**22 + 1])
-    with pytest.raises(UserError, match=rf"{2**22 + 1}\. End them .* --cap-add KILL"):
-        workflow.end_processes(tmp_path)
-
-
 def test_private_folder_of_a_killed_reader_is_abandoned(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     git(tmp_path, "init", "-q", "mine")
@@ -84,3 +75,12 @@ def test_private_folder_of_a_killed_reader_is_abandoned(tmp_path, monkeypatch):
         reader.kill()
     assert len(remove_abandoned(os.getcwd(), [])) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_process_that_outlives_a_kill_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(workflow, "GRACE_S", 0.01)
+    monkeypatch.setattr(workflow, "KILL_LIMIT_S", 0.1)
+    # No process has this id, so no signal reaches one.
+    monkeypatch.setattr(workflow, "run_processes", lambda root: [2**22 + 1])
+    with pytest.raises(UserError, match=rf"{2**22 + 1}\. End them .* --cap-add KILL"):
+        workflow.end_processes(tmp_path)

@@ -473,10 +473,11 @@ def test_flag_of_load_with_too_few_flushes(tmp_path, changes, flag):
 
 MIB = 1 << 20
 LOAD = {
-    **{"work_kind": "repository", "argv": ["svnadmin", "load"]},
+    **{"work_kind": "repository", "argv": ["svnadmin", "load"], "written": "/targets/1"},
     "target_storage": {"filesystem": "ext4", "write_cache": "write back"},
 }
 UPDATE = {"working_copy": {"path": "/wc", "space": {}}}
+FETCH = {"work_kind": "git_clone", "written": "/targets/1"}
 
 
 @pytest.mark.parametrize(
@@ -493,8 +494,9 @@ UPDATE = {"working_copy": {"path": "/wc", "space": {}}}
         ({}, {"client_write_bytes": None}, 99 * MIB, False),
         ({}, {"server_write_bytes": None}, 99 * MIB, False),
         ({}, {}, None, False),
-        # A working copy was put back before the run.
+        # A working copy or a clone was put back before the run.
         (UPDATE, {}, 99 * MIB, False),
+        (FETCH, {}, 99 * MIB, False),
         # A revision takes some flushes, each with a part of the journal: here 120 of 128 KiB.
         (LOAD, {"device_flushes": 120}, 31 * MIB, False),
         (LOAD, {"device_flushes": 120}, 32 * MIB, True),

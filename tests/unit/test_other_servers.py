@@ -1,5 +1,7 @@
 """Real servers of Mercurial and Fossil, and the clones that are made of their repositories."""
 
+import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from vcsbench.prepare.preparations import preparation_of
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.systems import FOSSIL, MERCURIAL
 from vcsbench.systems.base import COMMITS
+from vcsbench.systems.fossil import FOSSIL_FILE
 
 pytestmark = needs("hg", "fossil", "git")
 KINDS = {HgServe: MERCURIAL, FossilServer: FOSSIL}
@@ -38,6 +41,7 @@ def server(folder, loaded, request):
     root.mkdir()
     source = loaded / system.fmt / f"{system.fmt}.plain"
     subprocess.run(["cp", "-a", source, root / COPY], check=True)
+    system.store.finish_copy(root / COPY, system.store.list_files(source))
     server = request.param(root, folder, folder / "run")
     yield server
     server.close()
@@ -67,6 +71,16 @@ def test_server_serves_a_copy_that_it_does_not_change(server, folder):
     assert system.store.list_files(copy) == before
     assert {path: path.stat().st_mtime_ns for path in copy.rglob("*")} == states
     assert int((copy / COMMITS).read_text()) > 10
+
+
+def test_copies_and_the_empty_repository_of_fossil_are_read_only(loaded, tmp_path):
+    # Without root, the server runs as the owner of both.
+    copy, empty = tmp_path / "copy", tmp_path / "empty"
+    shutil.copytree(loaded / FOSSIL.fmt / f"{FOSSIL.fmt}.plain", copy)
+    FOSSIL.store.finish_copy(copy, FOSSIL.store.list_files(copy))
+    FOSSIL.store.create_empty(empty)
+    modes = [stat.S_IMODE((path / FOSSIL_FILE).stat().st_mode) for path in (copy, empty)]
+    assert modes == [0o444, 0o444]
 
 
 def test_server_serves_nothing_else_and_knows_its_version(server, folder):

@@ -26,6 +26,7 @@ from vcsbench.report.results import read_results
 from vcsbench.report.summary import IN_DIRECTION
 from vcsbench.report.table_sections import table_sections
 from vcsbench.statistics import texts, verdicts
+from vcsbench.statistics.baselines import table_definition, table_name
 from vcsbench.statistics.verdicts import Reason
 
 
@@ -82,6 +83,8 @@ def test_finding_with_a_direction_only_is_marked_and_counted(results):
         definitions[name] = {**definitions[name], "expect": expect}
     views = make_finding_views(results, rows, definitions, [])
     assert [view.id for view in views if view.is_in_direction] == [first["id"]]
+    # Its dot in the chart has the same name.
+    assert {view.dot.verdict for view in views if view.is_in_direction} == {IN_DIRECTION}
     text = describe_findings(views)
     assert text == (
         f"3 of {len(rows)} findings are measured: 1 reproduced, 1 weaker, 1 reproduced in direction only."
@@ -240,6 +243,43 @@ def test_pairs_are_those_from_which_the_finding_was_computed(results):
     # A finding without a number, such as one of two hosts, has no pairs.
     without = view_with(0.1, measured=None, low=None, high=None, over="")
     assert (without.pair_lines, without.pairs) == ([], "")
+
+
+def test_comparison_with_a_saved_baseline_has_its_pairs_with_much_start_up_as_well(results):
+    # Its number is over all pairs.
+    name = table_name("old")
+    tables = {**results.study.tables, name: table_definition(results.study.tables, "old")}
+    change = {"baseline": "old", "candidate": "now", "format": "f6", "call": "too small"}
+    changed = replace(
+        results,
+        study=results.study.model_copy(update={"tables": tables}),
+        tables={**results.tables, name: [row | change for row in results.tables["f6-vs-f7"]]},
+        notes={name: []},
+    )
+    expect = {"over": "mean", "at_least": 1}
+    definition = {"where": COLD_LOG, "compare": {"to": "old"}, "expect": expect}
+    found = [{**results.findings[0], "id": "x"}]
+    (view,) = make_finding_views(changed, found, {"x": definition}, table_sections(changed))
+    assert len(view.pair_lines) == 6 and view.pairs.startswith("6 pairs, ")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "interval"), [(1.25, 2.5, "0.40x to 0.80x"), (None, None, "")]
+)
+def test_pairs_of_exchanged_sides_have_reciprocal_numbers(results, low, high, interval):
+    numbers = {"ratio": 2.0, "low": low, "high": high}
+    rows = [row | numbers for row in results.tables["f6-vs-f7"]]
+    changed = replace(
+        results,
+        tables={**results.tables, "f6-vs-f7": rows},
+        published={"f6-vs-f7": [row | {"value": 25.0} for row in rows]},
+    )
+    compare = {"axis": "format", "baseline": "f7", "candidate": "f6"}
+    definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "min", "at_least": 0.1}}
+    found = [{**results.findings[0], "id": "x"}]
+    (view,) = make_finding_views(changed, found, {"x": definition}, table_sections(changed))
+    # The published, the measured number and its interval; after one round, there is no interval.
+    assert [line[1:] for line in view.pair_lines] == [("0.80x", "0.50x", interval)] * 6
 
 
 def test_expectation_with_numbers_as_sides_has_their_labels_and_table(results):

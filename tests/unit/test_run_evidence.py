@@ -138,6 +138,9 @@ def test_evidence_of_a_checked_input_has_the_bytes_that_a_run_loads(disk_folder)
         loaded.append(collector.end(os.getpid())["input_loaded_bytes"])
     # The second run finds them in memory.
     assert loaded == [64 * BLOCK, 0]
+    # Files that a run leaves in its input are in memory without a read.
+    subject.gets_traces = True
+    assert not EvidenceCollector(subject, None, None, "", checks_input=True).checks_input
 
 
 def test_scheduling_of_client_and_server_is_read_before_each_timed_run():

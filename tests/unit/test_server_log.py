@@ -9,14 +9,18 @@ from contextlib import contextmanager
 
 import pytest
 
-from project import CONFIG, free_port, is_listening, needs, wait_for
+from project import CONFIG, DEFAULT, ROOT, free_port, is_listening, needs, wait_for
+from unit.study_grid import merge
 from vcsbench.config.study import Command, Study
 from vcsbench.config.study_reader import load_study
+from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.plan.recipe import COMMAND_KEYS
 from vcsbench.programs import Programs
+from vcsbench.run.project import Project
 from vcsbench.sources.server_log import ServerLog, check_measured, read_server_log
 
+DEPLOYED = "deployed-server"
 HTTPD = "[28/Nov/2026:22:30:10 +0000] "
 SVNSERVE = "4711 2026-11-28T22:30:10.000000Z 10.0.0.1 "
 
@@ -50,7 +54,7 @@ def counts(tmp_path, *lines):
     ],
 )
 def test_line_counts_its_command(tmp_path, line, name):
-    assert counts(tmp_path, line) == ({name: 1}, {})
+    assert counts(tmp_path, line) == ({name: 1}, 0)
 
 
 @pytest.mark.parametrize(
@@ -66,13 +70,23 @@ def test_line_counts_its_command(tmp_path, line, name):
     ],
 )
 def test_line_without_command_is_not_counted(tmp_path, line):
-    assert counts(tmp_path, line, f"{HTTPD}- commit r5") == ({"commit": 1}, {})
+    assert counts(tmp_path, line, f"{HTTPD}- commit r5") == ({"commit": 1}, 0)
 
 
-def test_unknown_actions_are_counted_and_named(tmp_path):
+def test_lines_with_unknown_actions_are_counted(tmp_path):
     lines = [f"{HTTPD}jane frobnicate /a r5", f"{SVNSERVE}- repo defrag (/a) r5"] * 2
-    found = counts(tmp_path, *lines, f"{HTTPD}- commit r5")
-    assert found == ({"commit": 1}, {"frobnicate": 2, "defrag": 2})
+    assert counts(tmp_path, *lines, f"{HTTPD}- commit r5") == ({"commit": 1}, 4)
+
+
+def test_name_of_a_user_in_the_place_of_an_action_is_not_printed(tmp_path):
+    # An unquoted format of the user's own, without env=SVN-ACTION.
+    line = f"{HTTPD}10.0.0.1 jane /svn/r/!svn/me 200"
+    commands, unknown = counts(tmp_path, line, f"{HTTPD}- commit r5")
+    assert (commands, unknown) == ({"commit": 1}, 1)
+    log = read_server_log(tmp_path / "svn.log")
+    sentences = log.sentences(study(commit="commit"), ["commit"])
+    assert sentences[-1] == "1 line has an action that vcsbench does not know."
+    assert "jane" not in " ".join(sentences)
 
 
 def test_log_may_be_compressed_and_have_long_lines(tmp_path):
@@ -116,31 +130,66 @@ def study(**logged_as):
 
 
 def test_shares_are_weights_of_measured_commands():
-    log = ServerLog("svn.log", {"log": 30, "checkout-or-export": 10, "blame": 5}, {"frob": 2})
+    log = ServerLog("svn.log", {"log": 30, "checkout-or-export": 10, "blame": 5}, 2)
     names = {"log": "log", "checkout": "checkout-or-export", "export": "checkout-or-export"}
     measured = study(**names, commit="commit")
-    shares = {share["name"]: share["weight"] for share in log.shares(measured)}
+    every = list(measured.commands)
+    shares = {share["name"]: share["weight"] for share in log.shares(measured, every)}
     assert shares == {"log": 75, "checkout": 12.5, "export": 12.5}
-    assert log.shares(measured)[0]["where"] == {"what": "log"}
-    assert log.sentences(measured) == [
+    assert log.shares(measured, every)[0]["where"] == {"what": "log"}
+    assert log.sentences(measured, every) == [
         "svn.log has 45 commands: log 66.7 %, checkout or export 22.2 %, blame 11.1 %.",
-        "This study does not measure blame.",
+        "The grid of this study does not have blame.",
         "Checkout and export have equal weights: the log does not tell them apart.",
-        "Unknown actions: frob (2).",
+        "2 lines have an action that vcsbench does not know.",
     ]
     other = study(commit="commit", dump=None)
-    assert log.shares(other) == []
-    check_measured(log, [other, measured])
+    assert log.shares(other, ["commit", "dump"]) == []
+    check_measured(log, [(other, ["commit"]), (measured, every)])
     with pytest.raises(UserError, match=r"^svn\.log: .*blame, .* and log.*logged_as"):
-        check_measured(log, [other])
+        check_measured(log, [(other, ["commit"])])
+
+
+def test_command_that_the_grid_lacks_takes_no_weight():
+    log = ServerLog("svn.log", {"log": 30, "checkout-or-export": 10}, 0)
+    names = {"log": "log", "checkout": "checkout-or-export", "export": "checkout-or-export"}
+    measured, grid = study(**names, commit="commit"), ["log", "export"]
+    shares = {share["name"]: share["weight"] for share in log.shares(measured, grid)}
+    assert shares == {"log": 75, "export": 25}
+    (sentence,) = log.sentences(measured, grid)
+    assert sentence.endswith(" log 75 %, checkout or export 25 %.")
+    assert log.sentences(measured, ["commit"])[-1].endswith("so it has no weights.")
+    with pytest.raises(UserError, match="no grid of this session"):
+        check_measured(log, [(measured, ["commit"])])
+
+
+@needs("svn", "svnserve")
+def test_mix_of_a_log_comes_back_for_the_commands_of_the_default_grid(tmp_path):
+    path = tmp_path / "svn.log"
+
+    def project_of(*actions):
+        path.write_text("".join(f"{HTTPD}- {action}\n" for action in actions))
+        read_server_log.cache_clear()
+        keys = {"studies": [DEPLOYED], "server_log": str(path)}
+        return Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])
+
+    # The grid has an export, and no checkout.
+    project = project_of("log (/trunk) r9:1", "checkout-or-export /trunk r1")
+    project.check_server_log()
+    weights = {part["name"]: part["weight"] for part in project.params_of(DEPLOYED).workload}
+    assert weights == {"log": 50, "export": 50}
+    # It has no `ls -R`.
+    with pytest.raises(UserError, match="it has list, and no grid of this session"):
+        project_of("list / r5 depth=infinity").check_server_log()
 
 
 @pytest.mark.parametrize("name", ["own-repository", "fsfs-san-2014", "fsfs-ssd-2014"])
 def test_shares_of_shipped_study_are_those_of_log_and_export(name):
     shipped = load_study(CONFIG / "studies" / f"{name}.yaml")
-    log = ServerLog("svn.log", {"log": 30, "checkout-or-export": 10, "update": 60}, {})
-    check_measured(log, [shipped])
-    shares = {share["name"]: share["weight"] for share in log.shares(shipped)}
+    log = ServerLog("svn.log", {"log": 30, "checkout-or-export": 10, "update": 60}, 0)
+    every = list(shipped.commands)
+    check_measured(log, [(shipped, every)])
+    shares = {share["name"]: share["weight"] for share in log.shares(shipped, every)}
     assert shares == {"log": 75, "export": 25}
 
 
@@ -187,7 +236,7 @@ def check_mix(path):
     log = read_server_log(path)
     expected = {name: MIX[name] for name in ("log", "update", "list", "commit")}
     expected["checkout-or-export"] = MIX["checkout"] + MIX["export"]
-    assert (log.commands, log.unknown) == (expected, {})
+    assert (log.commands, log.unknown) == (expected, 0)
 
 
 @needs("svn", "svnserve", "svnmucc")

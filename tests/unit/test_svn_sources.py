@@ -175,6 +175,38 @@ def test_svn_tree_with_too_many_entries_is_refused(repository, monkeypatch):
         svn_source(repository, tree="").odd_paths()
 
 
+TRUNKS = {
+    "younger": [["mkdir", "a"], ["mkdir", "b"], ["mkdir", "trunk"]],
+    "moved": [["mkdir", "old"], ["put", "/dev/null", "old/f"], ["mv", "old", "trunk"]],
+    "replaced": [["mkdir", "trunk"], ["mkdir", "trunk/a"], ["rm", "trunk"], ["mkdir", "trunk"]],
+}
+
+
+@pytest.mark.parametrize("kind", TRUNKS)
+def test_svn_source_without_its_trunk_in_revision_2_cannot_be_updated_from_there(tmp_path, kind):
+    run("svnadmin", "create", tmp_path / kind)
+    for words in TRUNKS[kind]:
+        svnmucc(tmp_path / kind, *words)
+    behind = len(TRUNKS[kind]) - 2
+    reason = svn_source(tmp_path / kind).why_no_update(behind)
+    assert reason.startswith(f"has no trunk {behind} revisions before its youngest (")
+    # The root is there.
+    assert svn_source(tmp_path / kind, tree="").why_no_update(behind) == ""
+
+
+def test_svn_source_can_be_updated_from_an_older_tree_at_the_same_path(repository, tmp_path):
+    assert svn_source(repository).why_no_update(2) == ""
+    assert svn_source(repository, tree="tags/1").why_no_update(2).startswith("has no tags/1 2 ")
+    path = tmp_path / "it"
+    run("svnadmin", "create", path)
+    for words in (["mkdir", "sp é"], ["mkdir", "sp é/a"]):
+        svnmucc(path, *words)
+    expected = "has only 2 revisions, so an update has nothing to fetch"
+    assert svn_source(path, tree="sp é").why_no_update(100) == expected
+    svnmucc(path, "mkdir", "sp é/b")
+    assert svn_source(path, tree="sp é").why_no_update(100) == ""
+
+
 def test_svn_source_wrong_definitions_name_the_key(repository, tmp_path):
     run("svnadmin", "create", tmp_path / "empty")
     (tmp_path / "file").write_text("format")

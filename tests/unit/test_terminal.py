@@ -23,6 +23,7 @@ from vcsbench.report.make_command import MakeCommand, parse_command
 from vcsbench.report.results import Provenance, Results
 from vcsbench.report.summary import describe_verdicts
 from vcsbench.report.terminal import (
+    FEW_ANSWERS,
     HEADER,
     MAX_LINES,
     TERMINAL_COLUMNS,
@@ -114,11 +115,16 @@ def test_answers_that_fit_are_all_printed_those_without_a_difference_last():
     printed = lines(summary(equal, larger, account=Account()))
     assert "2.0x faster" in printed[0] and not any("more answer" in line for line in printed)
     assert any("within 10 %" in line for line in printed)
-    # A study without any room prints its first answer.
+    # Other lines leave no room.
     reasons = [{"skip": "reason " * 200, "cell": "a"}]
-    printed = lines(summary(equal, larger, grid=reasons))
-    assert "2.0x faster" in printed[0]
-    assert f"{' ' * 12}1 more answer in the report" in printed
+    few = [question_of(number, 1.0 + number) for number in range(1, FEW_ANSWERS + 1)]
+    printed = "\n".join(lines(summary(*few, grid=reasons)))
+    assert re.findall(r"([\d.]+)x faster", printed) == ["5.0", "4.0", "3.0", "2.0"]
+    assert "more answer" not in printed
+    more = [question_of(9, 9.0), question_of(10, 1.0)]
+    printed = "\n".join(lines(summary(*few, *more, grid=reasons)))
+    assert re.findall(r"([\d.]+)x faster", printed) == ["9.0", "5.0", "4.0", "3.0"]
+    assert f"{' ' * 12}2 more answers in the report\n" in printed
 
 
 def test_findings_with_a_direction_only_are_counted_apart():

@@ -270,6 +270,14 @@ def test_store_that_runs_have_changed_is_kept(tree, tmp_path):
     assert entry.exists()
 
 
+@pytest.mark.parametrize(
+    ("store", "gets_traces"), [("", False), ("svn", False), ("git", True), ("fossil", True)]
+)
+def test_only_stores_that_are_cleaned_get_traces_of_runs(tree, tmp_path, store, gets_traces):
+    recipe = recipe_of(tree, store, tmp_path / "storage")
+    assert Tree(recipe, 1, tmp_path, Path.cwd()).gets_traces is gets_traces
+
+
 def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
     if why := missing(STUDY.commands["checkout"]):
         pytest.skip(f"not installed: {why}")

@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -302,16 +303,17 @@ def test_trial_that_the_system_ends_is_a_lack_and_the_next_one_still_runs(root):
     assert sentences[1:] == ["no lock. Make one."]
 
 
-def test_doctor_without_files_of_the_kernel_names_them_only(root, monkeypatch):
-    plan = plan_of(root)
+def test_files_of_the_kernel_are_named_before_a_program_needs_them(root, monkeypatch):
+    monkeypatch.setattr(kernel, "SYSTEM_FILES", ("/proc/no such file",))
+    with pytest.raises(UserError, match="/proc/no such file"):
+        plan_of(root)
 
+
+def test_load_that_the_kernel_does_not_show_is_none(monkeypatch):
     def fail():
         raise OSError("Load averages are unobtainable")
 
-    monkeypatch.setattr(kernel, "SYSTEM_FILES", ("/proc/no such file",))
     monkeypatch.setattr(os, "getloadavg", fail)
-    (check,) = doctor.run_checks(plan)
-    assert "/proc/no such file" in check.text
     assert machine.host()["load"] == 0
 
 
@@ -322,6 +324,9 @@ def test_checkout_is_no_folder_for_temporary_files(root, monkeypatch):
     monkeypatch.setattr(trials.tempfile, "gettempdir", os.getcwd)
     (sentence,) = named(plan, trials.try_temporary_folder)
     assert "set TMPDIR" in sentence
+    # No file can be made in the folder that the user has chosen.
+    monkeypatch.setenv("TMPDIR", "/no such folder")
+    assert named(plan, trials.try_temporary_folder) == [sentence]
     # Here the user has chosen it.
     monkeypatch.setenv("TMPDIR", os.getcwd())
     assert named(plan, trials.try_temporary_folder) == []
@@ -351,6 +356,21 @@ def test_tracing_of_another_users_server_is_tried(root, right):
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == (1 if right else 0)
     assert ("no system-call counts of servers" in done.stdout) == bool(right)
+
+
+@needs_root
+@needs("strace")
+def test_tracing_without_the_user_of_servers_is_a_lack(monkeypatch):
+    study = SimpleNamespace(trace_syscalls={})
+    plan = SimpleNamespace(
+        config=SimpleNamespace(studies={"s": study}),
+        grids={"s": []},
+        cells=["c"],
+        draft=lambda cell: {"access": {"server": "svnserve"}},
+    )
+    monkeypatch.setattr(server_user, "UNPRIVILEGED", "no-such-user")
+    (sentence,) = named(plan, trials.try_tracing_of_servers)
+    assert "Run `useradd no-such-user`" in sentence
 
 
 def test_no_server_is_tried_for_cells_without_one(root, monkeypatch):

@@ -151,6 +151,13 @@ def test_find_wishes_takes_the_access_with_the_largest_gain_with_a_server(factor
     assert (wish.operation.access, wish.factor) == (access, factors[access])
 
 
+def test_wish_names_the_condition_of_a_change():
+    (loaded,) = wishes(loading((COLD_LOG, BETTER, 2.0)))
+    assert loaded.text.endswith(" Only if you can stop commits.")
+    (packed,) = wishes(packing((COLD_LOG, BETTER, 2.0)))
+    assert "Only if" not in packed.text
+
+
 def test_find_wishes_names_operations_that_become_slower():
     (wish,) = wishes(packing((COLD_LOG, BETTER, 1.7), ({**EXPORT, "access": "svn"}, WORSE, 0.5)))
     assert wish.slower == ["cold export over svn (2.0x)"]

@@ -387,6 +387,13 @@ def test_can_be_closed_leaves_nothing_and_ignores_a_missing_folder(storage):
     assert not [*storage.iterdir()]
 
 
+@project.needs_root
+def test_can_be_closed_leaves_a_missing_servers_user_to_another_check(storage, monkeypatch):
+    monkeypatch.setattr(server_user, "UNPRIVILEGED", "no-such-user")
+    assert can_be_closed(storage)
+    assert not [*storage.iterdir()]
+
+
 # ACL_USER_OBJ, ACL_USER, ACL_GROUP_OBJ, ACL_MASK and ACL_OTHER, each with rights and a user id.
 ACCESS_LIST = ((1, 7, -1), (2, 7, 12345), (4, 5, -1), (0x10, 7, -1), (0x20, 0, -1))
 

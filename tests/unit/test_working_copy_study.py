@@ -175,6 +175,28 @@ def test_svn_folder_in_an_older_revision_skips_updates_from_it(tmp_path, monkeyp
         templates.working_copy(2)
 
 
+@needs("svn", "svnadmin")
+def test_svn_folder_that_came_later_skips_updates_from_before(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "mine"
+    url = f"file://{path}"
+    subprocess.run(["svnadmin", "create", path], check=True)
+    for words in (["mkdir", f"{url}/a"], ["mkdir", f"{url}/b"], ["mkdir", f"{url}/trunk"]):
+        subprocess.run(["svn", *words, "-q", "-m", ""], check=True)
+    cells = {"filesystem": "tmpfs", "reflink": "off", "pristines": "stored"}
+    cells["command"] = ["checkout", "update-1000"]
+    plan = Plan(study_environment(STUDY, cells, repository=str(path)))
+    skips = {cell.axes["command"]: cell.skip for cell in plan.grids[STUDY]}
+    assert skips["checkout"] == ""
+    assert skips["update-1000"].startswith("mine has no trunk 1,000 revisions before its youngest")
+    # Of other sources, this is known only when the repository is loaded.
+    subprocess.run(["svn", "mv", f"{url}/b", f"{url}/moved", "-q", "-m", ""], check=True)
+    for tree in ("trunk", "moved"):
+        with pytest.raises(UserError, match=f"^mine has no {tree} 1,000 revisions .* TREE="):
+            templates_of(path, tree).working_copy(2)
+    assert os.listdir(templates_of(path, "trunk").working_copy(3)["path"]) == [".svn"]
+
+
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b"])
 def test_list_working_files_in_a_path_with_signs_of_a_url_reads_its_database(tmp_path, name):
     path = tmp_path / name

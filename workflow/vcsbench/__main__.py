@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from vcsbench.config.study import Study
     from vcsbench.plan.plan import Plan
     from vcsbench.run.project import Project
-    from vcsbench.run.workflow import SnakemakeCall
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Exit codes.
@@ -242,7 +241,7 @@ def _study_names(options: argparse.Namespace) -> list[str]:
 def run(options: argparse.Namespace, overrides: Overrides) -> int:
     """Measure, write the report and print its answers."""
     # Without a target, Snakemake makes its default target `all`.
-    return _run_and_report(options, overrides, targets=[]).status
+    return _run_and_report(options, overrides, targets=[])
 
 
 def check(options: argparse.Namespace, overrides: Overrides) -> int:
@@ -252,8 +251,7 @@ def check(options: argparse.Namespace, overrides: Overrides) -> int:
 
     # The file has the verdict on each expectation. If a file is named, Snakemake does not make its default
     # target `all`, so `all` is named, too.
-    call = _run_and_report(options, overrides, targets=["all", "results/check.csv"])
-    if call.status:
+    if _run_and_report(options, overrides, targets=["all", "results/check.csv"]):
         print("Nothing was checked: the workflow run failed.", file=sys.stderr)
         return EXIT_FAILED
     # judge() prints the verdicts, and returns the exit code. A dry run has only listed the jobs.
@@ -262,8 +260,8 @@ def check(options: argparse.Namespace, overrides: Overrides) -> int:
 
 def _run_and_report(
     options: argparse.Namespace, overrides: Overrides, targets: Sequence[str]
-) -> SnakemakeCall:
-    """Make the targets by Snakemake, print the answers of the report, and return how the call ended.
+) -> int:
+    """Make the targets by Snakemake, print the answers of the report, and return Snakemake's exit code.
 
     Snakemake also makes the targets that the user has named. `overrides` are keys of the configuration that
     the command line overrides, such as {"repository": "/srv/x"}.
@@ -278,28 +276,29 @@ def _run_and_report(
         # which must not reach a file. So it is refused before Snakemake writes its files.
         detect(overrides["repository"])
     began = time.time()
-    arguments = ["--cores", options.cores, *targets]
+    arguments = ["--cores", options.cores]
     # `options.others` are the user's arguments for Snakemake, such as targets and -n.
-    call = run_workflow(ROOT, overrides, options.configfiles, arguments, options.others)
+    status = run_workflow(ROOT, overrides, options.configfiles, arguments, options.others, targets)
     # After a dry run, nothing is new. After a signal (128 and more), the user waits for the prompt.
-    if call.status < 128 and not is_dry_run(options.others):
+    if status < 128 and not is_dry_run(options.others):
         # load_config() checks the merged configuration, and loads the studies whose answers are printed. If
         # the configuration is wrong, Snakemake has printed the error already.
         with suppress(UserError):
             merged, files = _read_configuration(options, overrides)
             studies = load_config(merged, ROOT, files).studies
-            _print_report(call.status, began, [*studies.values()])
-    return call
+            _print_report(status, began, [*studies.values()])
+    return status
 
 
 def published_tables(options: argparse.Namespace, overrides: Overrides) -> int:
     """Compute the tables of the published studies from their published numbers."""
     from vcsbench.run.workflow import run_workflow
 
-    arguments = ["--cores", options.cores, "published"]
+    arguments = ["--cores", options.cores]
     overrides = {**overrides, "measure": "nothing"}
-    call = run_workflow(ROOT, overrides, options.configfiles, arguments, options.others)
-    return call.status
+    return run_workflow(
+        ROOT, overrides, options.configfiles, arguments, options.others, targets=["published"]
+    )
 
 
 def plan(options: argparse.Namespace, overrides: Overrides) -> int:
@@ -353,6 +352,8 @@ def show(options: argparse.Namespace, overrides: Overrides) -> int:
         # For some inputs and outputs, _facts_of_processes() makes files. A session (a run of Snakemake in
         # this checkout) would remove these files, or make the same files at the same time.
         if not KINDS_WITHOUT_FILES.issuperset([recipe["input"], recipe["output"]]):
+            # Later runs use some of the files.
+            os.umask(0o022)
             stack.enter_context(checkout_lock(ROOT))
         facts_of_processes = _facts_of_processes(recipe, options.round)
     # The work of the command is computed from its output, for example. Equal work makes cells comparable.

@@ -34,12 +34,14 @@ PASSED = (
 
 # Messages are in English, and paths are UTF-8. LANGUAGE would precede LC_ALL up to glibc 2.38.
 LOCALE = {"LC_ALL": "C.UTF-8"}
-# git's own configuration files are not read, and it asks nobody.
+# git's own configuration files are not read, and it asks nobody. A file whose name is a pattern of git's, such
+# as `[a]`, stands for itself.
 GIT_VARIABLES = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_LITERAL_PATHSPECS": "1",
 }
 # git would repack in the background, and change a repository under the next run. It would also read the
 # attributes and ignored names of the user (~/.config/git), also without the user's configuration.

@@ -49,12 +49,12 @@ def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
     return descriptor
 
 
-def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> bytes:
+def read_bytes(path: str | Path, limit: int) -> bytes:
     """Return the content of a regular file of at most `limit` bytes. Raise UserError if it is larger.
 
     A file that never ends, such as /proc/kmsg, is read as an empty one.
     """
-    with open(open_regular(path, follow_links=follow_links), "rb") as file:
+    with open(open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         # At most `size` bytes are read. Files of the kernel that block or never end, such as /proc/kmsg and
         # /proc/self/pagemap, have the size 0. A file that grows is read up to its size when it was opened.

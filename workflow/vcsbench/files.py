@@ -80,10 +80,10 @@ def write_json(path: str | Path, content: Any) -> None:
     write_bytes(path, json.dumps(content, indent=1).encode())
 
 
-def read_json(path: str | Path, *, follow_links: bool = True) -> dict[str, Any]:
+def read_json(path: str | Path) -> dict[str, Any]:
     """Return the object in a JSON file; {} if it is missing, unreadable, or no regular file."""
     try:
-        with open(open_regular(path, follow_links=follow_links), "rb") as file:
+        with open(open_regular(path), "rb") as file:
             content = json.load(file)
     except (OSError, ValueError, RecursionError, UserError):
         return {}

@@ -39,8 +39,8 @@ MODULE_FOLDERS = (
 LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
 # A word in braces in a command, which stands for a program or a value of the cell.
 WORD = re.compile(r"\{(\w+)\}")
-# The programs that a server of each kind runs, as in the names of digests.
-SERVER_PROGRAMS = {
+# The programs that a server of each kind runs, as in the names of digests (programs_of_server).
+SERVER_PROGRAMS: dict[str, tuple[str, ...]] = {
     "svnserve": ("svnserve",),
     "httpd": ("httpd", "mod_dav_svn"),
     "sshd": ("sshd", "svnserve"),
@@ -209,8 +209,8 @@ class Programs(_Places):
         # The path of a module of Python is that of its metadata, which have the version only.
         if path and name.startswith(MODULE):
             modules = Path(path).parent.parent / name.removeprefix(MODULE)
-            both = f"{digest(path)} {_digest_modules(modules)}"
-            return hashlib.sha256(both.encode()).hexdigest()[:16]
+            digests = f"{digest(path)} {_digest_modules(modules)}"
+            return hashlib.sha256(digests.encode()).hexdigest()[:16]
         # The modules of Mercurial are a folder.
         if os.path.isdir(path):
             return _digest_modules(Path(path))
@@ -355,6 +355,14 @@ def programs_in(argv: str) -> tuple[str, ...]:
     return tuple(programs)
 
 
+def programs_of_server(kind: str) -> tuple[str, ...]:
+    """Return the programs of a kind of server: ("hg",) for "hg-serve".
+
+    By default, the kind is the name of its only program.
+    """
+    return SERVER_PROGRAMS.get(kind, (kind,))
+
+
 @cache
 def binaries(
     client: Programs, clients: tuple[str, ...], server: Programs, kind: str
@@ -374,7 +382,7 @@ def binaries(
         digests["client libraries"] = client.digest_of("libraries")
     if kind:
         # For a server of the kind "httpd", they are the program httpd and its module mod_dav_svn.
-        for name in _with_modules(SERVER_PROGRAMS[kind]):
+        for name in _with_modules(programs_of_server(kind)):
             digests[f"server {name}"] = server.digest_of(name)
     if kind in SUBVERSION_SERVERS:
         digests["server libraries"] = server.digest_of("libraries")

@@ -571,7 +571,7 @@ class DumpRecord(TypedDict, total=False):
 
 class LoadRequest(TypedDict):
     """The space that a load needs: the folder of the storage that keeps the loaded repository, and by folder
-    of a storage the number of repositories of the same size that are made there later.
+    of a storage the number of repositories of the same size for which there must be space.
 
     If some of these replace older ones, also the bytes of each older one, by folder. With spacers, also their
     mean size, and by folder the number of copies in each state.

@@ -67,9 +67,11 @@ class CardQuestion:
         # An axis can have several questions, so its own short question does not tell them apart.
         if self.values and self.yes_value:
             return f"{self.name.replace('_', ' ').capitalize()}?"
-        if self.values:
-            return f"{'/'.join(self.values)}?"
         short_question = load_vocabulary().axis(self.axis).short_question
+        # The question with the name of the axis is its main one.
+        is_main = self.name == self.axis and bool(short_question)
+        if self.values and not is_main:
+            return f"{'/'.join(self.values)}?"
         return short_question or f"{labels.axis_label(self.axis).capitalize()}?"
 
 

@@ -33,9 +33,7 @@ class Worth(enum.StrEnum):
 
     DO = "do"  # gains, and no loss; with a workload: gains that outweigh the losses
     DEPENDS = "depends"  # gains and losses; with a workload: gains that do not outweigh the losses
-    SLIGHT = (
-        "slight"  # the certain part of all differences is below the margin (Outcome.is_at_least)
-    )
+    SLIGHT = "slight"  # the certain part of each difference is below the margin
     EQUAL = "equal"
     UNDECIDED = "undecided"
     TOO_SMALL = "too small"

@@ -98,7 +98,7 @@ class Wish:
     assumed: Sequence[str]
     # The command that applies the change: "" if that takes several lines, None without a command.
     command: str | None
-    # "" if the change does not interrupt the service. `downtime` names the interruption.
+    # It completes "Only if", "" without one. `downtime` names the interruption of the service.
     condition: str
     downtime: str
     # None if the change takes no time, or if it is unknown.
@@ -108,11 +108,12 @@ class Wish:
 
     @property
     def text(self) -> str:
-        """Return sentences on the gain, on the price of the change, and on operations that become slower.
+        """Return sentences on the gain, on price and condition of the change, and on slower operations.
 
         Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.`, `svnadmin
         pack REPO, no downtime, 4 s for 20 000 revisions.` and `Slower: cold export over svn (1.3x).` Values
-        that the user may not have stand behind the times: `1.57 → 0.93 s (from default settings)`.
+        that the user may not have stand behind the times: `1.57 → 0.93 s (from default settings)`. A
+        condition is a sentence such as `Only if you can stop commits.`
         """
         # Both end with the unit, `1.57 s` and `0.93 s`, which the text has once.
         before, after = labels.seconds_of_both([self.before_s, self.after_s])
@@ -134,6 +135,8 @@ class Wish:
         if price:
             sentence = ", ".join(price)
             text += f" {sentence[0].upper()}{sentence[1:]}."
+        if self.condition:
+            text += f" Only if {self.condition}."
         # The same change can make other operations slower.
         if self.slower:
             text += f" Slower: {enumeration(self.slower)}."

@@ -104,6 +104,19 @@ class Environment:
                     return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
         return source.odd_paths(behind)
 
+    @cache  # noqa: B019 - there is one of it
+    def why_no_update(self, repo: str, behind: int) -> str:
+        """Return why no update can begin `behind` revisions before the youngest; "" if it can, or if unknown.
+
+        The result is a clause such as `mine has only 2 revisions, ...`. Raise UserError if the source cannot
+        be read. The empty repository, which measures fixed cost, has an update without changes.
+        """
+        if repo == EMPTY:
+            return ""
+        self.sources[repo].check()
+        reason = self.sources[repo].why_no_update(behind)
+        return f"{repo} {reason}" if reason else ""
+
 
 @dataclass(frozen=True)
 class Axis:

@@ -23,7 +23,6 @@ from vcsbench.programs import (
     MODULE,
     NSS_WRAPPER,
     PROGRAM_FOLDERS,
-    SERVER_PROGRAMS,
     SUBVERSION_PROGRAMS,
     UNPACKED_SSHD,
     WORD,
@@ -35,6 +34,7 @@ from vcsbench.programs import (
     linked_digest,
     path_of,
     programs_in,
+    programs_of_server,
     why_no_ssh_folder,
 )
 from vcsbench.records import Recipe
@@ -201,7 +201,8 @@ def _why_no_server(build: Build, machine: Machine, server: str) -> str:
         return _why_no_program(build.server, machine, "svnserve") or why_no_sshd()
     if server in GIT_SERVERS:
         return _why_no_git_server(build.server, server)
-    reasons = [_why_no_program(build.server, machine, name) for name in SERVER_PROGRAMS[server]]
+    names = programs_of_server(server)
+    reasons = [_why_no_program(build.server, machine, name) for name in names]
     # The first reason, if any program is missing.
     return next(filter(None, reasons), "")
 
@@ -227,7 +228,7 @@ def installed_programs(recipe: Recipe) -> set[str]:
             names.add(name)
     server = recipe["access"]["server"]
     if server and not build["server"]["prefix"]:
-        names.update(SERVER_PROGRAMS[server])
+        names.update(programs_of_server(server))
         # svnlook lists the folders that the access rules of the server name.
         if "access_rules" in recipe:
             names.add("svnlook")
@@ -296,7 +297,7 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
 
 def _why_no_git_server(programs: Programs, server: str) -> str:
     """Return why this machine cannot serve git repositories by a server, in a clause; "" if it can."""
-    for name in SERVER_PROGRAMS[server]:
+    for name in programs_of_server(server):
         if name == "httpd":
             if not programs.any_httpd or not programs.find_module("cgi"):
                 return "httpd with mod_cgi is not installed (Debian: apache2-bin)"
@@ -426,7 +427,7 @@ def linked_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     server = _digested_server(build, recipe, env)
     if server:
         # Modules of httpd load libraries as well: mod_ssl loads OpenSSL.
-        names = (*SERVER_PROGRAMS[server], *_deployed_modules(server, recipe))
+        names = (*programs_of_server(server), *_deployed_modules(server, recipe))
         linked["server"] = linked_digest(build.server, names)
     return linked
 

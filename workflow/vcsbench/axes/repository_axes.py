@@ -77,13 +77,18 @@ def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
     """Return in a clause why a command cannot write the tree of a repository; "" if it can, or writes none.
 
     A disk or a working copy cannot hold some paths. Example: `ruby has 2 paths named .svn, which a working
-    copy cannot hold, so its tree cannot be checked out`.
+    copy cannot hold, so its tree cannot be checked out`. An update needs an older tree: `mine has no trunk
+    100 revisions before its youngest (it was added, moved or replaced since)`.
     """
     if not repo:
         return ""
     # The youngest tree (0 revisions behind) is checked. An update begins with an older tree, which can have
     # other paths, so that tree is checked as well.
     revisions_behind = recipe.get("revisions_behind", 0)
+    if revisions_behind and recipe["output"] == "working_copy":
+        reason = env.why_no_update(repo, revisions_behind)
+        if reason:
+            return reason
     for behind in sorted({0, revisions_behind}):
         # To count the paths takes minutes. So why_not_on_disk() gets a function, which it calls only for a
         # command that writes a tree.

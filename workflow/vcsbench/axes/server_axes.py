@@ -252,8 +252,9 @@ def _limits(
             left_out.append(words)
     commands = measured.get(COMMAND_AXIS, [])
     for name in ("commit", "blame"):
-        # A study may have several commands of a kind, such as `commit-binary`.
-        if not any(command.startswith(name) for command in commands):
+        # A study may have several commands of a kind, such as `commit-binary`, or one of each system, such as
+        # `git blame`.
+        if not any(name in re.split("[ -]", command) for command in commands):
             left_out.append(name)
     sentence = "Client and server run on one machine"
     # Other values of the axis make a slower network between the two.

@@ -5,15 +5,15 @@ from vcsbench.axis_names import SYSTEM_AXIS
 from vcsbench.records import Recipe
 from vcsbench.sources.base import HistoryForm
 from vcsbench.sources.git_source import GitSource
-from vcsbench.systems import FOSSIL, GIT, MERCURIAL, SUBVERSION, SYSTEMS, repository_system
+from vcsbench.systems import GIT, SUBVERSION, SYSTEMS, repository_system
 
-# The forms of a history that each system can load. A source gives at least one form (Source.forms).
+# The forms of a history that a system can load. A source gives at least one form (Source.forms).
 LOADABLE_FORMS = {
     SUBVERSION.name: {HistoryForm.DUMP},
     GIT.name: {HistoryForm.FAST_IMPORT, HistoryForm.GIT_FILES},
-    MERCURIAL.name: {HistoryForm.FAST_IMPORT},
-    FOSSIL.name: {HistoryForm.FAST_IMPORT},
 }
+# All other systems convert a history that git has loaded.
+CONVERTED_FORMS = {HistoryForm.FAST_IMPORT}
 
 
 def _why_not_loaded(system: str, recipe: Recipe, env: Environment) -> str:
@@ -31,7 +31,7 @@ def _why_not_loaded(system: str, recipe: Recipe, env: Environment) -> str:
     if source is None or not recipe.get("input") or is_elsewhere or is_exported:
         return ""
     loader = repository_system(repository)
-    if source.forms & LOADABLE_FORMS[loader.name]:
+    if source.forms & LOADABLE_FORMS.get(loader.name, CONVERTED_FORMS):
         return ""
     # Each reason below has the remedy for its combination of source and system.
     name = repository["name"]

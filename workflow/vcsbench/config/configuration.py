@@ -163,7 +163,7 @@ def load_config(
         temporary = tempfile.gettempdir()
     except OSError:
         raise UserError(
-            "TMPDIR: no temporary file can be made there, in /tmp and in /var/tmp. Set it to a folder that "
+            "TMPDIR: no temporary file can be made there, in /tmp or in /var/tmp. Set it to a folder that "
             "you can write."
         ) from None
     if UNUSABLE.search(temporary):

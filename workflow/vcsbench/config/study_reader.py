@@ -138,8 +138,8 @@ def _named_values(file: StudyFile) -> Iterator[_NamedValues]:
     for name, command in file.commands.items():
         yield from _selected_values(f"commands.{name}.restrict_to", command.restrict_to or {})
     yield from _selected_values("trace_syscalls", file.trace_syscalls or {})
-    # `numbers` are names of files, or a mapping if files lack the columns of some axes. The mapping has the
-    # values of these axes by file: {"f7.csv": {"format": "f7"}}.
+    # `numbers` is the name of a file, or a mapping if files lack the columns of some axes. The mapping has
+    # the values of these axes by file: {"f7.csv": {"format": "f7"}}.
     if file.published is not None and isinstance(file.published.numbers, dict):
         for name, values_of_file in file.published.numbers.items():
             yield from _selected_values(f"published.numbers.{name}", values_of_file)

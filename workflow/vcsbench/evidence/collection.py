@@ -383,7 +383,9 @@ def _have_others_written(record: RunRecord, context: Context) -> bool:
     server_bytes = evidence.get("server_write_bytes", 0)
     if device_bytes is None or client_bytes is None or server_bytes is None:
         return False
-    if context.get("working_copy") or context.get("written"):
+    # A load has the key `written` as well, but its repository is made empty before the run.
+    is_put_back = bool(context.get("written")) and context["work_kind"] != same_work.LOADED
+    if context.get("working_copy") or is_put_back:
         return False
     own_bytes = WRITES_PER_BYTE * (client_bytes + server_bytes)
     # A load and a commit flush the disk for each revision.

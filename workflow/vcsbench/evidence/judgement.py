@@ -323,9 +323,11 @@ def _judge_hot_run(evidence: Evidence) -> list[Flag]:
     if read_bytes is not None and not evidence.get("has_own_cache"):
         # A client that writes files to a disk has to read tables of its file system there, even if its input
         # is in memory. The kernel counts these reads together with reads of the input, so some are forgiven.
-        # Only a command with an output has the key. Another one writes a log or a cache at most.
+        # Only a command with an output has the first key, and only one that commits the second. Another
+        # command writes a log or a cache at most.
+        makes_files = "written_resident_before" in evidence or "input_grew_bytes" in evidence
         forgiven_bytes = 0
-        if evidence.get("client_write_bytes") and "written_resident_before" in evidence:
+        if evidence.get("client_write_bytes") and makes_files:
             forgiven_bytes = min(_client_reads_without_input(evidence), OUTPUT_READ_KIB * KIB)
         if read_bytes - forgiven_bytes > MAX_READ_KIB_HOT * KIB:
             flags.append(Flag.CACHE_NOT_WARM)

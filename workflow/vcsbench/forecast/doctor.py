@@ -104,12 +104,6 @@ def run_checks(plan: Plan) -> list[Check]:
     A cell is a command with all settings that it is timed with. Most checks only read a fact. The functions
     of the module `trials` try a thing, such as a program, and return each `Lack` that they meet.
     """
-    # Most checks read files of the kernel in /proc. Without these, the checks would fail, and not say why. So
-    # this lack is the only one to report.
-    no_kernel_files = trials.find_lacks(plan, [trials.try_kernel_files])
-    if no_kernel_files:
-        lack = no_kernel_files[0]
-        return [Check(CheckResult.MISSING, lack.what, lack.remedy)]
     checks = [*_check_cells(plan), *_check_packages(plan), *_check_versions()]
     checks += [*_check_cache_clearing(plan), *_check_storages(plan)]
     # Without the first things, no session begins. Without the others, some of its cells fail.

@@ -22,6 +22,8 @@ from vcsbench.storages.cell_filesystem import SMALLEST
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import resolve
 
+# The input of a command that commits: a private copy of the whole repository, made for each cell-round.
+PRIVATE_COPY = "committed_repository"
 # The step that empties the caches, in the steps of a cache state.
 CLEAR = "clear-caches"
 EVICT = "`clear_caches: evict` in the configuration drops only the files of the repositories"
@@ -131,13 +133,13 @@ def storage_bytes(plan: Plan, repositories: PreparedRepositories, storage: str) 
     """Return about how many more bytes a session takes on a storage, a folder on a disk under test.
 
     A session loads repositories, makes other states from these, such as a packed one, and several copies of
-    each. What it replaces gives its space back.
+    each. What it replaces gives its space back. Commits go to one more copy.
     """
     needed_bytes = _bytes_of_loads(plan, repositories, storage)
     needed_bytes += _bytes_of_made_states(plan, repositories, storage)
     needed_bytes += _bytes_of_copies(plan, repositories, storage)
     # It is negative if a load removes states of an earlier load that are not needed any more.
-    return max(0, needed_bytes)
+    return max(0, needed_bytes) + _bytes_of_private_copies(plan, storage)
 
 
 def _bytes_of_loads(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
@@ -175,7 +177,7 @@ def _bytes_of_made_states(plan: Plan, repositories: PreparedRepositories, storag
         is_removed = (variant.repo, variant.format) in loads
         # Without `is_made`, the copies are made from the loaded repository itself.
         if variant.is_made and (is_removed or not is_there):
-            total += loaded_bytes(plan, variant.repo)
+            total += round(variant.size_factor * loaded_bytes(plan, variant.repo))
     return total
 
 
@@ -189,13 +191,29 @@ def _bytes_of_copies(plan: Plan, repositories: PreparedRepositories, storage: st
     total = 0
     # A variant is a repository in a format and state. Its copies have numbers.
     for variant, number in repositories.missing(storage):
-        size = loaded_bytes(plan, variant.repo)
+        size = round(variant.size_factor * loaded_bytes(plan, variant.repo))
         # A changed copy is removed before the new one is made. The size is 0 if there is none.
         old_size = repositories.size_of_copy(storage, variant, number)
         total += size - min(size, old_size)
         revisions = plan.env.revisions(variant.repo)
         total += estimate_spacer_bytes(variant.format, variant.state, revisions, spacer_kib)
     return total
+
+
+def _bytes_of_private_copies(plan: Plan, storage: str) -> int:
+    """Return about how many bytes the private copy of a cell that commits takes on a storage, 0 without one.
+
+    One cell runs at a time, and its copy ends with it. So only the largest one counts.
+    """
+    rounds_by_cell = unmeasured_rounds(plan)
+    largest = 0
+    for key, cell in plan.cell_by_key.items():
+        draft = plan.draft(cell)
+        # With a time limit, `batches` is not empty, and further rounds may follow.
+        is_left = rounds_by_cell[key] or plan.batches
+        if is_left and draft["input"] == PRIVATE_COPY and draft["storage"]["shelf"] == storage:
+            largest = max(largest, loaded_bytes(plan, draft["repository"]["name"]))
+    return largest
 
 
 def _storage_of(repositories: PreparedRepositories, folder: str) -> str:

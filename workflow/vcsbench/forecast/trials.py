@@ -95,9 +95,11 @@ def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
         folder = tempfile.gettempdir()
     except OSError:
         folder = ""
-    # Python takes the current folder if no other can be written. A checkout is no place for such files.
-    is_last_choice = folder == os.getcwd() and not os.environ.get("TMPDIR")
-    if not folder or is_last_choice:
+    # Python takes the current folder if no other can be written. A checkout is no place for such files,
+    # unless the user has chosen it.
+    chosen = os.environ.get("TMPDIR", "")
+    is_chosen = chosen != "" and os.path.abspath(chosen) == folder
+    if not folder or (folder == os.getcwd() and not is_chosen):
         remedy = "make one of them writable, or set TMPDIR to a folder on a disk"
         yield Lack("no temporary file can be made in TMPDIR, /tmp and /var/tmp", remedy)
 
@@ -411,28 +413,33 @@ def try_tracing(plan: Plan) -> Iterator[Lack]:
 
 
 def try_tracing_of_servers(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack if strace cannot count the system calls of root's servers, which run as another user."""
+    """Yield a lack if strace cannot count the system calls of servers. Those of root run as another user."""
     is_traced = any(plan.config.studies[name].trace_syscalls is not None for name in plan.grids)
     has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
     # A missing strace is named with the missing packages.
     if not (is_traced and has_server and shutil.which("strace")):
         return
     pipe = processes.PIPE
-    # Like a server, cat runs as the user of root's servers.
-    with processes.background(
-        ["cat"], signal="TERM", unprivileged=True, stdin=pipe, stdout=pipe, stderr=processes.DEVNULL
-    ) as process:
-        try:
+    try:
+        # Like a server, cat runs as the user of root's servers. Without this user, UserError is raised.
+        with processes.background(
+            ["cat"],
+            signal="TERM",
+            unprivileged=True,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=processes.DEVNULL,
+        ) as process:
             # Before cat repeats a line, setpriv may still be changing the user. If cat has not started,
             # try_server() yields the reason.
             if _repeats_line(process):
                 Strace.attach([process.pid]).end()
-        except (UserError, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            yield Lack(
-                f"no system-call counts of servers: {reason}".removesuffix("."),
-                "in a container, allow it: --cap-add SYS_PTRACE --cap-add SYS_NICE",
-            )
+    except (UserError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        yield Lack(
+            f"no system-call counts of servers: {reason}".removesuffix("."),
+            "in a container, allow it: --cap-add SYS_PTRACE --cap-add SYS_NICE",
+        )
 
 
 def try_pressure(plan: Plan) -> Iterator[Lack]:
@@ -476,7 +483,7 @@ def _try_sample_file(name: str, folder: Path) -> Iterator[Lack]:
 
 
 Trial = Callable[[Plan], Iterator[Lack]]
-# No program can be started without these.
+# Running a program needs these, and so does each source of a repository.
 OF_PROGRAMS: tuple[Trial, ...] = (try_kernel_files, try_system_calls, try_temporary_folder)
 # A session does not begin without these: it could measure no cell, no cell with a server, or none on a
 # storage, or it could make no report.

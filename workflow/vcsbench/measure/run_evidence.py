@@ -1,6 +1,6 @@
 """Collect the evidence of each run of a cell: counters and caches before and after it.
 
-Nothing is judged here. vcsbench.evidence judges again whenever its thresholds change.
+Nothing is judged here. vcsbench.evidence judges whenever results are collected.
 """
 
 from __future__ import annotations
@@ -148,8 +148,9 @@ class EvidenceCollector:
         # True if the kernel reports which names below the input are cached. A query of the share in memory
         # then opens only files with cached names, and loads no inode.
         self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
-        # A command that changes its input, such as a commit, has new files there in memory.
-        is_only_read = read is not None and not read.is_written
+        # A command may change its input, as a commit does, or leave files there. These files are in memory
+        # without a read.
+        is_only_read = read is not None and not read.is_written and not read.gets_traces
         may_check_input = checks_input and is_only_read and self.has_cached_names
         self.checks_input = may_check_input and caches.have_few_files(*inputs)
         # The network file system, such as NFS, that the runs write to; None if they write to a local one.

@@ -386,8 +386,8 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
 
     Example: {"objects": 300, "refs": 2, "files": 40, "digest": "9f86..."}. A bare clone has no `files`. The
     digest leaves out `urls` in the contents of files (inspect_built_tree). A clone that `is_partial` may have
-    the contents of files (blobs) of its HEAD only: raise UserError if it has other blobs. Return {} for a
-    clone without objects.
+    the contents of files (blobs) of its HEAD, and blobs that refs name: raise UserError if it has others.
+    Return {} for a clone without objects.
     """
     # Most kinds of work need no git.
     from vcsbench.systems.git_program import run_git
@@ -406,9 +406,13 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
         # Lines such as b"100644 blob 9f86...\tfile". git before 2.36 knows no other format.
         head_files = run_git(repository, "ls-tree", "-r", "HEAD")
         head_blobs = {line.split()[2] for line in head_files.splitlines()}
+        # A filter leaves out no object that a ref names. Lines such as b"9f86... refs/tags/key", and for a
+        # tag with a message also b"9f87... refs/tags/key^{}" with the object that it leads to.
+        refs_and_tags = run_git(repository, "show-ref", "--dereference")
+        named_objects = {line.split()[0] for line in refs_and_tags.splitlines()}
         # A blob of an earlier commit shows that the server has ignored the filter. git itself only warns of
         # that, and goes on.
-        if not blobs <= head_blobs:
+        if not blobs <= head_blobs | named_objects:
             raise UserError(
                 f"{clone}: the server ignored the filter, and sent all objects. Use a newer git, or leave "
                 f"out commands with `--filter`."

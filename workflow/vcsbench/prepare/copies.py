@@ -124,7 +124,8 @@ def copy_and_compare(
     try:
         interleave(jobs, temporary, fragmentation_kib=fragmentation_kib, seed=seed)
         for job in jobs:
-            # A copy of a git repository gets the times of its packs here. For Subversion, this does nothing.
+            # A copy of a git repository gets the times of its packs here. One of Fossil becomes read-only.
+            # For Subversion, this does nothing.
             if job.finish:
                 job.finish(job.destination, job.files)
     finally:
@@ -303,7 +304,7 @@ def _plan_copies(
             )
         store = variant.system.store
         files = store.list_files(source)
-        # finish_copy() is called with the copied files. For git, it sets the times of the packs.
+        # finish_copy() is called when the files are copied. For git, it sets the times of the packs.
         job = CopyJob(source, paths[missing_number], files, store.finish_copy)
         planned.append(PlannedCopy(variant, missing_number, job))
     return planned

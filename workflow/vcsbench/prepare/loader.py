@@ -64,7 +64,7 @@ def choose_staging(
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
     - `repositories`: the number of repositories that each storage gets after the load, such as copies of the
-      loaded one. Each of them is as large as the loaded one.
+      loaded one. Each of them is as large as the loaded one: a larger one counts as several.
     - `spacer_bytes`: the bytes of the spacers on each storage, which are files that scatter the copies.
     - `others`: the other loads of this session that have not ended (unfinished_loads).
     - `cores`: the largest number of loads that are made at the same time, with this one; None: all.
@@ -100,7 +100,7 @@ def choose_staging(
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
 
     total = words.count_of(sum(repositories.values()), "repository", "repositories")
-    text = f"{total} of about {words.size(size)} each"
+    text = f"space for {total} of about {words.size(size)} each"
     if spacer_bytes:
         text += f", spacers of {words.size(sum(spacer_bytes.values()))}"
     if replaced:

@@ -242,10 +242,11 @@ class PreparedRepositories:
     def load_request(self, repo: str, fmt: str) -> LoadRequest:
         """Return the folder of the loaded repository, and how many repositories each folder needs space for.
 
-        A folder is that of a storage. All repositories have the size of the loaded one. Example for the
-        loaded one, the packed one, and five missing copies: {"home": "/var/tmp", "repositories": {"/var/tmp":
-        7}}. The request also has the sizes of older repositories that the new ones replace. With spacers
-        (files that scatter the copies on the device), it has their mean size, and missing copies by state.
+        A folder is that of a storage. Repositories count by the size of the loaded one: git's many packs are
+        larger (Variant.size_factor). Example for the loaded one, the packed one, and five missing copies:
+        {"home": "/var/tmp", "repositories": {"/var/tmp": 7}}. The request also has the sizes of older
+        repositories that the new ones replace. With spacers (files that scatter the copies on the device), it
+        has their mean size, and missing copies by state.
         """
         record = self.read_load(repo, fmt)
         # The request is a param, so Snakemake would load again if it changed. A load that is up to date keeps
@@ -312,29 +313,29 @@ class PreparedRepositories:
         return [allocated_bytes(path) for path in sorted(folder.glob("*"))]
 
     def _count_made_from_load(self, repo: str, fmt: str) -> dict[str, int]:
-        """Return how many repositories are made from a loaded one, by folder of their storage.
+        """Return how many repositories of its size are made from a loaded one, by folder of their storage.
 
         Five missing copies of a packed repository give {"/var/tmp": 6}, because the packed one is made first.
-        A folder is missing if no cell reads a copy there.
+        A larger variant counts more (size_factor). A folder is missing if no cell reads a copy there.
         """
-        number_by_folder: dict[str, int] = {}
+        number_by_folder: dict[str, float] = {}
         for storage, variants in self.needed.items():
             variants_of_load = [v for v in variants if (v.repo, v.format) == (repo, fmt)]
             if not variants_of_load:
                 continue
-            number = 0
+            number = 0.0
             # A missing copy is given by its variant and its number.
             for variant, _ in self.missing(storage):
                 if variant in variants_of_load:
-                    number += 1
+                    number += variant.size_factor
             # A packed variant (`is_made`) also needs a packed repository, from which its copies are made.
             for variant in variants_of_load:
                 if variant.is_made:
-                    number += 1
+                    number += variant.size_factor
             folder = self.folders[storage]
             # Two storages may be one folder.
-            number_by_folder[folder] = number_by_folder.get(folder, 0) + number
-        return number_by_folder
+            number_by_folder[folder] = number_by_folder.get(folder, 0.0) + number
+        return {folder: math.ceil(total) for folder, total in number_by_folder.items()}
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:

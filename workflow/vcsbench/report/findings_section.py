@@ -351,7 +351,8 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
         label=row["statement"],
         # The meaning of a dot on the right of 1: `f7 is faster`.
         right_side=_describe_right_side(finding),
-        verdict=f"{row['verdict']} in direction" if facts.is_in_direction else row["verdict"],
+        # The same name as in the table of verdicts.
+        verdict=facts.counted_verdict,
         # None is an open end: the bar reaches to the end of the axis. `at least 0` counts as open, too.
         expected_low=expected.low if expected.low > 0 else None,
         expected_high=expected.high if math.isfinite(expected.high) else None,
@@ -465,7 +466,7 @@ def _points_of_pairs(
     A pair is a comparison of two cells. `where` selects those of the finding by axis, with a value or a list
     of values: `{"cache": "cold"}`. Pairs that the finding leaves out are left out here, too
     (_is_too_small_for). `shares` has the share of start-up by cell. Return [] for a table that compares
-    nothing, and for a finding without a measured number.
+    nothing, and for a finding without a measured number or with too small pairs only.
     """
     if not section.compares or not words.is_number(finding.row["measured"]):
         return []
@@ -486,10 +487,13 @@ def _is_too_small_for(finding: Finding, point: Point, shares: Mapping[str, float
     The rule is that of finding_checks.CellCheck. It checks each pair as a difference. A table does so only
     for pairs that it calls different, so it may keep a pair that the finding leaves out.
     """
+    # A comparison with a saved baseline leaves out no pair for this reason, and counts have no start-up.
+    if finding.sides is None or metric_in(finding.definition).exact:
+        return False
     if point.is_small:
         return True
-    # Counts have no start-up. A row of a table by runs is only a part of its cells, and does not name them.
-    if metric_in(finding.definition).exact or point.row is None or len(point.cells) != 2:
+    # A row of a table by runs is only a part of its cells, and does not name them.
+    if point.row is None or len(point.cells) != 2:
         return False
     comparison = ComparisonRow.of_record(point.row)
     baseline, candidate = (shares.get(cell, math.nan) for cell in point.cells)

@@ -35,7 +35,7 @@ FIXED_COST_NOTE = (
     "Start and connection: the time of the same command on an empty repository, equal for each packing. "
     "Delayed acknowledgements are those of the cell's own runs: each adds up to 40 ms, in which client and "
     "server are idle. Share: of the cell's median time. A comparison is too small only if start-up can "
-    "explain its difference, so a cell with a share over half can still be compared."
+    "explain its difference, or if runs are short. A cell with a share over half can still be compared."
 )
 SAME_WORK_NOTE = "Only cells with equal output are compared."
 NO_SYSTEMATIC_NOISE = "so the systematic noise is unknown and nothing is called a difference"

@@ -231,6 +231,8 @@ def _make_section(results: Results, name: str) -> TableSection:
     is_of_study = name not in results.notes
     is_published = definition.get("published", True)
     has_published = study.published is not None and is_of_study and is_published
+    # A single run has no median.
+    is_repeated = study.published is not None and study.published.rounds > 1
     published = table_points.published_points(definition, results.published.get(name, []))
     # A table with published numbers prints ratios as published, in per cent. All other tables print factors,
     # such as `1.2x faster`.
@@ -251,7 +253,7 @@ def _make_section(results: Results, name: str) -> TableSection:
             withheld[point.reason].append(layout.place_label(point.keys))
     # The sentences above the grids. A sentence that does not apply is "".
     reading = [
-        _make_reading(definition, has_published),
+        _make_reading(definition, has_published, is_repeated),
         layout.caption(points_of_grids),
         grids.describe_shared(points_of_grids, layout),
     ]
@@ -408,19 +410,19 @@ def _pair_grids(
     return pairs
 
 
-def _make_reading(definition: TableDefinition, has_published: bool) -> str:
+def _make_reading(definition: TableDefinition, has_published: bool, is_repeated: bool) -> str:
     """Return the reading of a table: the text above it that explains its numbers.
 
     Examples: `Elapsed seconds, geometric mean of the rounds.`, `f7 against f6: the geometric mean of the
-    rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`. By
-    default, published numbers are medians, also where measured ones are means.
+    rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`. If
+    the study repeated its runs (`is_repeated`), its numbers are medians, also where measured ones are means.
     """
     metric = metric_in(definition)
     if "compare" not in definition:
         reduction = _special_reduction(definition)
         # The reading of a metric describes the default reduction, but no other.
         if not reduction:
-            is_other = has_published and metric.takes_mean
+            is_other = has_published and is_repeated and metric.takes_mean
             return f"{metric.reading} {PUBLISHED_MEDIANS}" if is_other else metric.reading
         # The best and the worst run are those of all rounds together.
         reduced = "the rounds" if reduction == MEDIAN else "all runs"

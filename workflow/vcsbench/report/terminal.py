@@ -29,6 +29,8 @@ from vcsbench.statistics import texts
 TERMINAL_COLUMNS = 80
 # The lines of one study. More answers than fit into them are only in the report.
 MAX_LINES = 15
+# So many answers are printed in any case: most studies have no more of them.
+FEW_ANSWERS = 4
 # The heading of the next runs.
 NEXT = "Next"
 HEADER = (
@@ -60,7 +62,7 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
 
     `command` repeats the last run. With several studies, the name of each is above its lines. A line has at
     most TERMINAL_COLUMNS characters, unless it has a long argument of a command. A study has at most
-    MAX_LINES lines, unless it needs more for other things than answers.
+    MAX_LINES lines, unless it needs more for FEW_ANSWERS answers and for other things than answers.
     """
     lines: list[str] = []
     for results in studies:
@@ -94,7 +96,7 @@ def _format_study(results: Results, command: MakeCommand, head: Sequence[str]) -
 def _format_answers(
     answers: Sequence[Sequence[TerminalRow]], answer_width: int, room: int
 ) -> list[str]:
-    """Return the lines of the first answers, as many as fit into `room` lines, but at least one answer.
+    """Return the lines of the first answers, as many as fit into `room` lines, but at least FEW_ANSWERS.
 
     The last line counts the answers that are left out: `9 more answers in the report`.
     """
@@ -104,7 +106,8 @@ def _format_answers(
         room -= 1
     lines: list[str] = []
     for number, lines_of_answer in enumerate(lines_by_answer):
-        if lines and len(lines) + len(lines_of_answer) > room:
+        is_full = len(lines) + len(lines_of_answer) > room
+        if is_full and number >= FEW_ANSWERS:
             left_out = words.count_of(len(answers) - number, "more answer")
             return [*lines, f"{INDENT}{left_out} in the report"]
         lines += lines_of_answer

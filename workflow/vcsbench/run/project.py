@@ -74,7 +74,8 @@ class Project:
 
         `raw` is the merged configuration, and was read from `files`, which errors name. `deployed` means that
         Snakemake deploys the programs. `is_cluster` means that the nodes of a cluster measure, and not this
-        machine. Raise a UserError for an error in the configuration, or in a source of a repository.
+        machine. Raise a UserError for an error in the configuration, or in a source of a repository, and for
+        a machine that lacks what programs need (trials.OF_PROGRAMS).
         """
         self.root = root
         self.environment = open_environment(
@@ -118,7 +119,9 @@ class Project:
         if log is None:
             return
         try:
-            check_measured(read_server_log(self.root / log), [*self.config.studies.values()])
+            studies = self.config.studies.items()
+            measured = [(study, self._measured_commands(name)) for name, study in studies]
+            check_measured(read_server_log(self.root / log), measured)
         except UserError as error:
             raise UserError(f"{self.config.source_of(['server_log'])}: {error}") from None
 
@@ -135,7 +138,16 @@ class Project:
 
     @cache  # noqa: B019 - one instance
     def params_of(self, study: str) -> study_params.StudyParams:
-        return study_params.StudyParams(study, self.root, self.environment)
+        commands = self._measured_commands(study)
+        return study_params.StudyParams(study, self.root, self.environment, commands)
+
+    def _measured_commands(self, study: str) -> list[str]:
+        """Return the commands of a study that are measured here; [] for a study that is not configured."""
+        if study not in self.plan.grids:
+            return []
+        definition = self.config.studies[study]
+        names = [definition.command_name(cell.axes) for cell in self.plan.measured(study)]
+        return list(dict.fromkeys(names))
 
     @property
     def study_names(self) -> list[str]:
@@ -299,8 +311,8 @@ def open_project(
 
     `raw` is the merged configuration, `files` are the files that it was read from; a later one has
     precedence. `deployed` means that Snakemake deploys the programs. If this machine measures, raise
-    UserError with everything required that it lacks. On a cluster, and if nothing is measured, only the times
-    of files are checked here.
+    UserError with everything required that it lacks. On a cluster, and if nothing is measured, only the needs
+    of all programs and the times of files are checked here.
     """
     # vcsbench passes the options of its command line to Snakemake in a file. An error must name the option,
     # such as --minutes, and not this file.

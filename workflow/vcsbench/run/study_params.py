@@ -40,9 +40,17 @@ class StudyWithFindings(NamedTuple):
 class StudyParams:
     """Params and input files of the rules of a study, which may be one that is not measured."""
 
-    def __init__(self, name: str, root: Path, environment: Environment) -> None:
+    def __init__(
+        self,
+        name: str,
+        root: Path,
+        environment: Environment,
+        measured_commands: Sequence[str] = (),
+    ) -> None:
+        """Read the study. `measured_commands` are those of its grid, () for one that is not measured."""
         self.root = root
         self.environment = environment
+        self.measured_commands = measured_commands
         self.definition = load_study(root / STUDIES / f"{name}.yaml")
         self.axes = list(self.definition.axes)
         self.block = self.definition.block
@@ -279,13 +287,15 @@ class StudyParams:
     def workload(self) -> list[WorkloadShare]:
         """Return the weights of the user's operations: configured, or from the log of a server."""
         if self._server_log:
-            return self._server_log.shares(self.definition)
+            return self._server_log.shares(self.definition, self.measured_commands)
         return workload_of(self.environment.config.settings.workload, self.definition)
 
     @property
     def server_log_facts(self) -> list[str]:
         """Return sentences on the log that gives the weights; [] without one."""
-        return self._server_log.sentences(self.definition) if self._server_log else []
+        if self._server_log is None:
+            return []
+        return self._server_log.sentences(self.definition, self.measured_commands)
 
     @cached_property
     def _server_log(self) -> ServerLog | None:

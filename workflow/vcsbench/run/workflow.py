@@ -75,14 +75,16 @@ def run_workflow(
     configfiles: Sequence[str],
     arguments: Sequence[str],
     user_arguments: Sequence[str],
-) -> SnakemakeCall:
-    """Call Snakemake in a checkout, and return how it ended. If jobs fail, call it again for the report.
+    targets: Sequence[str] = (),
+) -> int:
+    """Call Snakemake in a checkout, and return its exit code. If jobs fail, call it again for the report.
 
-    `options` override the keys of `configfiles`. `arguments` are vcsbench's own, for both calls of Snakemake:
-    ["--cores", "all"]. `user_arguments` are the user's, for the first call only: with some of them, such as
-    `--forceall`, the second call would measure again. Raise UserError before the first call for a
-    configuration file that cannot be read, and for a file in the place of a folder that a session writes to.
-    Unless it is a dry run, also raise it for a folder that cannot be written, and for a full disk.
+    `options` override the keys of `configfiles`. `arguments` and `targets` are vcsbench's own, for both calls
+    of Snakemake: ["--cores", "all"] and ["published"]. `user_arguments` are the user's, for the first call
+    only: with some of them, such as `--forceall`, the second call would measure again. Raise UserError before
+    the first call for a configuration file that cannot be read, and for a file in the place of a folder that
+    a session writes to. Unless it is a dry run, also raise it for a folder that cannot be written, and for a
+    full disk.
     """
     # This raises an OSError on a machine without room for temporary files, and the caller prints a sentence
     # about it. Snakemake would print a traceback.
@@ -95,31 +97,37 @@ def run_workflow(
     # _check_file() returns the content. Empty files are left out, because Snakemake refuses them.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
     # A dry run only looks, so it neither checks rights nor removes files.
-    if not is_dry_run(user_arguments):
+    only_looks = is_dry_run(user_arguments)
+    if not only_looks:
         full_folder = find_full_folder(root)
         if full_folder is not None:
             raise UserError(f"{full_folder}: {IS_FULL}")
         check_session_rights(root)
         _remove_unreadable_results(root)
 
-    call = _call_snakemake(root, options, configfiles, [*arguments, *user_arguments])
+    # Snakemake wants all targets in one row. Behind the user's `--`, all words are targets.
+    if "--" in user_arguments:
+        all_arguments = [*arguments, *user_arguments, *targets]
+    else:
+        all_arguments = [*arguments, *targets, *user_arguments]
+    call = _call_snakemake(root, options, configfiles, all_arguments, may_leave_jobs=not only_looks)
     # The run may have filled the disk. Then a report has no room.
     full_folder = find_full_folder(root)
     if full_folder is not None:
         if call.status:
             print_message(f"{full_folder}: {IS_FULL}")
-        return call
+        return call.status
     # A call that measures nothing makes the report itself, and would fail again.
     is_report = options.get("measure") == NOTHING
     if call.has_failed_jobs and not is_report and has_results(root):
-        report_arguments = list(arguments)
+        report_arguments = [*arguments, *targets]
         # Cells whose programs are neither deployed nor on this machine would be missing in the report.
         if call.is_deployed:
             report_arguments += ["--sdm", "conda"]
         report_options = {**options, "measure": NOTHING}
         if _call_snakemake(root, report_options, configfiles, report_arguments).status == 0:
             print_message("some jobs failed. The report has the results of the others.")
-    return call
+    return call.status
 
 
 def is_dry_run(arguments: Sequence[str]) -> bool:
@@ -154,13 +162,18 @@ def _remove_unreadable_results(root: Path) -> None:
 
 
 def _call_snakemake(
-    root: Path, options: Mapping[str, object], configfiles: Sequence[str], arguments: Sequence[str]
+    root: Path,
+    options: Mapping[str, object],
+    configfiles: Sequence[str],
+    arguments: Sequence[str],
+    may_leave_jobs: bool = True,
 ) -> SnakemakeCall:
     """Call Snakemake, wait for its end, and end the jobs that it has left.
 
-    A signal to this process, such as Ctrl-C, raises SystemExit here (__main__). Then Snakemake and all
-    processes of the session are ended, and the exception is raised again. If a signal has killed Snakemake,
-    raise SystemExit, too.
+    A dry run leaves none (`may_leave_jobs` is False), so it does not take the lock that this needs. A signal
+    to this process, such as Ctrl-C, raises SystemExit here (__main__). Then Snakemake and all processes of
+    the session are ended, and the exception is raised again. If a signal has killed Snakemake, raise
+    SystemExit, too.
     """
     files = list(configfiles)
     if options:
@@ -170,7 +183,7 @@ def _call_snakemake(
     command = ["snakemake", "--logger", "vcsbench"]
     if files:
         command += ["--configfile", *files]
-    # The user's words come last: they may end with `--` and targets, behind which all words are targets.
+    # The arguments come last: they may have a `--`, behind which all words are targets.
     command += arguments
     # Snakemake is in a process session of its own, so that only this process receives Ctrl-C.
     process = processes.start_process(
@@ -188,12 +201,14 @@ def _call_snakemake(
         print_message(f"{cause}: ending the workflow run.")
         _end_snakemake(process)
         # Jobs may have outlived Snakemake.
-        _end_leftovers(root)
+        if may_leave_jobs:
+            _end_leftovers(root)
         print_message(
             "the workflow run has ended. Its results are stored, and the next one continues."
         )
         raise
-    _end_leftovers(root)
+    if may_leave_jobs:
+        _end_leftovers(root)
     # A signal killed Snakemake: `status` is its negative number. The exit code is 128 plus the number.
     if status < 0:
         sys.exit(128 - status)

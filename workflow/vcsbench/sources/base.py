@@ -15,7 +15,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import FILE_SCHEME, PATH_ERRORS, is_url, local_path, one_line
 from vcsbench.formats import Shape
 from vcsbench.records import Head
-from vcsbench.storages.file_trees import OddPaths
+from vcsbench.storages.file_trees import OddPaths, older_revision
 from vcsbench.storages.filesystems import REFUSALS, free_bytes
 
 # An entry of `repositories`. The configuration has checked its types (config.models).
@@ -125,6 +125,13 @@ class Source(Protocol):
         The tree is that of `behind` revisions before the youngest. Unknown numbers are 0.
         """
         return OddPaths()
+
+    def why_no_update(self, behind: int) -> str:
+        """Return why no update can begin `behind` revisions before the youngest; "" if it can, or if unknown.
+
+        The result is a clause without its subject, such as `has only 2 revisions, ...`.
+        """
+        return ""
 
     def expected_revisions(self) -> int:
         """Return the number of revisions that write() writes, as far as that is known yet."""
@@ -296,6 +303,15 @@ class LocalSource(Source):
     def estimate(self) -> SizeEstimate:
         with readable(self._path):
             return self._estimate
+
+    def why_no_update(self, behind: int) -> str:
+        revisions = self.estimate().revisions
+        # Otherwise, nothing would be updated under the label of an update.
+        if older_revision(revisions, behind) < revisions:
+            return ""
+        return (
+            f"has only {words.count_of(revisions, 'revision')}, so an update has nothing to fetch"
+        )
 
 
 def check_space(need: int, folder: Path, where: str) -> None:

@@ -199,6 +199,10 @@ class DumpSource(SourceWithTree):
             return OddPaths()
         return paths.count_odd_paths(TRUNK if has_trunk else "")
 
+    def why_no_update(self, behind: int) -> str:
+        # Without all records, the number of revisions is a guess.
+        return super().why_no_update(behind) if self._sample.is_whole else ""
+
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it cannot be read on."""
         self._check_file()

@@ -22,6 +22,7 @@ from vcsbench.sources.git_repository import LIST_BYTES, Git
 from vcsbench.sources.git_source import GitSource
 
 AS_IS_HISTORY = "as-is"
+BRANCHES = "refs/heads/"
 # Refs of one work tree, and of replaced objects, which change what git reads.
 LEFT_OUT_REFS = ("refs/replace/", "refs/bisect/", "refs/worktree/", "refs/rewritten/")
 REPLACED = "refs/replace/"
@@ -77,6 +78,11 @@ class GitCopySource(GitSource):
         # The first call raises UserError if the repository cannot be copied, the second without a commit.
         self._check_can_be_copied(git)
         self._find_commit(git)
+        # Commands such as log and push need a branch. A clone of a tag has none (a detached HEAD).
+        if not git.output("for-each-ref", "--count=1", BRANCHES):
+            raise self._path_error(
+                "has no local branch, such as a clone of a tag. Run `git branch NAME` in it."
+            )
         state = hashlib.sha256(b"git as-is " + git.head + b"\n")
         state.update(git.output("for-each-ref", "--format=%(objectname) %(refname) %(symref)"))
         # `git repack` changes these files, but no object. git reads the new files faster or slower, so they

@@ -7,15 +7,15 @@ Two formats are known, plain or compressed:
   variable SVN-ACTION is one of its fields.
 - svnserve with `--log-file`: `4711 2026-11-28T22:30:10.000000Z 10.0.0.1 jane repo log (/trunk) r9:1`.
 
-Only the word of the action is kept. Users, paths and revisions are not read. subversion/libsvn_subr/log.c in
-Subversion's sources has all actions.
+Only the numbers of known actions are kept, and the number of lines with another one: its word may be the name
+of a user. subversion/libsvn_subr/log.c in Subversion's sources has all actions.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,7 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.external import one_line
 from vcsbench.sources.compressed import DAMAGED, open_decompressed
-from vcsbench.words import enumeration
+from vcsbench.words import count_of, enumeration
 
 # The command that an action stands for (the key `logged_as` of a study's command).
 LOGGED_COMMANDS = {
@@ -69,7 +69,7 @@ _ARGUMENTS = rb" (?=[/(]|r-?\d)"
 _WORDS = "|".join(sorted([*LOGGED_COMMANDS, *LOGGED_STEPS], key=len, reverse=True)).encode()
 _ACTION = re.compile(rb"(?<![^ ])(" + _WORDS + rb")" + _ARGUMENTS)
 # An action that this table lacks, behind one to three fields such as host, user and repository.
-_UNKNOWN = re.compile(rb" ?(?:[^ ]+ ){1,3}([a-z][a-z-]{1,40})" + _ARGUMENTS)
+_UNKNOWN = re.compile(rb" ?(?:[^ ]+ ){1,3}[a-z][a-z-]{1,40}" + _ARGUMENTS)
 _SVNSERVE_LINE = re.compile(rb"\d+ \d{4}-\d\d-\d\dT[\d:.]+Z ")
 _HTTPD_TIME = re.compile(rb"\[\d\d/[A-Z][a-z]{2}/\d{4}:[\d:]+ [+-]\d{4}\]")
 # The longest part of a line that is read at once. A line has paths, which may be long.
@@ -78,7 +78,7 @@ LINE_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class ServerLog:
-    """The number of each command in a server's log, such as {"log": 750}, and of each unknown action.
+    """The number of each command in a server's log, such as {"log": 750}, and of lines with unknown actions.
 
     A command of a study has one of these names in its key `logged_as`, such as "cat" for the action get-file
     (LOGGED_COMMANDS). Several commands may have the same one: checkout and export have "checkout-or-export".
@@ -86,34 +86,35 @@ class ServerLog:
 
     name: str
     commands: Mapping[str, int]
-    unknown: Mapping[str, int]
+    unknown: int
 
-    def shares(self, study: Study) -> list[WorkloadShare]:
-        """Return a weight in per cent for each command of a study whose `logged_as` is in the log.
+    def shares(self, study: Study, measured: Collection[str]) -> list[WorkloadShare]:
+        """Return a weight in per cent for each measured command of a study whose `logged_as` is in the log.
 
-        Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if the study has none of
-        the log's commands. The weights add up to 100. Several commands of a study with the same `logged_as`
-        have equal weights.
+        Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if there is none.
+        `measured` are the commands of the study that its grid has. The weights add up to 100. Several
+        measured commands with the same `logged_as` have equal weights.
         """
-        study_commands = _commands_by_name(study)
-        # The numbers of the log's commands that the study measures, such as {"log": 750}.
-        counts = {name: self.commands[name] for name in study_commands if self.commands.get(name)}
+        commands_by_name = _commands_by_name(study, measured)
+        # The numbers of the log's commands that are measured, such as {"log": 750}.
+        counts = {name: self.commands[name] for name in commands_by_name if self.commands.get(name)}
         total = sum(counts.values())
         shares: list[WorkloadShare] = []
         for name, count in counts.items():
             # Several commands of the study, which the log does not tell apart, share the number equally.
-            commands = study_commands[name]
+            commands = commands_by_name[name]
             weight = 100 * count / total / len(commands)
             for command in commands:
                 where = {study.command_axis: command}
                 shares.append({"name": command, "weight": weight, "where": where})
         return shares
 
-    def sentences(self, study: Study) -> list[str]:
-        """Return sentences on the commands of the log, and on those that the study does not measure.
+    def sentences(self, study: Study, measured: Collection[str]) -> list[str]:
+        """Return sentences on the commands of the log, and on those that the grid of the study lacks.
 
-        Example of the first sentence: "svn.log has 1,000 commands: log 75 %, update 25 %." The last sentences
-        are on commands of the study with equal weights (shares), and on unknown actions in the log.
+        Example of the first sentence: "svn.log has 1,000 commands: log 75 %, update 25 %." `measured` are the
+        commands of the study that its grid has. The last sentences are on those with equal weights (shares),
+        and on unknown actions in the log.
         """
         total = sum(self.commands.values())
         # The most frequent commands first, and equally frequent ones by name.
@@ -122,29 +123,30 @@ class ServerLog:
         for name in names:
             percentages.append(f"{_label(name)} {100 * self.commands[name] / total:.3g} %")
         sentences = [f"{self.name} has {total:,} commands: {', '.join(percentages)}."]
-        study_commands = _commands_by_name(study)
-        left_out = [_label(name) for name in names if name not in study_commands]
+        commands_by_name = _commands_by_name(study, measured)
+        left_out = [_label(name) for name in names if name not in commands_by_name]
         if len(left_out) == len(names):
-            sentences.append("This study measures none of them, so it has no weights.")
+            sentences.append("The grid of this study has none of them, so it has no weights.")
         elif left_out:
-            sentences.append(f"This study does not measure {enumeration(left_out)}.")
-        for name, commands in study_commands.items():
+            sentences.append(f"The grid of this study does not have {enumeration(left_out)}.")
+        for name, commands in commands_by_name.items():
             if len(commands) > 1 and self.commands.get(name):
                 sentences.append(
                     f"{enumeration(commands).capitalize()} have equal weights: the log does not tell them "
                     "apart."
                 )
         if self.unknown:
-            words = [f"{word} ({count:,})" for word, count in sorted(self.unknown.items())]
-            sentences.append(f"Unknown actions: {', '.join(words)}.")
+            # The words are not kept: in a format of the user's own, one may be a name.
+            lines = count_of(self.unknown, "line has", "lines have")
+            sentences.append(f"{lines} an action that vcsbench does not know.")
         return sentences
 
 
-def _commands_by_name(study: Study) -> dict[str, list[str]]:
-    """Return a study's commands by their `logged_as`, such as {"log": ["log-root", "log-file"]}."""
+def _commands_by_name(study: Study, measured: Collection[str]) -> dict[str, list[str]]:
+    """Return measured commands of a study by their `logged_as`: {"log": ["log-root", "log-file"]}."""
     commands: defaultdict[str, list[str]] = defaultdict(list)
     for command, definition in study.commands.items():
-        if definition.logged_as is not None:
+        if definition.logged_as is not None and command in measured:
             commands[definition.logged_as].append(command)
     return dict(commands)
 
@@ -192,16 +194,16 @@ def read_server_log(path: Path) -> ServerLog:
                 ".xz or .zst."
             )
         raise UserError(f"{one_line(path)}: {fault}")
-    return ServerLog(path.name, dict(counter.commands), dict(counter.unknown))
+    return ServerLog(path.name, dict(counter.commands), counter.unknown)
 
 
 class _ActionCounter:
-    """Counts the lines of a log that have a time, their commands, and their unknown actions."""
+    """Counts the lines of a log that have a time, their commands, and the lines with an unknown action."""
 
     def __init__(self) -> None:
         self.lines_of_log = 0
         self.commands: Counter[str] = Counter()
-        self.unknown: Counter[str] = Counter()
+        self.unknown = 0
 
     def add(self, line: bytes) -> None:
         """Count the action of a line, or of its beginning. A line without the time of a log is ignored."""
@@ -221,9 +223,8 @@ class _ActionCounter:
         if action is None:
             # An access log has quoted fields with any words, such as the name of a browser. So only the
             # action of a line without quotes is counted as unknown.
-            unknown = None if b'"' in text else _UNKNOWN.match(text)
-            if unknown is not None:
-                self.unknown[unknown[1].decode()] += 1
+            if b'"' not in text and _UNKNOWN.match(text):
+                self.unknown += 1
         elif action not in LOGGED_STEPS:
             # A step of another command, such as get-locations, does not count. Every other known action has a
             # command in both tables. Over http, `status` means another command than in svnserve's log.
@@ -246,12 +247,15 @@ def _find_action(text: bytes) -> str | None:
     return None
 
 
-def check_measured(log: ServerLog, studies: Sequence[Study]) -> None:
-    """Raise UserError if no study measures a command of the log."""
-    if any(log.shares(study) for study in studies):
+def check_measured(log: ServerLog, studies: Sequence[tuple[Study, Collection[str]]]) -> None:
+    """Raise UserError if no study measures a command of the log.
+
+    Each study has the commands that its grid measures.
+    """
+    if any(log.shares(study, measured) for study, measured in studies):
         return
     names = enumeration([_label(name) for name in sorted(log.commands)])
     raise UserError(
-        f"{log.name}: it has {names}, and no study of this session has a command with this `logged_as`. Add "
-        "the key to a command, or choose another study."
+        f"{log.name}: it has {names}, and no grid of this session has a command with this `logged_as`. Add "
+        "the key to a command, add its cells to the grid, or choose another study."
     )

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
-from vcsbench import words
+from vcsbench import processes, words
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, file_url, printable, read_bytes, read_number
 from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
@@ -19,7 +19,7 @@ from vcsbench.sources import svn_files
 from vcsbench.sources.base import Definition, Facts, SizeEstimate, digest_values, readable
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.svn_tree import SourceWithTree, describe_failure, summarize_tree
-from vcsbench.storages.file_trees import OddPaths, older_revision
+from vcsbench.storages.file_trees import OddPaths, describe_missing_tree, older_revision
 
 # Shards whose files are counted for an estimate. Without shards, single files are counted. Their sizes differ
 # much more than those of shards, so there are more of them.
@@ -175,6 +175,24 @@ class SvnSource(SourceWithTree):
             return summarize_tree(repository, tree, revision).odd_paths
         return OddPaths()
 
+    def why_no_update(self, behind: int) -> str:
+        reason = super().why_no_update(behind)
+        tree = self.tree()
+        # The root is there in each revision.
+        if reason or not tree:
+            return reason
+        revision = older_revision(self.youngest, behind)
+        # The changes of the tree, the youngest first, each with the path that the tree had then. All of them
+        # but one can be younger than `revision`.
+        limit = self.youngest - revision + 1
+        argv = ["svnlook", "history", "-r", str(self.youngest), "--limit", str(limit)]
+        argv += ["--", os.fspath(self._checked_path()), tree]
+        printed = processes.output(argv, describe_failure(self._name, "svnlook history"))
+        path_then = _find_path(printed, revision)
+        if path_then == os.path.normpath(f"/{tree}").encode(errors="surrogateescape"):
+            return ""
+        return describe_missing_tree(tree, behind)
+
     def write(self, out: BinaryIO) -> Facts:
         """Write the output of `svnadmin dump`: a stream of format 2, without deltas."""
         revisions = f"0:{self.youngest}"
@@ -186,6 +204,18 @@ class SvnSource(SourceWithTree):
     def tree(self, loaded: Path | None = None) -> str:
         """Return the tree of the repository itself, which is known without loading it."""
         return self._find_tree(self._checked_path())
+
+
+def _find_path(history: bytes, revision: int) -> bytes:
+    """Return the path that a tree had in a revision, by the output of `svnlook history`; b"" without one.
+
+    The output has two lines of headings. A line is a revision with the path, such as `     7   /trunk`.
+    """
+    for line in history.split(b"\n"):
+        number, _, path = line.strip(b" ").partition(b" ")
+        if number.isdigit() and int(number) <= revision:
+            return path.lstrip(b" ")
+    return b""
 
 
 def pass_on(dumping: Program, name: str, out: BinaryIO) -> Facts:

@@ -26,16 +26,13 @@ BASELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 # study's axis.
 NOW = "now"
 SINCE = "(when)"
-# Conditions of cell-rounds by their names, as texts have them. Those of a storage have readable names.
+# The words of texts for conditions of cell-rounds. Each other condition has a readable name.
 CONDITION_LABELS = {
     "cpus": "processors",
-    "nice": "nice",
-    "scheduler": "scheduler",
     "io_priority": "I/O priority",
     "quota_cores": "quota of processors",
     "io_limits": "limits of I/O",
     "memory_limit_bytes": "limit of memory",
-    "turbo": "turbo",
     "preloaded": "preloaded libraries",
     "client": "timed process",
 }

@@ -57,7 +57,7 @@ NO_BEST = {
     WhyNoBest.FEW_ROUNDS: "one round only",
     WhyNoBest.ONE_CHOICE: "one choice only",
     WhyNoBest.OTHER_WORK: "its choices did different work",
-    WhyNoBest.TOO_SMALL: "too small to compare: start-up can explain the difference",
+    WhyNoBest.TOO_SMALL: "too small to compare: start-up can explain the difference, or runs are short",
 }
 # A verdict in a sentence such as "the finding is weaker".
 VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "does not hold"}

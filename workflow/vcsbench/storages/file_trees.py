@@ -197,6 +197,14 @@ def older_revision(youngest: int, behind: int) -> int:
     return max(min(2, youngest), youngest - behind)
 
 
+def describe_missing_tree(tree: str, behind: int) -> str:
+    """Return in a clause that a repository did not have its tree, such as trunk, so many revisions ago."""
+    return (
+        f"has no {printable(tree)} {behind:,} revisions before its youngest (it was added, moved or replaced "
+        f"since)"
+    )
+
+
 def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int = 0) -> str:
     """Return in a clause why a cell cannot write the tree of its repository; "" if it can.
 

@@ -242,8 +242,8 @@ def can_be_closed(storage: Path) -> bool:
             with contextlib.suppress(PermissionError):
                 server_user.grant(Path(folder), MODE)
             return not _is_open(Path(folder))
-    # KeyError: grant() looks up the user of root's servers.
-    except (OSError, KeyError):
+    # UserError: grant() looks up the user of root's servers, who may not exist.
+    except (OSError, UserError):
         return True
 
 

@@ -46,6 +46,8 @@ class Subject:
     idle_name: str = ""
     # The command changes its input, and restore() puts the input back.
     is_written: bool = False
+    # A run may leave files in its input, such as the entry of a work tree in a git repository.
+    gets_traces: bool = False
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         """Set the attributes. check() makes the files of the subject, or checks them.

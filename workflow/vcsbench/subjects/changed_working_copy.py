@@ -105,8 +105,14 @@ class ChangedWorkingCopy(Subject):
         root_url = file_url(self.repository.path)
         tree_path = f"/{self.repository.tree}".rstrip("/")
         options = ("-q", "--ignore-externals", f"-r{self.repository.base}")
+        # This is no timed run, so it needs the limit here. A very large tree would take hours.
         run_client(
-            self.client, "checkout", *options, pegged(root_url + tree_path), self.working_copy
+            self.client,
+            "checkout",
+            *options,
+            pegged(root_url + tree_path),
+            self.working_copy,
+            limit_s=self.recipe["time_limit_s"],
         )
         empty_options = ("-q", "--depth", "empty", "-r0")
         run_client(self.client, "checkout", *empty_options, pegged(root_url), self.idle_copy)

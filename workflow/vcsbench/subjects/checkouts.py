@@ -83,6 +83,8 @@ class FossilCheckout(Checkout):
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
         source = temporary / "source"
         copy_tree(self.repository.path, source)
+        # Fossil may write to a repository that it clones, and the copies are read-only.
+        (source / FOSSIL_FILE).chmod(0o644)
         path.mkdir()
         clone = path / FOSSIL_FILE
         run_fossil(temporary, "clone", "--no-open", source / FOSSIL_FILE, clone)

@@ -25,6 +25,8 @@ HEADS = "refs/heads/"
 # {busy_file} and {quiet_file} are searched in this number of commits. To list the files of all commits of a
 # large repository takes minutes.
 LISTED_COMMITS = 1000
+# The modes of plain and of executable files. git cannot blame a submodule.
+FILE_MODES = (b"100644 ", b"100755 ")
 # The time of pushed commits: after all commits of a repository that was made before.
 PUSHED_AT = 1_900_000_000
 # Each pushed commit changes some files, up to this size.
@@ -48,12 +50,16 @@ class GitRepository(Repository):
     def changes(self) -> Counter[str]:
         """The numbers of changes of the branch's files in its last commits, such as {"src/main.c": 12}.
 
-        Only LISTED_COMMITS commits are searched. Names that are not printable ASCII are left out. Raise
-        UserError if no file is left.
+        Only LISTED_COMMITS commits are searched. Links, submodules, and names that are not printable ASCII are
+        left out. Raise UserError if no file is left.
         """
         ref = HEADS + self.branch
-        listed = run_git(self.path, "ls-tree", "-r", "-z", "--name-only", ref)
-        existing_names = set(listed.split(b"\0"))
+        existing_names = set()
+        for line in run_git(self.path, "ls-tree", "-r", "-z", ref).split(b"\0"):
+            # A line has mode, kind and object, a tab, and the name.
+            facts, _, name = line.partition(b"\t")
+            if facts.startswith(FILE_MODES):
+                existing_names.add(name)
         options = ("-z", f"--max-count={LISTED_COMMITS}", "--format=", "--name-only")
         # git lists the names of the files that each commit changes, none for a merge. It may print line ends
         # between the commits.
@@ -190,7 +196,10 @@ class GitPushTarget(_TemplateTarget):
 
 
 class GitRef(NamedTuple):
-    """A ref such as refs/heads/main, its object, and the commit of an annotated tag ("" for other refs)."""
+    """A ref such as refs/heads/main, its object, and the object that an annotated tag names.
+
+    That object (`peeled`) is mostly a commit, and "" for other refs.
+    """
 
     name: str
     target: str
@@ -257,10 +266,14 @@ def _move_back(
 ) -> Iterator[GitRef]:
     """Yield the refs, each moved back along first parents to a commit that is not in `new_commits`.
 
-    Leave out annotated tags of new commits, and refs that lead to new commits only. `parents` has the parents
-    of each commit.
+    Leave out annotated tags of new commits and of other objects, and refs that lead to new commits only.
+    `parents` has the parents of each commit.
     """
     for ref in refs:
+        # Of a tag of a tag, git before 2.45 names the inner tag, which may lead to a new commit.
+        leads_to_no_commit = bool(ref.peeled) and ref.peeled not in parents
+        if new_commits and leads_to_no_commit:
+            continue
         if ref.commit not in new_commits:
             yield ref
             continue

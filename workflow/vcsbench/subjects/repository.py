@@ -60,6 +60,11 @@ class Variant(NamedTuple):
         """Return True for a variant that is made from the loaded repository, and False for that one."""
         return self.system.is_made(self.state)
 
+    @property
+    def size_factor(self) -> float:
+        """Return about how many times as large as the loaded repository the variant is."""
+        return self.system.size_factor(self.state)
+
 
 def dump_record(repo: str) -> str:
     """Return the file with the record of a repository's dump file."""

@@ -25,7 +25,7 @@ from vcsbench.storages.workdir import WorkDir, resolve
 from vcsbench.subjects import FilesystemSubject, Subject, Words, require_axes
 from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.templates import make_template, refresh_template_state, run_sources
-from vcsbench.subjects.tree_stores import STORES
+from vcsbench.subjects.tree_stores import STORES, keep_store
 from vcsbench.systems.fsfs import run_client
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Tree(FilesystemSubject):
         # "" means that the command reads the tree itself.
         self.store_kind = recipe.get("store", "")
         self.store = STORES[self.store_kind]
+        # Only a store with traces of runs has something to clean.
+        self.gets_traces = self.store.clean is not keep_store
         # The templates of trees and stores are on the storage.
         self.workdir = WorkDir(recipe["storage"]["path"], root)
         # The names of the templates of this source begin with this digest.

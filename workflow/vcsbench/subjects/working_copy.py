@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcsbench.errors import FULL, UserError
+from vcsbench.errors import FULL, ProgramError, UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
 from vcsbench.storages import extents, file_trees
@@ -312,9 +312,13 @@ class WorkingCopyTemplates:
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
     def working_copy(self, revision: int) -> TreeRecord:
-        """Return the record of a working copy at a revision. Raise UserError if a disk cannot hold it."""
+        """Return the record of a working copy at a revision.
+
+        Raise UserError if the revision lacks the tree, or if a disk cannot hold it.
+        """
 
         def make(path: Path, _: Path) -> TreeRecord:
+            self._check_tree(revision)
             # Count the paths of this older revision that a working copy cannot hold.
             tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
             counts = run_sources("odd paths", str(self.repository.path), tree, str(revision))
@@ -336,6 +340,24 @@ class WorkingCopyTemplates:
 
         return self._make_template(f"{self.digest}-{revision}-export", make)
 
+    def _check_tree(self, revision: int) -> None:
+        """Raise UserError if the youngest tree was not at its path in a revision: nothing could update it."""
+        tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
+        options = ("info", "--show-item", "relative-url", f"-r{revision}")
+        try:
+            # Such as ^/trunk. For a tree that was moved since, it is the path in that revision.
+            printed = run_client(self.client, *options, self._tree_url)
+        except ProgramError:
+            # The client can read the repository: the export of the youngest revision was made before.
+            printed = ""
+        path = urllib.parse.unquote(printed.removeprefix("^"), errors="surrogateescape")
+        if path != os.path.normpath(f"/{tree}"):
+            name = self.recipe["repository"]["name"]
+            missing = file_trees.describe_missing_tree(tree, self.recipe.get("revisions_behind", 0))
+            raise UserError(
+                f"{name} {missing}. Leave such cells out of the grid, or name another folder by TREE=."
+            )
+
     def _make_template(self, name: str, make: Callable[[Path, Path], TreeRecord]) -> TreeRecord:
         path = self.workdir.make(FOLDER) / name
         return make_template(path, make, check_state=self.check_state)
@@ -344,8 +366,10 @@ class WorkingCopyTemplates:
         self, command: str, revision: int, path: Path, options: Sequence[str]
     ) -> TreeRecord:
         """Check out or export the tree to a path. Return {"url": URL}: keywords in files expand to it."""
-        url = file_url(self.repository.path)
-        source = pegged(f"{url}/{self.repository.tree}".rstrip("/"))
         common_options = ("-q", f"-r{revision}", "--ignore-externals")
-        run_client(self.client, command, *options, *common_options, source, path)
-        return {"url": url}
+        run_client(self.client, command, *options, *common_options, self._tree_url, path)
+        return {"url": file_url(self.repository.path)}
+
+    @property
+    def _tree_url(self) -> str:
+        return pegged(f"{file_url(self.repository.path)}/{self.repository.tree}".rstrip("/"))

@@ -71,7 +71,8 @@ class Store:
     def finish_copy(self, path: Path, files: Sequence[StoredFile]) -> None:
         """Complete a new copy, whose files are written already. By default, there is nothing to do.
 
-        `files` are the files of the copy's source (list_files). For git, the times of packs matter.
+        `files` are the files of the copy's source (list_files). For git, the times of packs matter. For
+        Fossil, the copy becomes read-only.
         """
 
     def is_sampled(self, folder: str) -> bool:
@@ -159,3 +160,7 @@ class System:
     def is_made(self, state: str) -> bool:
         """Return True if a repository gets a state after it was loaded, from the loaded one."""
         raise NotImplementedError
+
+    def size_factor(self, state: str) -> float:
+        """Return about how many times as large as the loaded repository one in a state is. By default, 1."""
+        return 1.0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from vcsbench import processes
 from vcsbench.environment import program_environment
+from vcsbench.storages.folder_states import StoredFile
 from vcsbench.systems.base import keep_commit_count
 from vcsbench.systems.plain_system import PlainStore, PlainSystem
 
@@ -62,7 +63,7 @@ def query_database(file: Path, query: str, *values: int) -> list[str]:
 
 
 class FossilStore(PlainStore):
-    """Fossil repositories."""
+    """Fossil repositories. Those that are served are read-only."""
 
     content = Path(FOSSIL_FILE)
 
@@ -72,6 +73,15 @@ class FossilStore(PlainStore):
         # The command has written settings of a user to the folder. They are no part of the repository.
         (path / FOSSIL_SETTINGS).unlink(missing_ok=True)
         keep_commit_count(path, 0)
+        _make_read_only(path)
+
+    def finish_copy(self, path: Path, files: Sequence[StoredFile]) -> None:
+        _make_read_only(path)
+
+
+def _make_read_only(repository: Path) -> None:
+    # `fossil server` writes to a repository that it serves, if it may. Without root, it runs as the owner.
+    (repository / FOSSIL_FILE).chmod(0o444)
 
 
 class Fossil(PlainSystem):

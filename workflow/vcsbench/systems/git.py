@@ -46,3 +46,6 @@ class GitSystem(System):
 
     def is_made(self, state: str) -> bool:
         return state != git_store.Upkeep.AS_IS
+
+    def size_factor(self, state: str) -> float:
+        return git_store.SIZE_FACTORS.get(git_store.parse_state(state).upkeep, 1.0)
