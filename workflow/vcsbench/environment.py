@@ -34,8 +34,8 @@ PASSED = (
 
 # Messages are in English, and paths are UTF-8. LANGUAGE would precede LC_ALL up to glibc 2.38.
 LOCALE = {"LC_ALL": "C.UTF-8"}
-# git's own configuration files are not read, and it asks nobody. A file whose name is a pattern of git's, such
-# as `[a]`, stands for itself.
+# git's own configuration files are not read, and it asks nobody. A file whose name is a pattern of git's,
+# such as `[a]`, stands for itself.
 GIT_VARIABLES = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",

@@ -50,8 +50,8 @@ class GitRepository(Repository):
     def changes(self) -> Counter[str]:
         """The numbers of changes of the branch's files in its last commits, such as {"src/main.c": 12}.
 
-        Only LISTED_COMMITS commits are searched. Links, submodules, and names that are not printable ASCII are
-        left out. Raise UserError if no file is left.
+        Only LISTED_COMMITS commits are searched. Links, submodules, and names that are not printable ASCII
+        are left out. Raise UserError if no file is left.
         """
         ref = HEADS + self.branch
         existing_names = set()
