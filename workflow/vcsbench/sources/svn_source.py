@@ -212,7 +212,7 @@ def _find_path(history: bytes, revision: int) -> bytes:
     The output has two lines of headings. A line is a revision with the path, such as `     7   /trunk`.
     """
     for line in history.split(b"\n"):
-        number, _, path = line.strip(b" ").partition(b" ")
+        number, _, path = line.lstrip(b" ").partition(b" ")
         if number.isdigit() and int(number) <= revision:
             return path.lstrip(b" ")
     return b""
