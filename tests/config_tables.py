@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "config" / "README.md",
     ROOT / "docs" / "study-keys.md",
+    ROOT / "docs" / "study-report-keys.md",
     ROOT / "docs" / "expectations.md",
 ]
 LIST = re.compile(
