@@ -87,14 +87,21 @@ def test_axis_of_factors_holds_values_far_outside():
 
 def finding(verdict, **changes):
     values = {"expected_low": 1.05, "expected_high": None, "published": 1.1, "measured": 1.2}
-    values |= {"low": 1.1, "high": 1.3, "texts": {}, "right_side": "f7 is faster", **changes}
+    texts = {"published": "1.10x", "measured": "1.20x"}
+    values |= {"low": 1.1, "high": 1.3, "texts": texts, "right_side": "f7 is faster", **changes}
     return FindingDot(label=f"It is {verdict}", verdict=verdict, **values)
 
 
 def test_findings_chart_ends_open_ranges():
-    dots = [finding("reversed", expected_low=None, expected_high=0.9), finding("reproduced")]
+    dots = [
+        finding("reversed", expected_low=None, expected_high=0.9),
+        finding("reproduced", published=None),
+    ]
     first, second = rows_of(chart_specs.findings_chart(dots), "measured_at")
     assert (first["verdict"], second["verdict"]) == ("reversed", "reproduced")
+    # The numbers stand next to the verdict, and a factor that was not published is left out.
+    assert first["outcome"] == "reversed\n1.10x → 1.20x"
+    assert second["outcome"] == "reproduced\n1.20x"
     assert first["expected_low"] < 0.9 == first["expected_high"]
     assert second["expected_low"] == 1.05 < second["expected_high"]
 

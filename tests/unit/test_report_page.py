@@ -91,7 +91,7 @@ def test_header_has_repository_version_and_counts_duplicates_apart_from_cells(re
     duplicates = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
     assert "6 000 revisions" in repositories and "Subversion 1.14.2" in rest
     assert f"{len(results.measurements)} timed runs of 72 cells" in rest
-    assert duplicates and rest.endswith(f", {len(duplicates)} of them measured twice")
+    assert duplicates and rest.endswith(f"; {len(duplicates)} cells are measured twice")
     assert [s for s in page.remarks if s.startswith(f"{len(duplicates)} cells have a duplicate")]
 
 

@@ -85,8 +85,8 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
         "Answered    70 of 82 comparisons, 2 too small to compare, 10 undecided; 4"
     )
     assert found[-3:] == [
-        "Next        12 min more decide 8 of the 10 undecided comparisons (MINUTES is the",
-        f"{' ' * 12}total):",
+        "Next        12 min more may decide 8 of the 10 undecided comparisons (MINUTES is",
+        f"{' ' * 12}the total):",
         f"{' ' * 12}make report STUDY=fsfs MINUTES=26",
     ]
 
@@ -200,7 +200,7 @@ def test_larger_repository_is_offered_for_small_and_short_runs_after_more_rounds
 def test_next_command_takes_at_most_a_day(seconds, shown):
     moments = outlook((0, 10), (seconds[0], 9), (seconds[1], 0))
     text = joined(summary(packing(), account=replace(ACCOUNT, outlook=moments)))
-    assert (f"decide {shown}" in text) if shown else "more decide" not in text
+    assert (f"decide {shown}" in text) if shown else "more may decide" not in text
 
 
 def test_lines_of_questions_that_are_not_compared_have_their_reason_once():

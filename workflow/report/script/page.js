@@ -129,7 +129,7 @@ function estimateFor(count, basis) {
   if (basis.pack_seconds) parts.push(part("pack", basis.pack_seconds, basis.pack_in_memory));
   const times = parts.join(", ") + (parts.some((text) => text.endsWith("memory")) ? "; a disk takes longer" : "");
   const sizes = sizesAt(scale, basis.bytes);
-  const files = sizes.length ? ` Size of the files: ${sizes.join(", ")}. Not packed, they take more on disk.` : "";
+  const files = sizes.length ? ` Size of the files: ${sizes.join(", ")}. On disk, part-filled blocks add to it if not packed.` : "";
   return `Estimate for ${written(count, "revisions")}: ${times}.${files} Scaled from ${written(basis.revisions, "revisions")}; larger revisions need more.`;
 }
 

@@ -43,7 +43,7 @@ class Flag(enum.StrEnum):
         "A cold run read far less from the device than the discarded cold run.",
         "Find the program that read the repository after the caches were cleared.", INVALID_RUN)
     FEWER_DISK_READS = ("fewer-disk-reads",
-        "A cold run read less from the device than the first one, which does not count.",
+        "A cold run read less from the device than the first run, which is not counted.",
         "Some of its pages may have been in memory. Find the program that read the repository.")
     FOREIGN_READS = ("foreign-reads",
         "After a cold run, more of the repository was in memory than was read.",

@@ -147,7 +147,7 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     """Return a text on the bytes of each format, or of each packing (`axis`), [] if fewer than two are known.
 
     `sizes` has bytes by format and packing: `{"f6": {"nopack": 83886080, "pack": 73400320}}`. Example: `Size
-    of the files: f6 80.0 MiB, f7 35.0 MiB. Not packed, they take more on disk.`
+    of the files: f6 80.0 MiB, f7 35.0 MiB. On disk, part-filled blocks add to it if not packed.`
     """
     subject = "Size of the files"
     # The bytes of each compared value of the axis: {"f6": 83886080, "f7": 36700160}.
@@ -174,7 +174,7 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     ]
     # Files take whole blocks on a disk. A repository that is not packed has many small files, so it takes
     # more than their length.
-    return [f"{subject}: {', '.join(texts)}. Not packed, they take more on disk."]
+    return [f"{subject}: {', '.join(texts)}. On disk, part-filled blocks add to it if not packed."]
 
 
 def _find_loads(results: Results) -> dict[str, Row]:

@@ -347,12 +347,12 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     measured = base.mark_point(size=70, color=INK, fill=INK, opacity=1).encode(
         x=_factor_axis("measured_at", "factor, logarithmic", factors), tooltip=tooltip
     )
-    texts = base.mark_text(align="left", color=INK).encode(
-        x=altair.value(PLOT_WIDTH + TEXT_GAP), text="verdict:N", tooltip=tooltip
+    texts = base.mark_text(align="left", baseline="middle", color=INK, lineBreak="\n").encode(
+        x=altair.value(PLOT_WIDTH + TEXT_GAP), text="outcome:N", tooltip=tooltip
     )
     key = "Dot: measured, with its 95 % interval. Grey bar: the expected range."
     if any(dot.published for dot in dots):
-        key = f"Hollow diamond: published. {key}"
+        key = f"Hollow diamond: published. {key} On the right: published → measured."
     # An unknown factor is None. The sentence is also for factors below 1 / MAX_FACTOR, drawn at the left end.
     if any(factor and not 1 / MAX_FACTOR <= factor <= MAX_FACTOR for factor in factors):
         key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
@@ -394,6 +394,8 @@ def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
         ),
         "statement": dot.label,
         "verdict": dot.verdict,
+        # In two lines: `weaker`, and `4.2x → 1.43x`, the published and the measured factor.
+        "outcome": f"{dot.verdict}\n{_published_and_measured(dot)}",
         "expected_low": (dot.expected_low or axis_low) if has_range else None,
         "expected_high": (dot.expected_high or axis_high) if has_range else None,
         "published_at": dot.published,
@@ -401,6 +403,12 @@ def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
         "low": dot.low,
         "high": dot.high,
     }
+
+
+def _published_and_measured(dot: FindingDot) -> str:
+    """Return `4.2x → 1.43x`, or the measured factor alone if none was published."""
+    measured = dot.texts["measured"]
+    return f"{dot.texts['published']} → {measured}" if dot.published else measured
 
 
 def line_chart(

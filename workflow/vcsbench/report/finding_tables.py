@@ -161,8 +161,8 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
     reversals.sort(key=lambda reversal: -abs(math.log(reversal.comparison.ratio)))
     # Other results may be the opposite of a smaller published difference (REVERSED_FACTOR).
     published = f"a published difference above {100 * (REVERSED_FACTOR - 1):.0f} %"
-    singular = f"other result reverses {published}"
-    plural = f"other results reverse {published}"
+    singular = f"reversed result that belongs to no finding ({published})"
+    plural = f"reversed results that belong to no finding ({published})"
     return PlainTable(
         title=words.count_of(len(reversals), singular, plural),
         heads=["Comparison", "Published", "Measured", "95 % interval"],

@@ -16,7 +16,7 @@ from vcsbench.advice.effects import has_less_client_work
 from vcsbench.advice.labels import case_label, times, times_between, value_label
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import ACCESS_AXIS
-from vcsbench.codes import ReasonCode, Verdict
+from vcsbench.codes import ReasonCode, Result, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report.answers import shown_flags
@@ -40,7 +40,7 @@ MEANINGS = {
     Verdict.REVERSED: "the other side is the better one now",
     Verdict.GONE: "an effect was published, and none worth noting is here",
     Verdict.WEAKER: "the effect is smaller than published",
-    Verdict.STRONGER: "a larger difference than published, or one where none was published",
+    Verdict.STRONGER: "the effect is larger than published, or new",
     Verdict.FAILS: "the measured interval is outside the expected range. A difference that is certainly "
     "below the margin (min_effect_pct) is neither better nor worse",
     Verdict.MIXED: "some pairs are better, others worse, each by its own interval",
@@ -70,8 +70,8 @@ NARROW_ROUNDING = 0.1
 class ReasonText(NamedTuple):
     """A reason of a verdict in words, and the advice on it.
 
-    `label` is `smaller scale`, and `text` has its facts: `ruby has 13 % of its published size`. `action` is a
-    sentence, "" without advice. `code` is one of codes.ReasonCode, or NO_REASON.
+    `label` is `smaller scale`, and `text` has its facts: `ruby has 13 % of its published revisions`. `action`
+    is a sentence, "" without advice. `code` is one of codes.ReasonCode, or NO_REASON.
     """
 
     code: str
@@ -271,6 +271,9 @@ def _make_view(
             pairs = _describe_pairs(finding, section, points)
     flag_text, flags = _describe_flags(results, finding, named_flags)
     reasons, remarks = split_reasons(row)
+    calls = [ComparisonRow.of_record(point.row or {}).result for point in points]
+    if len(points) > 1 and Result.DIFFERENT not in calls and _is_apart_from_1(row):
+        remarks.append("No pair alone is a certain difference. Their mean is one.")
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
     expected = expected_range(expect, margin)
@@ -307,6 +310,12 @@ def _make_view(
     )
 
 
+def _is_apart_from_1(row: Row) -> bool:
+    """Return True if the measured interval of a finding does not contain 1, the factor of no difference."""
+    low, high = row["low"], row["high"]
+    return words.is_number(low) and words.is_number(high) and not low <= 1 <= high
+
+
 def _describe_rounding(finding: Finding) -> str:
     """Return the range that the last digits of a published value leave open: `8.7x to 15x`.
 
@@ -323,14 +332,26 @@ def _describe_rounding(finding: Finding) -> str:
 def describe_findings(views: Sequence[FindingView]) -> str:
     """Return the numbers of measured findings and of their verdicts in a sentence, "" without a measured one.
 
-    Example: `9 of 19 findings are measured: 4 reproduced, 3 weaker, 2 reproduced in direction only.`
+    Example: `9 of 19 findings are measured. 6 hold: 4 reproduced, 2 reproduced in direction only. 2 differ: 2
+    weaker. 1 is open: 1 undecided.`
     """
     measured = [view for view in views if view.verdict != Verdict.NOT_MEASURED]
     if not measured:
         return ""
     verb = "is" if len(measured) == 1 else "are"
-    counts = describe_verdicts(view.counted_verdict for view in measured)
-    return f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured: {counts}."
+    sentences = [f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured."]
+    holding = [view for view in measured if view.verdict == Verdict.REPRODUCED]
+    differing = [view for view in measured if view.verdict in (*EXPLAINABLE, Verdict.MIXED)]
+    undecided = [view for view in measured if view not in holding and view not in differing]
+    for group, singular, plural in (
+        (holding, "holds", "hold"),
+        (differing, "differs", "differ"),
+        (undecided, "is open", "are open"),
+    ):
+        if group:
+            counts = describe_verdicts(view.counted_verdict for view in group)
+            sentences.append(f"{len(group)} {singular if len(group) == 1 else plural}: {counts}.")
+    return " ".join(sentences)
 
 
 def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) -> FindingDot | None:
@@ -387,7 +408,7 @@ def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
         if is_different and reason.code not in verdicts.EXPLAINING_CODES:
             remarks.append(f"{text}.")
             continue
-        # A text is, for example, `smaller scale: ruby has 13 % of its published size`.
+        # A text is, for example, `smaller scale: ruby has 13 % of its published revisions`.
         label, _, facts = text.partition(": ")
         action = texts.ACTION_TEXTS.get(reason.code, "")
         reasons.append(ReasonText(reason.code, label, facts, action))

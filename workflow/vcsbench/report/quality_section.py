@@ -117,7 +117,7 @@ def describe_quality(results: Results) -> list[str]:
 
 
 def count_runs(runs: Rows, explanation: str = "") -> str:
-    """Return `930 timed runs of 58 cells, 14 of them measured twice`.
+    """Return `930 timed runs of 58 cells; 14 cells are measured twice`.
 
     A duplicate is a second measurement of a cell, for the noise. An `explanation`, such as ` (a command with
     all its settings)`, stands behind the number of cells.
@@ -126,7 +126,10 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
     duplicates = sum(is_duplicate(cell) for cell in cells)
     number_of_cells = words.count_of(len(cells) - duplicates, "cell")
     text = f"{words.count_of(len(runs), 'timed run')} of {number_of_cells}{explanation}"
-    return f"{text}, {duplicates} of them measured twice" if duplicates else text
+    if not duplicates:
+        return text
+    verb = "is" if duplicates == 1 else "are"
+    return f"{text}; {words.count_of(duplicates, 'cell')} {verb} measured twice"
 
 
 def judge_noise(account: Account) -> str:
@@ -138,8 +141,8 @@ def judge_noise(account: Account) -> str:
     if not account.scatter_pct:
         return ""
     scatter = (
-        f"runs of a typical cell scatter by {account.scatter_pct:.2g} % within and between rounds "
-        f"(acceptable: up to {NOISY_PCT:g} %)"
+        f"runs of a typical cell scatter by {account.scatter_pct:.2g} % (acceptable: up to "
+        f"{NOISY_PCT:g} %)"
     )
     if account.scatter_pct <= NOISY_PCT:
         return f"Noise is acceptable: {scatter}."

@@ -35,7 +35,8 @@ LARGER_FILE = "larger.yaml"
 class NextStep(NamedTuple):
     """A run that improves the answers: its name, its effect, and its command.
 
-    Example: `More rounds`, `12 min more decide 8 of the 10 undecided comparisons`, `make report MINUTES=26`.
+    Example: `More rounds`, `12 min more may decide 8 of the 10 undecided comparisons`, `make report
+    MINUTES=26`.
     """
 
     name: str
@@ -153,7 +154,7 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
 def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | None:
     """Return the shortest run that decides most of the open comparisons, None if none does within a day.
 
-    Example of an effect: `12 min more decide 8 of the 10 undecided comparisons (MINUTES is the total)`.
+    Example of an effect: `12 min more may decide 8 of the 10 undecided comparisons (MINUTES is the total)`.
     `account` has the forecast. `command` repeats the last run.
     """
     # The first run takes no time: it is the present state. The last one is the longest run.
@@ -187,7 +188,7 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
         decided = f"all {total} {kind} comparisons"
     else:
         decided = f"the {kind} comparison"
-    effect = f"{words.duration(chosen.seconds)} more decide {decided}{remark}"
+    effect = f"{words.duration(chosen.seconds)} more may decide {decided}{remark}"
     return NextStep(MORE_ROUNDS, effect, longer.text())
 
 

@@ -45,6 +45,8 @@ CORRECTION_NOTE = (
 COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
 # The CSS class of a number that is called no difference.
 NO_DIFFERENCE_STYLE = "same"
+# The label of three or more values with which a baseline is compared.
+OTHERS = "others"
 # A deviation of 9.95 % is rounded to two digits: +10, not +10.0.
 NO_DECIMALS_PCT = 9.95
 
@@ -342,5 +344,5 @@ def side_labels(definition: TableDefinition) -> tuple[str, str]:
     baseline = labels.value_label(axis, compare["baseline"])
     candidates = [labels.value_label(axis, value) for value in compare["candidates"]]
     if len(candidates) > 2:
-        return baseline, "others"
+        return baseline, OTHERS
     return baseline, " or ".join(candidates)

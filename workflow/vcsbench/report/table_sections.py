@@ -28,7 +28,7 @@ MARK_MEANINGS = {
     "?": "fewer rounds than min_rounds (flag low-n); one round decides no comparison",
 }
 # Entries of a table's key: a sign and its meaning.
-PER_CENT_KEY = ("+150", "per cent, as published: the factor 2.5x of the cards")
+PER_CENT_KEY = ("+150", "per cent: the factor 2.5x")
 # From here on (a ratio of about 1.1), cards print a factor in place of per cent, so the key explains both.
 LARGE_PCT = 9.95
 BAR_KEY = ("▁", "a longer bar is a larger number")
@@ -435,10 +435,12 @@ def _make_reading(definition: TableDefinition, has_published: bool, is_repeated:
     # The gain is 1 if a lower value is better, as for a time, otherwise -1.
     side = "above" if metric.gain > 0 else "below"
     reduced_values = REDUCTIONS[definition.get("reduce", MEDIAN)]
-    # `is_better` has the words for a better value: `is faster`, or `reads less` for a count.
+    # `is_better` has the words for a better value: `is faster`, or `reads less` for a count. The value on the
+    # right is one of several.
+    better_side = "the other value" if candidates == table_points.OTHERS else candidates
     return (
         f"100 {words.TIMES_SIGN} ({quotient} {words.MINUS_SIGN} 1), in per cent: "
-        f"{side} 0, {candidates} {metric.words.is_better}. "
+        f"{side} 0, {better_side} {metric.words.is_better}. "
         "Measured: the geometric mean of the rounds' ratios. "
         f"Published: the ratio of {reduced_values}."
     )

@@ -209,7 +209,7 @@ def _reasons_of_scale(
     """Yield a reason for each repository in the column `subject` of the rows that is smaller than published.
 
     A scale is the share of a repository's revisions. Example: 0.05 here and 1.0 published yields `ruby has
-    5 % of its published size`. `subject` is "" for cells without a repository.
+    5 % of its published revisions`. `subject` is "" for cells without a repository.
     """
     published_scale = context.published.scale
     if not subject or not published_scale:

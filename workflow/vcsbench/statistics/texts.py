@@ -65,11 +65,11 @@ VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "doe
 # reason_text() adds.
 REASON_TEXTS = {
     ReasonCode.FASTER_STORAGE: (
-        "other storage: {measured}, published on {published}. Time for each revision or file against the "
-        "published one: cold {cold_share:g} %, warm {warm_share:g} %"
+        "other storage: {measured}, published on {published}. Of the published time "
+        "for each revision or file, cold runs take {cold_share:g} %, warm runs {warm_share:g} %"
     ),
     ReasonCode.OTHER_STORAGE: "other storage: {measured}, published on {published}",
-    ReasonCode.SCALE: "smaller scale: {subject} has {share:g} % of its published size",
+    ReasonCode.SCALE: "smaller scale: {subject} has {share:g} % of its published revisions",
     ReasonCode.NEWER_VERSION: "newer Subversion: {measured}, published with {published}",
     ReasonCode.OTHER_SYSTEM: "other operating system: servers on Linux, published on {published}",
     ReasonCode.SAME_MACHINE: "same machine: client and server share it, published with a network between",
@@ -151,7 +151,7 @@ def withheld_text(codes: Iterable[str], detail: str = "") -> str:
 
 
 def reason_text(reason: Reason) -> str:
-    """Return a reason as a clause: `smaller scale: ruby has 5 % of its published size`."""
+    """Return a reason as a clause: `smaller scale: ruby has 5 % of its published revisions`."""
     values = dict(reason.values)
     # The value is a code, and becomes its text.
     if "withheld" in values:
