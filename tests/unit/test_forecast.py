@@ -378,7 +378,9 @@ def test_space_has_the_private_copy_to_which_a_cell_commits(tmp_path, command, p
     of_ruby = 1 + copies.count("ruby") + private_copies
     assert copies.count("ruby") > 0
     assert needed == ruby * of_ruby + empty * copies.count("empty")
-    assert any(words.size(needed) in line for line in plan_lines(project))
+    (line,) = [line for line in plan_lines(project) if "repositories and their copies" in line]
+    assert words.size(needed) in line
+    assert ("The copy to which a cell commits is removed" in line) is bool(private_copies)
 
 
 def test_rounds_detect_more_with_less_scatter_and_more_rounds():

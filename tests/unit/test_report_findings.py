@@ -246,6 +246,36 @@ def test_pairs_are_those_from_which_the_finding_was_computed(results):
     assert (without.pair_lines, without.pairs) == ([], "")
 
 
+@pytest.mark.parametrize(
+    ("of_pairs", "over", "of_finding", "is_said"),
+    [
+        ({}, "mean", {}, True),
+        # A certain difference below the margin is counted as equal.
+        ({"call": "faster", "result": "equal"}, "mean", {}, False),
+        # Without duplicates, no pair is called a difference.
+        ({"flags": "no-duplicates"}, "mean", {}, False),
+        ({}, "min", {}, False),
+        ({}, "mean", {"low": 0.9}, False),
+        ({}, "mean", {"verdict": "mixed"}, False),
+    ],
+)
+def test_finding_whose_mean_differs_and_none_of_its_pairs_says_so(
+    results, of_pairs, over, of_finding, is_said
+):
+    undecided = {"call": "undecided", "result": "undecided", "flags": ""}
+    rows = [{**row, **undecided, **of_pairs} for row in results.tables["f6-vs-f7"]]
+    changed = replace(results, tables={**results.tables, "f6-vs-f7": rows})
+    compare = {"axis": "format", "baseline": "f6", "candidate": "f7"}
+    expect = {"over": over, "at_least": 1.5}
+    definition = {"where": COLD_LOG, "compare": compare, "expect": expect}
+    facts = {"measured": 1.1, "low": 1.05, "high": 1.2, "verdict": "weaker", "reasons": []}
+    found = [{**results.findings[0], "id": "x", **facts, **of_finding}]
+    (view,) = make_finding_views(changed, found, {"x": definition}, table_sections(changed))
+    assert len(view.pair_lines) == 6
+    remark = "No pair alone differs for certain, but their mean does."
+    assert (remark in view.notes) is is_said
+
+
 def test_comparison_with_a_saved_baseline_has_its_pairs_with_much_start_up_as_well(results):
     # Its number is over all pairs.
     name = table_name("old")

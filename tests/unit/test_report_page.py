@@ -702,6 +702,7 @@ def test_table_of_measured_means_names_published_medians(results, page):
     assert "geometric mean of the rounds. Published numbers are medians." in reading["elapsed"]
     # Its numbers are medians, too.
     assert PUBLISHED_MEDIANS not in reading["client-cpu"]
+    assert "Published: the ratio of medians." in reading["f6-vs-f7"]
     tables = {name: {**of, "published": False} for name, of in results.study.tables.items()}
     # A single run has no median.
     once = results.study.published.model_copy(update={"rounds": 1})
@@ -709,6 +710,8 @@ def test_table_of_measured_means_names_published_medians(results, page):
         study = results.study.model_copy(update=update)
         other = describe_page(replace(results, study=study)).tables.sections
         assert not any(PUBLISHED_MEDIANS in table.reading for table in other)
+    (single,) = (table for table in other if table.name == "f6-vs-f7")
+    assert "Published: the ratio of single runs." in single.reading
 
 
 def test_links_of_the_page_to_documents_and_to_anchors_exist(tree):

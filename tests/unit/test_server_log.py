@@ -139,7 +139,7 @@ def test_shares_are_weights_of_measured_commands():
     assert log.shares(measured, every)[0]["where"] == {"what": "log"}
     assert log.sentences(measured, every) == [
         "svn.log has 45 commands: log 66.7 %, checkout or export 22.2 %, blame 11.1 %.",
-        "The grid of this study does not have blame.",
+        "The grid of this study does not measure blame.",
         "Checkout and export have equal weights: the log does not tell them apart.",
         "2 lines have an action that vcsbench does not know.",
     ]

@@ -177,7 +177,7 @@ def test_larger_repository_is_offered_for_small_and_short_runs_after_more_rounds
     small = replace(ACCOUNT, tables={"t": counts}, outlook=outlook((0, 0)))
     assert lines(summary(account=small)) == [
         "Answered    1 of 4 comparisons, 3 too small to compare",
-        "Next        measure a larger repository: some runs are mostly start-up",
+        "Next        measure a larger repository: some runs are short or mostly start-up",
     ]
     printed = joined(summary(account=small, **GENERATED))
     assert " Next runs 4 times as long " in printed and printed.endswith(LARGER)

@@ -17,8 +17,8 @@ class CardAction:
     """The commands that apply a value, their side effects (`note`), their cost, and the way back (`undo`).
 
     `title` is the action in a few words, such as `pack the repository`, "" for a value without one.
-    `condition` completes "Only if": the action interrupts the service. `downtime` names the interruption in
-    a few words, "" if it is unknown.
+    `condition` completes "Only if", such as `you use one client at a time`, "" for an action without one.
+    `downtime` names the interruption of the service in a few words, "" if it is unknown.
     """
 
     steps: Sequence[ActionStep] = ()

@@ -77,8 +77,8 @@ def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
     """Return in a clause why a command cannot write the tree of a repository; "" if it can, or writes none.
 
     A disk or a working copy cannot hold some paths. Example: `ruby has 2 paths named .svn, which a working
-    copy cannot hold, so its tree cannot be checked out`. An update needs an older tree: `mine has no trunk
-    100 revisions before its youngest (it was added, moved or replaced since)`.
+    copy cannot hold, so its tree cannot be checked out`. An update needs an older tree: `mine has no trunk in
+    revision 2 (it was added, moved or replaced since)`.
     """
     if not repo:
         return ""

@@ -1,6 +1,6 @@
 """Define the keys of the configuration, with their types, bounds, defaults and documentation.
 
-config/README.md, docs/study-keys.md and docs/expectations.md list the keys of these models.
+config/README.md, docs/study-keys.md, docs/study-report-keys.md and docs/expectations.md list the keys.
 """
 
 import re

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench import kernel, processes, words
-from vcsbench.axes.server_axes import cache_bytes, server_settings
+from vcsbench.axes.server_axes import COMMITTED_INPUT, cache_bytes, server_settings
 from vcsbench.forecast.durations import missing_loads, unmeasured_rounds
 from vcsbench.measure.server import HOST
 from vcsbench.plan.plan import Plan
@@ -22,8 +22,6 @@ from vcsbench.storages.cell_filesystem import SMALLEST
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import resolve
 
-# The input of a command that commits: a private copy of the whole repository, made for each cell-round.
-PRIVATE_COPY = "committed_repository"
 # The step that empties the caches, in the steps of a cache state.
 CLEAR = "clear-caches"
 EVICT = "`clear_caches: evict` in the configuration drops only the files of the repositories"
@@ -211,7 +209,9 @@ def _bytes_of_private_copies(plan: Plan, storage: str) -> int:
         draft = plan.draft(cell)
         # With a time limit, `batches` is not empty, and further rounds may follow.
         is_left = rounds_by_cell[key] or plan.batches
-        if is_left and draft["input"] == PRIVATE_COPY and draft["storage"]["shelf"] == storage:
+        # Such a cell commits to a copy of the whole repository, which is made for each of its rounds.
+        commits = draft["input"] == COMMITTED_INPUT
+        if is_left and commits and draft["storage"]["shelf"] == storage:
             largest = max(largest, loaded_bytes(plan, draft["repository"]["name"]))
     return largest
 
@@ -253,6 +253,8 @@ def _describe_use(plan: Plan, repositories: PreparedRepositories, storage: str) 
     """
     needed_bytes = storage_bytes(plan, repositories, storage)
     where = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
+    if _bytes_of_private_copies(plan, storage):
+        where += " The copy to which a cell commits is removed after each of its rounds."
     if needed_bytes:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
         space = _describe_space(needed_bytes, folder)

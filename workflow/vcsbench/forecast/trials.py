@@ -101,7 +101,7 @@ def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
     is_chosen = chosen != "" and os.path.abspath(chosen) == folder
     if not folder or (folder == os.getcwd() and not is_chosen):
         remedy = "make one of them writable, or set TMPDIR to a folder on a disk"
-        yield Lack("no temporary file can be made in TMPDIR, /tmp and /var/tmp", remedy)
+        yield Lack("no temporary file can be made in TMPDIR, /tmp or /var/tmp", remedy)
 
 
 def try_programs(plan: Plan) -> Iterator[Lack]:

@@ -16,8 +16,9 @@ from vcsbench.advice.effects import has_less_client_work
 from vcsbench.advice.labels import case_label, times, times_between, value_label
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import ACCESS_AXIS
-from vcsbench.codes import ReasonCode, Result, Verdict
+from vcsbench.codes import ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
+from vcsbench.evidence.flags import Flag
 from vcsbench.metrics import metric_in
 from vcsbench.report.answers import shown_flags
 from vcsbench.report.card_rows import label_flag, name_flags
@@ -271,9 +272,8 @@ def _make_view(
             pairs = _describe_pairs(finding, section, points)
     flag_text, flags = _describe_flags(results, finding, named_flags)
     reasons, remarks = split_reasons(row)
-    calls = [ComparisonRow.of_record(point.row or {}).result for point in points]
-    if len(points) > 1 and Result.DIFFERENT not in calls and _is_apart_from_1(row):
-        remarks.append("No pair alone is a certain difference. Their mean is one.")
+    if _differs_in_mean_only(finding, points):
+        remarks.append("No pair alone differs for certain, but their mean does.")
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = 1 + results.advice.min_effect_pct / 100
     expected = expected_range(expect, margin)
@@ -310,10 +310,26 @@ def _make_view(
     )
 
 
-def _is_apart_from_1(row: Row) -> bool:
-    """Return True if the measured interval of a finding does not contain 1, the factor of no difference."""
+def _differs_in_mean_only(finding: Finding, points: Sequence[Point]) -> bool:
+    """Return True if the mean of several pairs (`points`) differs for certain, and none of the pairs does.
+
+    A pair is a comparison of two cells, which a table calls a difference if it is certain. A mean is certain
+    if its interval does not contain 1, the factor of no difference.
+    """
+    row = finding.row
+    is_mean = finding.definition["expect"].get("over") == "mean"
+    # Some of mixed pairs differ by their own intervals.
+    if len(points) < 2 or not is_mean or row["verdict"] == Verdict.MIXED:
+        return False
     low, high = row["low"], row["high"]
-    return words.is_number(low) and words.is_number(high) and not low <= 1 <= high
+    if not words.is_number(low) or not words.is_number(high) or low <= 1 <= high:
+        return False
+    pairs = [ComparisonRow.of_record(point.row or {}) for point in points]
+    # Without duplicates, a part of the noise is unknown, so nothing is certain.
+    if any(Flag.NO_DUPLICATES in pair.flags for pair in pairs):
+        return False
+    # A difference below the margin is certain, too, though its result is EQUAL.
+    return not any(comparisons.is_difference(pair.call) for pair in pairs)
 
 
 def _describe_rounding(finding: Finding) -> str:

@@ -57,7 +57,7 @@ def make_charts(
         undrawn = [view.counted_verdict for view in measured if not view.dot]
         if undrawn:
             counts = describe_verdicts(undrawn)
-            note = f"Not drawn, because it is no factor: {counts}."
+            note = f"Not drawn, because there is no factor: {counts}."
             chart = replace(chart, key=f"{chart.key} {note}")
         charts.append(chart)
     charts += _make_level_charts(results)

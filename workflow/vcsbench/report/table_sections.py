@@ -416,6 +416,7 @@ def _make_reading(definition: TableDefinition, has_published: bool, is_repeated:
     Examples: `Elapsed seconds, geometric mean of the rounds.`, `f7 against f6: the geometric mean of the
     rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`. If
     the study repeated its runs (`is_repeated`), its numbers are medians, also where measured ones are means.
+    Otherwise they are those of single runs.
     """
     metric = metric_in(definition)
     if "compare" not in definition:
@@ -434,7 +435,8 @@ def _make_reading(definition: TableDefinition, has_published: bool, is_repeated:
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidates}"
     # The gain is 1 if a lower value is better, as for a time, otherwise -1.
     side = "above" if metric.gain > 0 else "below"
-    reduced_values = REDUCTIONS[definition.get("reduce", MEDIAN)]
+    reduction = definition.get("reduce", MEDIAN)
+    reduced_values = REDUCTIONS[reduction] if is_repeated else "single runs"
     # `is_better` has the words for a better value: `is faster`, or `reads less` for a count. The value on the
     # right is one of several.
     better_side = "the other value" if candidates == table_points.OTHERS else candidates

@@ -83,7 +83,7 @@ def _format_study(results: Results, command: MakeCommand, head: Sequence[str]) -
     steps = summary.suggest_next_steps(results, command)
     rows = list(_make_rows(results))
     if not steps and results.account.count_results()[Result.TOO_SMALL]:
-        text = "measure a larger repository: some runs are mostly start-up"
+        text = "measure a larger repository: some runs are short or mostly start-up"
         rows.append(TerminalRow(NEXT, text))
     answers = _list_answers(cards)
     longest = max((len(row.answer) for rows_of_card in answers for row in rows_of_card), default=0)

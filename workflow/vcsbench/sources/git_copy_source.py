@@ -81,7 +81,7 @@ class GitCopySource(GitSource):
         # Commands such as log and push need a branch. A clone of a tag has none (a detached HEAD).
         if not git.output("for-each-ref", "--count=1", BRANCHES):
             raise self._path_error(
-                "has no local branch, such as a clone of a tag. Run `git branch NAME` in it."
+                "has no local branch, as after a clone of a tag. Run `git branch NAME` in it."
             )
         state = hashlib.sha256(b"git as-is " + git.head + b"\n")
         state.update(git.output("for-each-ref", "--format=%(objectname) %(refname) %(symref)"))

@@ -110,11 +110,11 @@ class ServerLog:
         return shares
 
     def sentences(self, study: Study, measured: Collection[str]) -> list[str]:
-        """Return sentences on the commands of the log, and on those that the grid of the study lacks.
+        """Return sentences on the commands of the log, and on those that the grid does not measure.
 
         Example of the first sentence: "svn.log has 1,000 commands: log 75 %, update 25 %." `measured` are the
-        commands of the study that its grid has. The last sentences are on those with equal weights (shares),
-        and on unknown actions in the log.
+        commands of the study that its grid measures. The last sentences are on those with equal weights
+        (shares), and on unknown actions in the log.
         """
         total = sum(self.commands.values())
         # The most frequent commands first, and equally frequent ones by name.
@@ -126,9 +126,9 @@ class ServerLog:
         commands_by_name = _commands_by_name(study, measured)
         left_out = [_label(name) for name in names if name not in commands_by_name]
         if len(left_out) == len(names):
-            sentences.append("The grid of this study has none of them, so it has no weights.")
+            sentences.append("The grid of this study measures none of them, so it has no weights.")
         elif left_out:
-            sentences.append(f"The grid of this study does not have {enumeration(left_out)}.")
+            sentences.append(f"The grid of this study does not measure {enumeration(left_out)}.")
         for name, commands in commands_by_name.items():
             if len(commands) > 1 and self.commands.get(name):
                 sentences.append(

@@ -191,7 +191,7 @@ class SvnSource(SourceWithTree):
         path_then = _find_path(printed, revision)
         if path_then == os.path.normpath(f"/{tree}").encode(errors="surrogateescape"):
             return ""
-        return describe_missing_tree(tree, behind)
+        return describe_missing_tree(tree, revision)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the output of `svnadmin dump`: a stream of format 2, without deltas."""

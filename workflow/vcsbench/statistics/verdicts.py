@@ -45,7 +45,7 @@ class Reason:
     """A reason of a verdict, or a remark, with the values that its text needs (texts.REASON_TEXTS).
 
     Example: SCALE with `{"subject": "ruby", "share": 5.0}` is "smaller scale: ruby has 5 % of its published
-    size".
+    revisions".
     """
 
     code: ReasonCode

@@ -197,11 +197,10 @@ def older_revision(youngest: int, behind: int) -> int:
     return max(min(2, youngest), youngest - behind)
 
 
-def describe_missing_tree(tree: str, behind: int) -> str:
-    """Return in a clause that a repository did not have its tree, such as trunk, so many revisions ago."""
+def describe_missing_tree(tree: str, revision: int) -> str:
+    """Return in a clause that a repository did not have its tree, such as trunk, in an older revision."""
     return (
-        f"has no {printable(tree)} {behind:,} revisions before its youngest (it was added, moved or replaced "
-        f"since)"
+        f"has no {printable(tree)} in revision {revision:,} (it was added, moved or replaced since)"
     )
 
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from vcsbench.records import TreeRecord
 
 TRUNK = "trunk"
-# Mercurial's last revision of trunk before a number of the newest revisions of all branches.
-OLDER_REVISION = "max(ancestors(trunk) - last(sort(all(), date), {}))"
+# Mercurial's last revision of trunk before a number of the newest revisions of all branches. Mercurial stores
+# tags in a revision of their own, which no other system has.
+OLDER_REVISION = "max(ancestors(trunk) - last(sort(all() - file('path:.hgtags'), date), {}))"
 # Fossil's database of a working tree, next to its files.
 CHECKOUT_DATABASE = ".fslckout"
 # The number of trunk's check-ins among a number of the newest check-ins of all branches.

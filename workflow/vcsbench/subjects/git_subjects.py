@@ -70,7 +70,7 @@ class GitRepository(Repository):
             # to print their names.
             if name in existing_names and name.isascii():
                 text = name.decode("ascii")
-                if text and text.isprintable():
+                if text.isprintable():
                     changes[text] += 1
         if not changes:
             raise UserError(f"{self.path}: no commit changes a file. Leave out commands on a file.")

@@ -353,7 +353,7 @@ class WorkingCopyTemplates:
         path = urllib.parse.unquote(printed.removeprefix("^"), errors="surrogateescape")
         if path != os.path.normpath(f"/{tree}"):
             name = self.recipe["repository"]["name"]
-            missing = file_trees.describe_missing_tree(tree, self.recipe.get("revisions_behind", 0))
+            missing = file_trees.describe_missing_tree(tree, revision)
             raise UserError(
                 f"{name} {missing}. Leave such cells out of the grid, or name another folder by TREE=."
             )
