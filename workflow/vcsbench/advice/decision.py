@@ -22,7 +22,12 @@ from vcsbench.metrics import DEFAULT_METRIC, name_in
 from vcsbench.plan.grid import AxisValues
 from vcsbench.plan.result_state import reason_by_cell
 from vcsbench.statistics import texts
-from vcsbench.statistics.comparisons import ComparisonRow, Limits, comparison_rows
+from vcsbench.statistics.comparisons import (
+    ComparisonRow,
+    Limits,
+    classify_call,
+    comparison_rows,
+)
 from vcsbench.words import count_of
 
 # A row of a CSV file by column: of a table, a grid or the failures.
@@ -354,9 +359,9 @@ def count_from_margin(case: Case, limits: Limits) -> Case:
     """
     pairs = []
     for pair in case.pairs:
-        is_slight = max(pair.ratio, 1 / pair.ratio) < limits.margin
-        is_equal = is_slight and pair.result == Result.DIFFERENT
-        pairs.append(replace(pair, result=Result.EQUAL) if is_equal else pair)
+        # The result is None without a call only.
+        result = classify_call(pair.call, pair.ratio, limits) or pair.result
+        pairs.append(replace(pair, result=result))
     return replace(case, pairs=tuple(pairs))
 
 

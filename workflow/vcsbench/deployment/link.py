@@ -280,14 +280,7 @@ class LinkedNetworks:
         measurement is returned, also if it is not as set. Then the runs over this line get a flag later, and
         do not count. Raise UserError if most packets are lost.
         """
-        measured = self._measure_once()
-        for _ in range(ATTEMPTS - 1):
-            if measured.is_as_set(self.link.delay_ms, self.link.rate_mbit):
-                break
-            # Other programs may have disturbed this measurement, or the setting of the delay before it.
-            self._shape_exactly()
-            measured = self._measure_once()
-        return measured
+        return self._measure_until_set(link_check.TOLERANCE, sets_again=True)
 
     def measure_again(self) -> LinkMeasurement:
         """Return the measured round trip and rate of the line after the runs, without setting it again.
@@ -295,12 +288,20 @@ class LinkedNetworks:
         Other programs may disturb a measurement. So there are up to ATTEMPTS of them, until one is as set,
         with a wider tolerance. Raise UserError if most packets are lost.
         """
+        return self._measure_until_set(link_check.TOLERANCE_AFTER_RUNS, sets_again=False)
+
+    def _measure_until_set(self, tolerance: float, sets_again: bool) -> LinkMeasurement:
+        """Return the first measurement that is as set within a tolerance (a share), or the last attempt's.
+
+        With `sets_again`, the line is set before each further attempt.
+        """
         measured = self._measure_once()
         for _ in range(ATTEMPTS - 1):
-            if measured.is_as_set(
-                self.link.delay_ms, self.link.rate_mbit, link_check.TOLERANCE_AFTER_RUNS
-            ):
+            if measured.is_as_set(self.link.delay_ms, self.link.rate_mbit, tolerance):
                 break
+            # Other programs may have disturbed this measurement, or the setting of the delay before it.
+            if sets_again:
+                self._shape_exactly()
             measured = self._measure_once()
         return measured
 

@@ -484,10 +484,12 @@ def separate_fixed_cost(
     # TCP may acknowledge a packet 40 ms late. How often a command waits for that depends on all its work, not
     # only on its start. So the median wait of the cell is the other part of the fixed cost. It is 0 over a
     # made line with a delay or rate, where the waits are part of what is measured.
-    median_waits_s = _median_of_valid(runs, _acknowledgement_waits_s(runs))
-    cost_s = (runs["fixed_cost_s"] + median_waits_s).astype(float)
+    medians = _medians_of_valid(
+        runs, {"waits_s": _acknowledgement_waits_s(runs), "elapsed_s": runs["elapsed_s"]}
+    )
+    cost_s = (runs["fixed_cost_s"] + medians["waits_s"]).astype(float)
     # By noise, a very short cell can take less time than the runs on the empty repository.
-    share = (cost_s / _median_of_valid(runs, runs["elapsed_s"])).clip(upper=1.0)
+    share = (cost_s / medians["elapsed_s"]).clip(upper=1.0)
     runs = runs.assign(fixed_cost_s=cost_s, fixed_share=share)
     # The flags stay the last column.
     columns = [name for name in runs if name != "flags"]
@@ -506,13 +508,13 @@ def _start_times(fixed_runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return groups[["fixed_cost_s"]].median()
 
 
-def _median_of_valid(runs: pd.DataFrame, values: pd.Series) -> pd.Series:
-    """Return for each run the median of the values of its cell's valid runs in the same state of caches.
+def _medians_of_valid(runs: pd.DataFrame, columns: Mapping[str, pd.Series]) -> pd.DataFrame:
+    """Return for each run the medians over its cell's valid runs in the same state of caches.
 
-    `values` has a value for each run.
+    `columns` have a value for each run. The result has a median for each of these columns.
     """
     # where() makes the values of invalid runs NaN, which a median leaves out.
-    valid_values = values.where(comparison_flags.are_valid(runs))
+    valid_values = pd.DataFrame(columns).where(comparison_flags.are_valid(runs), axis=0)
     return valid_values.groupby(comparison_flags.group_by_state(runs)).transform("median")
 
 

@@ -11,6 +11,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -190,8 +191,7 @@ def try_server(plan: Plan) -> Iterator[Lack]:
     These are a port, a folder that they may enter, and a process that vcsbench may control. Nothing is tried
     if no cell (a command with all settings that it is timed with) needs a server, such as svnserve.
     """
-    # A draft has the settings of a cell. The kind of its server is "" if the command reads files itself.
-    if not any(plan.draft(cell)["access"]["server"] for cell in plan.cells):
+    if not _has_server(plan):
         return
     # The other trials need no port, so they follow in any case.
     yield from _try_port()
@@ -208,11 +208,15 @@ def try_server(plan: Plan) -> Iterator[Lack]:
         return
     # Servers are started by setpriv. Without it, the last trial would fail for this reason, which
     # try_programs() yields already.
-    try:
-        processes.check_setpriv()
-    except UserError:
+    if any(_try_check(processes.check_setpriv)):
         return
     yield from _try_server_process()
+
+
+def _has_server(plan: Plan) -> bool:
+    """Return True if a cell (a command with all its settings) needs a server."""
+    # A draft has the settings of a cell. The kind of its server is "" if the command reads files itself.
+    return any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
 
 
 def _try_port() -> Iterator[Lack]:
@@ -244,11 +248,7 @@ def _try_server_process() -> Iterator[Lack]:
     If this process is root's, its servers run as another user. A container may forbid root to start, see or
     end a process of this user. The program is `cat`, which repeats each line of its input.
     """
-    pipe = processes.PIPE
-    # With `unprivileged`, the command setpriv changes the user, and then starts cat.
-    with processes.background(
-        ["cat"], signal="TERM", unprivileged=True, stdin=pipe, stdout=pipe, stderr=pipe
-    ) as process:
+    with _background_cat() as process:
         is_started = _repeats_line(process)
         # /proc has these only while the process runs. cat waits for the next line.
         has_visible_files = is_started and bool(process_facts.open_files(process.pid))
@@ -281,6 +281,14 @@ def _try_server_process() -> Iterator[Lack]:
         )
 
 
+def _background_cat() -> AbstractContextManager[processes.Process]:
+    """Start `cat` as a server is started: by setpriv, which changes the user of a server of root's."""
+    pipe = processes.PIPE
+    return processes.background(
+        ["cat"], signal="TERM", unprivileged=True, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+
+
 def _repeats_line(process: processes.Process) -> bool:
     """Return True if a process with pipes repeats a line that it gets, as `cat` does."""
     assert process.stdin and process.stdout
@@ -301,8 +309,7 @@ def try_folders(plan: Plan) -> Iterator[Lack]:
     under test). A storage is tried only if a cell, a command with all its settings, uses it.
     """
     used_storages = _used_storages(plan)
-    # A draft has the settings of a cell. The kind of its server is "" if the command reads files itself.
-    has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
+    has_server = _has_server(plan)
     for keys, configured in plan.config.folders.items():
         # The keys of a folder in the configuration are ("scratch",), or ("storages", NAME).
         is_storage = len(keys) > 1
@@ -415,21 +422,12 @@ def try_tracing(plan: Plan) -> Iterator[Lack]:
 def try_tracing_of_servers(plan: Plan) -> Iterator[Lack]:
     """Yield a lack if strace cannot count the system calls of servers. Those of root run as another user."""
     is_traced = any(plan.config.studies[name].trace_syscalls is not None for name in plan.grids)
-    has_server = any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
     # A missing strace is named with the missing packages.
-    if not (is_traced and has_server and shutil.which("strace")):
+    if not (is_traced and _has_server(plan) and shutil.which("strace")):
         return
-    pipe = processes.PIPE
     try:
-        # Like a server, cat runs as the user of root's servers. Without this user, UserError is raised.
-        with processes.background(
-            ["cat"],
-            signal="TERM",
-            unprivileged=True,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=processes.DEVNULL,
-        ) as process:
+        # Without the user of root's servers, this raises UserError.
+        with _background_cat() as process:
             # Before cat repeats a line, setpriv may still be changing the user. If cat has not started,
             # try_server() yields the reason.
             if _repeats_line(process):

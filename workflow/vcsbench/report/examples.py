@@ -55,7 +55,7 @@ def _make_rows(
     another table than the example.
     """
     # The smallest factor that is worth noting, such as 1.1.
-    margin = 1 + results.advice.min_effect_pct / 100
+    margin = results.advice.margin
     rows: list[list[str]] = []
     has_mark = False
     # The numbers of the first row that has any, in the table of the example; [] until it is found.

@@ -275,7 +275,7 @@ def _make_view(
     if _differs_in_mean_only(finding, points):
         remarks.append("No pair alone differs for certain, but their mean does.")
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
-    margin = 1 + results.advice.min_effect_pct / 100
+    margin = results.advice.margin
     expected = expected_range(expect, margin)
     # An expected direction is printed as `above 1x`. The text of FindingView.ratio has its meaning.
     directions = ("above 1x", "below 1x")

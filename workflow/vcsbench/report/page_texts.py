@@ -111,7 +111,7 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
     state of the caches. A warm cell whose server has a useless cache is left out.
     """
     # Times within this factor, such as 1.1, count as equal.
-    margin = 1 + results.advice.min_effect_pct / 100
+    margin = results.advice.margin
     # A group has the runs of cells that differ in the state of the caches only. The sentence counts
     # each group as one cold cell, also if the group has several cold states.
     compared_groups = 0
