@@ -59,7 +59,7 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert values == ("0.645x to 0.87x", "0.50x", "2.0x", "1.80x to 2.2x")
     assert re.search("not packed ÷ .*: above 1x, packed is faster$", views[0].ratio)
     level = next(view for view in views if view.id == "hot-fast-log-client-bound")
-    assert (level.expected, level.ratio) == ("at least 84 %", "Client CPU")
+    assert (level.expected, level.ratio) == ("at least 84 %", "Client CPU (the table has medians)")
     assert len([view for view in views if view.dot]) > 4
     dot = views[0].dot
     assert (dot.expected_low, dot.expected_high, dot.published) == (0.645, 0.87, 0.5)
@@ -87,8 +87,8 @@ def test_finding_with_a_direction_only_is_marked_and_counted(results):
     assert {view.dot.verdict for view in views if view.is_in_direction} == {IN_DIRECTION}
     text = describe_findings(views)
     assert text == (
-        f"3 of {len(rows)} findings are measured. 2 hold: 1 reproduced, 1 reproduced in direction only. "
-        "1 differs: 1 weaker."
+        f"3 of {len(rows)} findings are measured. 1 is reproduced, 1 in direction only (no number was "
+        "stated). 1 differs: 1 weaker."
     )
     # The table of verdicts on the page counts it apart, too.
     page = describe_page(replace(results, findings=rows, definitions=definitions))
@@ -184,7 +184,7 @@ def test_shares_of_reasons_have_two_digits_without_an_exponent():
     assert "ruby has 100 % of" in texts.reason_text(scale)
     facts = {"measured": "SSD", "published": "spinning disk", "cold": 33.0, "warm": 1.0}
     text = texts.reason_text(Reason(ReasonCode.FASTER_STORAGE, facts))
-    assert text.endswith("cold runs take 3 %, warm runs 100 %")
+    assert text.endswith("cold runs take 3 % of the published time, warm runs 100 %")
 
 
 @pytest.mark.parametrize("state", ["failed", "invalid", "outdated", "not finished"])
@@ -272,7 +272,7 @@ def test_finding_whose_mean_differs_and_none_of_its_pairs_says_so(
     found = [{**results.findings[0], "id": "x", **facts, **of_finding}]
     (view,) = make_finding_views(changed, found, {"x": definition}, table_sections(changed))
     assert len(view.pair_lines) == 6
-    remark = "No pair alone differs for certain, but their mean does."
+    remark = "No pair alone is certain; their mean is."
     assert (remark in view.notes) is is_said
 
 

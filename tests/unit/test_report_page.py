@@ -87,11 +87,15 @@ def with_card(results, card):
 
 
 def test_header_has_repository_version_and_counts_duplicates_apart_from_cells(results, page):
-    repositories, rest, _cold = (line.replace("\u202f", " ") for line in page.header)
+    repositories, rest, _cold, labels, left_out = (line.replace("\u202f", " ") for line in page.header)
     duplicates = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
     assert "6 000 revisions" in repositories and "Subversion 1.14.2" in rest
     assert f"{len(results.measurements)} timed runs of 72 cells" in rest
-    assert duplicates and rest.endswith(f"; {len(duplicates)} cells are measured twice")
+    twice = f", {len(duplicates)} of them measured twice, in 5 rounds of 1 run"
+    assert duplicates and rest.endswith(twice)
+    # `fast` has a short label, which the head explains.
+    assert labels.startswith("tuned 1 GiB: 1 GiB of cache,") and "--client-speed" in labels
+    assert left_out == results.study.leaves_out
     assert [s for s in page.remarks if s.startswith(f"{len(duplicates)} cells have a duplicate")]
 
 
@@ -126,7 +130,7 @@ def first_parts(tree):
 
 
 def test_page_begins_with_findings_and_that_of_an_own_repository_with_advice(results, tree):
-    assert first_parts(tree) == ["findings", "case", "tables", "answer"]
+    assert first_parts(tree) == ["case", "findings", "tables", "answer"]
     own = parse(build_page(replace(results, own_repository="/srv/svn/project")))
     assert first_parts(own)[:2] == ["case", "answer"]
 
@@ -815,7 +819,7 @@ def test_head_names_cold_cells_that_are_no_slower_than_warm_ones(results, cold_s
     text = describe_cold(replace(results, measurements=runs))
     rate = f"{42 / cold_s:.1f} MiB/s"
     # The word stands here first, so it is explained here.
-    assert text.startswith("Cold runs find nothing in memory, as the first command of the morning")
+    assert text.startswith("Cold: the caches are empty, as for the first command of a morning")
     assert f"They read 42.0 MiB from the device, at {rate}." in text
     assert ("1 of 1 cold cell" in text) is is_named
 

@@ -71,13 +71,11 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings():
     assert len(grid.points) == 15 and None in grid.rows[0].points
 
 
-def test_matching_takes_the_places_of_the_measured_points():
+def test_measured_points_get_the_published_number_of_their_place():
     published = points(repo=["ruby", "bsd"], format=["f6", "f7"], cache=["cold", "hot-os"])
-    near = grids.align_published(published, [point(), point(format="f8")], LAYOUT, ["repo"])
-    assert [p.kind for p in near] == [PointKind.MEASURED, PointKind.UNPUBLISHED]
-    own = points(repo=["my-own"], format=["f6", "f7"])
-    (grid,) = grids.make_grids(grids.align_published(published, own, LAYOUT, ["repo"]), LAYOUT)
-    assert labels(grid) == ["ruby f6", "ruby f7", "bsd f6", "bsd f7"]
+    measured = [point(), point(format="f8"), point(repo="my-own")]
+    near = grids.attach_published(measured, published)
+    assert [p.published.keys if p.published else None for p in near] == [point().keys, None, None]
 
 
 def test_numbers_of_a_column_share_decimals_and_bars_the_largest():

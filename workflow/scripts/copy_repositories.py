@@ -35,12 +35,13 @@ def copy_repositories() -> None:
     """
     begun = time.monotonic()
     params = snakemake.params
-    # A variant is a repository in one format and state: ["ruby", "f7", "pack", "9f86..."].
+    # A variant is a repository in one format and state. A row has these three, and a digest of the history
+    # from which the repository was loaded: ["ruby", "f7", "pack", "9f86..."].
     variants = [Variant(*row) for row in params.variants]
     loads = read_loads(variants)
     # The folder that vcsbench makes on the storage, such as /var/tmp/vcsbench-1a2b3c4d.
     workdir = WorkDir(params.storage, params.root)
-    # Copying may take hours, so all checks come first.
+    # Copying may take hours, so the checks come first. They raise UserError.
     check_storage(workdir, loads)
     facts_by_variant = make_missing_copies(workdir, variants, loads)
     copy_layout = find_layout(workdir, variants)
@@ -48,16 +49,18 @@ def copy_repositories() -> None:
     record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
+        # The mount of the storage, such as ["ext4", "/var/tmp"]. Later runs compare the two.
         "mounted": params.mounted,
         "copies": params.copies,
-        # Snakemake makes the copies again if this token changes.
+        # The token is a time. Snakemake makes the copies again if the param changes.
         "made": params.rebuild_token,
         "layout": copy_layout,
         "repositories": facts_by_variant,
         **span_since(begun),
     }
     write_json(snakemake.output[0], record)
-    # After a crash, missing copies are made from these repositories. So the record is written first.
+    # If this job crashes, the next run makes missing copies from packed repositories. So these are removed
+    # last, after the record is written.
     remove_made(variants, loads)
 
 
@@ -77,7 +80,8 @@ def read_loads(variants: Sequence[Variant]) -> dict[tuple[str, str], LoadRecord]
 def check_storage(workdir: WorkDir, loads: Loads) -> None:
     """Raise UserError if copies in vcsbench's folder on a storage would be wrong, or open to other users.
 
-    `loads` has the record of each load. `snakemake` is the job that runs this script.
+    `loads` has the record of each load, by repository and format. `snakemake` is the job that runs this
+    script. Each check raises the error.
     """
     # If the storage was unmounted since the workflow run began, the copies would be made on another device,
     # below the mount point.
@@ -130,9 +134,9 @@ def find_layout(workdir: WorkDir, variants: Sequence[Variant]) -> CopyLayout:
 def remove_made(variants: Sequence[Variant], loads: Loads) -> None:
     """Remove made repositories, such as packed ones, if all storages that need them have their copies.
 
-    A made repository was made from a loaded one, and is needed for copies only. The loaded one stays, so that
-    lost copies can be made without another load. This job has made the copies on its own storage. `snakemake`
-    is the job.
+    A variant is a repository in one format and state. Copies in the state "pack" are made from a packed
+    repository, which was made from the loaded one (`is_made`) and is needed for copies only. The loaded one
+    stays, so that lost copies can be made without another load. `snakemake` is the job that runs this script.
     """
     for variant in variants:
         record = loads[variant.repo, variant.format]
@@ -140,8 +144,9 @@ def remove_made(variants: Sequence[Variant], loads: Loads) -> None:
         if not variant.is_made or record["packing"] == variant.state:
             continue
         made_ns = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
-        # Each storage has a record of its copies. Copies whose record is older than the made repository will
-        # be made again from it.
+        # This job has made the copies on its own storage. `others` has the other storages with copies of the
+        # variant. If the record of their copies is older than the made repository, the copies will be made
+        # again from it.
         has_all_copies = True
         for storage in snakemake.params.others[variant.name]:
             copies_record = Path(f"results/repositories/{storage}.json")

@@ -32,20 +32,22 @@ def dump_repository() -> None:
     # A repository is private if not all users of this machine can read it.
     if load["private"]:
         scratch.make()
-        # Raise UserError if other users could read the dump.
+        # This raises UserError if other users could read the dump.
         scratch.check_protected()
-    # The loaded repository may have been on a disk for months. Raise UserError if it is damaged.
+    # The loaded repository may have been on a disk for months. This raises UserError if it is damaged.
     folder = Path(load["path"])
     verify.verify_all(folder)
     # The name has the format and the packing, such as f7.nopack.
     repository = folder / f"{load['format']}.{load['packing']}"
     # Errors without a path, as of a write to a full disk, get the path of this folder.
     with naming(scratch.path):
+        # The dump ends with the revision `params.revisions`, or with the youngest one if there are fewer.
         made = subversion_loader.make_dump(repository, params.revisions, scratch, load["repo"])
     facts = {
         "repo": load["repo"],
+        # A digest of the history from which the repository was loaded.
         "identity": load["identity"],
-        # Snakemake makes the dump again if this token changes.
+        # The token is a time. Snakemake makes the dump again if the param changes.
         "made": params.rebuild_token,
         "load_options": load["load_options"],
         "youngest": load["revisions"],

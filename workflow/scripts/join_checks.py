@@ -24,18 +24,19 @@ def join_checks() -> None:
     output = snakemake.output
     # Each study has a file of verdicts, which is named after the study.
     verdicts_by_study = {Path(path).stem: read_frame(path) for path in snakemake.input.verdicts}
-    # The user's files may also have expectations on studies that this run does not measure.
+    # The user's files may also have expectations on studies that this run does not measure. Their verdict is
+    # `not measured`.
     for study, expectations in snakemake.params.of_other_studies.items():
         verdicts_by_study[study] = findings.unmeasured_expectations(study, expectations)
     frames = []
     for study, frame in verdicts_by_study.items():
-        # pandas warns of joining empty frames, which most studies have.
+        # pandas warns of joining empty frames, and most studies have no expectations.
         if len(frame):
             frames.append(frame.assign(study=study))
     verdicts = pd.concat(frames) if frames else pd.DataFrame()
-    # Without any row, the file still gets its heading.
+    # reindex() orders the columns. It also adds the columns to an empty frame, so the file has its heading.
     write_frame(verdicts.reindex(columns=["study", *EXPECTATION_COLUMNS]), output.csv)
-    # The other two formats are made from the CSV file, as `vcsbench check` prints it.
+    # The other two formats are made from the CSV file, as is the output of `vcsbench check`.
     rows = read_rows(output.csv, check.RUN_CHECK_AGAIN)
     write_text(output.junit, check.junit(rows))
     write_text(output.markdown, check.markdown(rows))

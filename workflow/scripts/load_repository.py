@@ -27,11 +27,12 @@ def load_repository() -> None:
     repo, fmt = snakemake.wildcards.repo, snakemake.wildcards.format
     source = sources.open_source(repo, params.definition, root=params.root)
     # Both raise UserError: for an unusable history, and for one that has changed since the run was planned.
+    # The identity is a digest of the history.
     source.check()
     source.check_unchanged(params.identity)
 
-    # The repository is loaded in `staging_folder`, mostly in RAM, which is faster. It stays in `home`, the
-    # folder of vcsbench on a storage.
+    # The repository is loaded in `staging_folder`, mostly in RAM, which is faster. Then it moves to `home`,
+    # the folder of vcsbench on a storage, where it stays.
     home = WorkDir(params.request["home"], params.root)
     scratch = WorkDir(params.scratch, params.root)
     staging_folder = choose_staging_folder(scratch, fmt, source.estimate())
@@ -40,14 +41,15 @@ def load_repository() -> None:
     if is_private:
         for work_folder in (staging_folder, scratch, home):
             work_folder.make()
-            # Raise UserError before the first file is written, if other users could read it.
+            # If other users could read the folder, this raises UserError before the first file is written.
             work_folder.check_protected()
 
+    # The folder `staging` is removed at the end of the block, also after an error.
     with loader.staging_dir(staging_folder, repo, fmt) as staging:
         # Errors without a path, as of a write to a full disk, get the path of the folder.
         with naming(staging_folder.path):
             facts = loader.load_source(source, fmt, staging)
-            # A load can take hours, in which somebody commits.
+            # A load can take hours, in which somebody may commit to the user's repository.
             source.check_unchanged(params.identity)
         with naming(home.path):
             # The name has the format and the packing of the repository, such as f7.nopack.
@@ -59,7 +61,7 @@ def load_repository() -> None:
         "identity": params.identity,
         "path": str(path),
         "loaded_in": str(staging_folder.path),
-        # Snakemake loads again if this token changes.
+        # The token is a time. Snakemake loads again if the param changes.
         "made": params.rebuild_token,
         "request": params.request,
         "private": is_private,
@@ -75,12 +77,12 @@ def choose_staging_folder(scratch: WorkDir, fmt: str, estimate: SizeEstimate) ->
     this script.
     """
     params = snakemake.params
-    # The request has the number of later repositories, such as copies, by folder of a storage: {"/var/tmp":
-    # 7}. The next two have bytes by folder.
+    # The request has the number of later repositories, such as copies, by folder of a storage. Example of its
+    # key `repositories`: {"/var/tmp": 7}.
     request: LoadRequest = params.request
-    # Spacers are files that scatter the copies on the device, and take space, too.
+    # In bytes by folder: spacers are files that scatter the copies on the device, and take space, too.
     spacer_bytes = count_spacer_bytes(request, fmt, estimate.revisions)
-    # Older repositories are removed before new ones are made in their place.
+    # In bytes by folder: older repositories are removed before new ones are made in their place.
     replaced_bytes = count_replaced_bytes(request, loader.repository_bytes(estimate))
     # vcsbench's own folder on each storage. Each is one object, because two objects for the same folder are
     # not equal as keys.
@@ -91,7 +93,8 @@ def choose_staging_folder(scratch: WorkDir, fmt: str, estimate: SizeEstimate) ->
         by_work_folder(request["repositories"], work_folders),
         by_work_folder(spacer_bytes, work_folders),
         loader.unfinished_loads(params.others, params.root),
-        # With `--cores all`, so many loads run at once. With fewer, a load may avoid `scratch` without need.
+        # With `--cores all`, so many loads run at once. With fewer cores, fewer loads run at once, and this
+        # load may avoid `scratch` without need.
         cores=len(os.sched_getaffinity(0)),
         replaced_bytes=by_work_folder(replaced_bytes, work_folders),
     )

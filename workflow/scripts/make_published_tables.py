@@ -20,6 +20,7 @@ def write_published_tables() -> None:
     script: the files and the params of its rule.
     """
     params = snakemake.params
+    # The axes of the study, the definitions of its tables, and thresholds for comparisons.
     settings = StudySettings.from_param(params.settings)
     # Facts that the files of published numbers lack: a file about format 7 has no column for the format.
     metadata = PublishedMetadata(**params.metadata)

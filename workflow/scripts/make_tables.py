@@ -64,6 +64,7 @@ def pair_with_baselines(settings: StudySettings) -> dict[str, PairedBaseline]:
     paired = {}
     for name in names:
         before = baseline_comparison.load_baseline(name, study, settings.axes)
+        # A row per current cell, with the ratio of its saved time and its current one.
         pairs = baseline_comparison.pair_cells(before, now, settings.axes, settings.block)
         paired[name] = PairedBaseline(before, now, pairs)
     return paired
@@ -77,7 +78,7 @@ def write_tables(
     `frame` has the measurements, a row per timed run. `settings` has the definitions of the tables. `paired`
     has saved earlier results (baselines) by name, with the current results of the same cells. The table
     against the baseline `old` is `old-vs-now.csv`. Next to it, `old-vs-now.json` has sentences for its
-    reader, such as what changed since. `snakemake` is the job that runs this script.
+    reader, such as a list of the changes since then. `snakemake` is the job that runs this script.
     """
     # Snakemake has removed the folder of an earlier job, with its files.
     folder = Path(snakemake.output.tables)
@@ -91,6 +92,7 @@ def write_tables(
             baseline, pairs, settings.order, settings.limits
         )
         notes = baseline_comparison.list_baseline_notes(before, now, pairs)
+        # Such as `old-vs-now`.
         name = baselines.table_name(baseline)
         write_json(folder / f"{name}.json", notes)
         write_frame(table, folder / f"{name}.csv")
@@ -115,6 +117,7 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
         published = read_published(snakemake.input.published, axes, by, metadata)
     # The conditions of the published numbers, such as the storage, may explain a difference.
     conditions = Conditions(**params.conditions)
+    # The context has the noise of the measurements, these conditions, and the limits of comparisons.
     context = findings.make_context(frame, grid, settings, conditions)
     verdicts = findings.evaluate_findings(params.findings, axes, published, frame, context, by)
     write_frame(verdicts, snakemake.output.findings)
@@ -133,9 +136,10 @@ def judge_expectations(
     per timed run, and `grid` a row per cell of the study, measured or not. A cell is a command with
     everything that it is timed with. `snakemake` is the job that runs this script, with its params.
     """
-    # Expectations are on cells, and use none of the further columns that tables group by.
+    # Expectations are on cells, and use none of the further columns that tables group by. The context has
+    # the noise of the measurements and the limits of comparisons.
     context = findings.make_context(frame, grid, replace(settings, by=[]))
-    # The ratio of each cell's earlier time and its current one.
+    # By the name of the baseline: a row per cell, with the ratio of its earlier time and its current one.
     pairs_by_baseline = {name: baseline.pairs for name, baseline in paired.items()}
     context = replace(context, baselines=pairs_by_baseline)
     expectations = snakemake.params.expectations
@@ -146,8 +150,8 @@ def judge_expectations(
 def write_history(settings: StudySettings) -> None:
     """Write the history of the study over its saved baselines as JSON; {} without any baseline.
 
-    A baseline has earlier results of the study, which the user has saved. The history has the times of each
-    cell in all of them, for a chart. `snakemake` is the job that runs this script.
+    A baseline has earlier results of the study, which the user has saved. The history has the time of each
+    cell in each baseline and now, for a chart. `snakemake` is the job that runs this script.
     """
     saved, study = snakemake.params.saved, snakemake.wildcards.study
     history = {}
@@ -170,12 +174,14 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     `snakemake` is the job that runs this script, with the params of its rule.
     """
     params = snakemake.params
-    # More time is spent on further rounds. Only tables that compare times need them: counts have no noise. So
-    # all other tables are left out here.
+    # More time would be spent on further rounds. Only comparisons of times need them, because counts have no
+    # noise. So all other tables are left out here.
     time_settings = settings.of_times()
     tables = read_tables(time_settings)
-    # The axes of a block: its cells run next to each other, and get further rounds together.
+    # Cells with equal values of these axes form a block. They run next to each other, and get further rounds
+    # together.
     block = settings.block
+    # A comparison is a row of a table, with its result and the further rounds that should decide it.
     comparisons = list_comparisons(tables, time_settings.tables, block, settings.limits)
     # `prepared` are the records of loads and copies of repositories, with the time of each.
     spent = break_down_time(frame, block, params.prepared)
@@ -183,6 +189,7 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     # The standard deviation of ln(time) of a run: 0.03 for 3 %.
     scatter = run_scatter(frame, block)
     account = budget_report(comparisons, spent, number_of_cell_rounds, settings.limits, scatter)
+    # The three further keys.
     account |= {"minutes": params.minutes, "studies": params.studies, "why": read_stop_reason()}
     write_json(snakemake.output.account, account)
 
@@ -191,11 +198,13 @@ def read_stop_reason() -> str:
     """Return the reason why the study gets no more rounds (StopReason); "" if it may get more.
 
     With a time limit, vcsbench decides several times how many rounds the study gets next. Each decision is a
-    file with its reason, which is "" if it gives rounds. `snakemake` is the job that runs this script.
+    file with the reason `why` it gives no rounds, which is "" if it gives some. The last decision counts.
+    `snakemake` is the job that runs this script.
     """
     why = ""
     for path in snakemake.params.decisions:
-        # After an aborted run, the last files are missing. read_json() returns {} for them.
+        # After an aborted run, the last files are missing. read_json() returns {} for a missing file, so the
+        # reason of the decision before it stays.
         why = read_json(path).get("why", why)
     return why
 
@@ -228,6 +237,7 @@ def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> No
         order=settings.order,
         # The axes whose values a user cannot choose, such as the command.
         scenario_axes=params.scenario_axes,
+        # The axes of a block: cells with equal values of them run next to each other.
         block=settings.block,
         # A question is, for example, which format is best. `apply_commands` has the settings of each server
         # configuration, which an answer prints.
@@ -241,7 +251,7 @@ def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> No
     tables = []
     for name, table in read_tables(comparing).items():
         tables.append((comparing.tables[name], table.to_dict("records")))
-    # Rounds of cells without a result: a card names the values that could not be measured.
+    # A row per round of a cell without a result. The advice names the values that could not be measured.
     failures = read_frame(snakemake.input.failures).to_dict("records")
     advice = advise(advice_settings, frame, tables, grid, failures)
     write_text(snakemake.output.advice, ADVICE.dump_json(advice, indent=1).decode() + "\n")

@@ -31,7 +31,7 @@ def pack_repository() -> None:
     # None if the repository is gone or was changed since it was loaded.
     repository = loaded_path(load)
     if not repository:
-        # Without the record, the next workflow run loads the repository again.
+        # The record is removed, because without it, the next workflow run loads the repository again.
         Path(snakemake.input[0]).unlink()
         raise UserError(
             f"{load['path']}: the loaded repository is gone or was changed. Run again to load it again."
@@ -39,12 +39,13 @@ def pack_repository() -> None:
     # Errors without a path, as of a write to a full disk, get the path of this folder.
     with naming(repository.parent):
         preparation = preparation_of(load["format"])
-        # The seconds that a user waits for each packing: the time of copies does not count.
+        # The states are made next to the repository. The result has the seconds that an administrator would
+        # wait for each of them, without the time of copies: {"pack": 4.2}.
         seconds_by_state = preparation.make_states(repository, snakemake.params.states)
     pack_record: PackRecord = {
         "repo": load["repo"],
         "format": load["format"],
-        # Snakemake makes the states again if this token changes.
+        # The token is a time. Snakemake makes the states again if the param changes.
         "made": snakemake.params.rebuild_token,
         "seconds_by_state": {
             state: round(seconds, 2) for state, seconds in seconds_by_state.items()

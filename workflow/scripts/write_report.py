@@ -27,15 +27,15 @@ def write_page() -> None:
     """
     output = snakemake.output
     params = {name: snakemake.params[name] for name in PARAMS}
-    # If the results are packed and sent to somebody (`make bundle`), vcsbench makes the page there again, by
-    # the arguments in this file.
+    # The arguments of read_results() are stored in a file. If the results are packed and sent to somebody
+    # (`make bundle`), vcsbench makes the page there again with these arguments.
     write_json(output.made_with, params)
-    # The version, the command and the configuration of this report. read_results() reads the file below,
-    # because the page cites it. Snakemake runs scripts in the checkout, so that is the current folder.
+    # The version, the command and the configuration of this report. read_results() reads this file, too,
+    # because the page cites it. The current folder is the checkout, because Snakemake runs scripts there.
     write_json(output.provenance, provenance(Path.cwd(), snakemake.config))
 
     study = load_study(snakemake.input.study)
-    # The file with the published statements that the page judges.
+    # The file with the published statements on which the page has verdicts.
     definitions = Path(snakemake.input.definitions)
     results = read_results(study, Path("results"), definitions, **params)
     page = build_page_with_charts(results, Path(output.charts))

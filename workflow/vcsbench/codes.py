@@ -107,12 +107,13 @@ class Verdict(StrEnum):
 
 
 class ReasonCode(StrEnum):
-    """A reason of a verdict. The first seven can explain a difference from the published number."""
+    """A reason of a verdict. The first eight can explain a difference from the published number."""
 
     # Cold results shrank more than warm ones, which only the storage explains.
     FASTER_STORAGE = "faster-storage"
     OTHER_STORAGE = "other-storage"
     SCALE = "scale"
+    GENERATED = "generated"
     NEWER_VERSION = "newer-version"
     OTHER_SYSTEM = "other-system"
     SAME_MACHINE = "same-machine"

@@ -97,10 +97,9 @@ function titleOf(table, keys) {
 }
 
 // The published number in the same place of the table, as a paragraph. Without one, no paragraph.
-function publishedShown(number, name, table) {
-  const places = [...document.querySelectorAll(`td[data-name="${CSS.escape(name)}"]`)];
-  const published = places.find((place) => place !== number && hasNumber(place));
-  return published ? [made("p", `Published: ${published.firstChild.textContent} ${table.printed}, on another machine.`)] : [];
+function publishedShown(number, table) {
+  const published = number.querySelector(".then");
+  return published ? [made("p", `Published: ${published.textContent} ${table.printed}, on another machine.`)] : [];
 }
 
 // Fills the dialog with the runs, evidence and commands behind a number. Returns false for a number without cells.
@@ -120,7 +119,7 @@ function fillDetail({ cell: number, keys, name }) {
     close,
     Object.assign(made("h2", titleOf(table, keys)), { id: "detail-title" }),
     made("p", `Measured: ${number.title}`),
-    ...publishedShown(number, name, table),
+    ...publishedShown(number, table),
     ...runsShown(sides, table),
     timeAndCounts(sides),
     ...sides.flatMap(evidenceOf),

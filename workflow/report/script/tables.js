@@ -66,25 +66,20 @@ function showOnly(grid, isShown) {
   setStop(grid);
 }
 
-// Shows the numbers that fit the picks. With "differences only", a published number follows its measured one.
+// Shows the numbers that fit the picks.
 function applyFilter(given) {
   if (!filter) return;
   const values = picked();
   const onlyDifferences = given.get("only") === "differs";
   const hides = onlyDifferences || Object.keys(values).length > 0;
-  const differing = new Set();
   let all = 0;
   let shown = 0;
-  const measuredFirst = [...grids].sort((a, b) => b.measured - a.measured);
-  for (const grid of measuredFirst) {
-    showOnly(grid, ({ cell, keys, name }) => {
+  for (const grid of grids) {
+    showOnly(grid, ({ cell, keys }) => {
       let fits = isPicked(keys, values, grid.section.dataset);
       if (onlyDifferences && grid.measured) {
         fits &&= Boolean(grid.section.dataset.compares) && hasNumber(cell) && !cell.classList.contains("same");
-      } else if (onlyDifferences) {
-        fits &&= differing.has(name);
       }
-      if (grid.measured && fits) differing.add(name);
       if (grid.measured && hasNumber(cell)) {
         all += 1;
         if (fits) shown += 1;
@@ -92,7 +87,7 @@ function applyFilter(given) {
       return fits;
     });
   }
-  for (const box of document.querySelectorAll(".pair, section.table")) {
+  for (const box of document.querySelectorAll(".one-grid, section.table")) {
     box.hidden = hides && [...box.querySelectorAll("figure")].every((figure) => figure.hidden);
   }
   selected.textContent = hides ? `${shown} of ${all} measured numbers are shown.` : "";
@@ -189,9 +184,10 @@ function asCsv(grid) {
   const field = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const lines = cells.map(({ cell, keys }) => {
     const marks = [...cell.querySelectorAll("i")].map((mark) => mark.textContent).join("");
-    return [...axes.map((axis) => keys[axis]), cell.firstChild.textContent.replace("\u2212", "-"), marks];
+    const numbers = [cell.firstChild.textContent, cell.querySelector(".then")?.textContent ?? ""];
+    return [...axes.map((axis) => keys[axis]), ...numbers.map((text) => text.replace("\u2212", "-")), marks];
   });
-  return [[...axes, "shown", "marks"], ...lines].map((line) => line.map(field).join(",")).join("\n") + "\n";
+  return [[...axes, "shown", "published", "marks"], ...lines].map((line) => line.map(field).join(",")).join("\n") + "\n";
 }
 
 // A page from a file has no clipboard in some browsers: then a selected text is copied, or shown.

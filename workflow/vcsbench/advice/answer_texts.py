@@ -557,11 +557,10 @@ def describe_pair_difference(pair: Pair, min_effect_pct: float) -> str:
 def pair_outcome(pair: Pair) -> str:
     """Return the outcome of a pair without a difference, with the largest possible difference if it is known.
 
-    Examples: `at most 8.0 % apart` (bounded), `undecided: at most 1.3x apart`, `equal`.
+    Examples: `nearly equal: at most 8.0 % apart`, `undecided: at most 1.3x apart`, `equal`.
     """
     is_open = pair.result in (Result.BOUNDED, Result.UNDECIDED)
     # `within` is the largest possible factor between both times, 0 if it is unknown.
     if is_open and pair.within > 1:
-        bound = f"at most {labels.factor(pair.within)} apart"
-        return bound if pair.result == Result.BOUNDED else f"undecided: {bound}"
+        return f"{texts.RESULTS[pair.result]}: at most {labels.factor(pair.within)} apart"
     return undecided_text(pair)

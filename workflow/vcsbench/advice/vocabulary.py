@@ -24,13 +24,15 @@ class ActionWords(Model):
 class ValueWords(Model):
     """The words of a value: its label ("": the value itself), its meaning, and the action that applies it.
 
-    The labels of cases have the `short` label if there is one, and no `silent` value, such as no password.
+    The labels of cases have the `short` label if there is one, and no `silent` value, such as no password. A
+    value that stands for several settings has them as `parts`, in place of a meaning.
     """
 
     label: str = ""
     short: str = ""
     silent: bool = False
     meaning: str = ""
+    parts: str = ""
     action: ActionWords | None = None
 
 

@@ -246,7 +246,7 @@ def _wishes_of_card(
                 command=_only_command(action, server),
                 condition=action.condition,
                 downtime=action.downtime,
-                work=_work_of_change(axis, value, work),
+                work=work_of_change(axis, value, work),
                 slower=slower,
             )
 
@@ -276,7 +276,7 @@ def _only_command(action: CardAction, server: str) -> str | None:
     return commands[0] if is_one_line else ""
 
 
-def _work_of_change(axis: str, value: str, work: WorkOfChange) -> MeasuredWork | None:
+def work_of_change(axis: str, value: str, work: WorkOfChange) -> MeasuredWork | None:
     """Return the time of a change; None if it is unknown or short."""
     # Another format takes the time of a load. An upgrade in place takes seconds.
     if axis == FORMAT_AXIS:

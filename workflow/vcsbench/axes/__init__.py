@@ -43,18 +43,19 @@ COMMANDS = "commands"
 
 
 def axis_of(name: str) -> Axis:
-    """Return an axis by its name. An axis that only a study defines has no functions."""
+    """Return an axis by its name. An axis that only a study's file names has the defaults of class Axis."""
     return AXES.get(name) or Axis(name)
 
 
 def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
-    """Return the values of each axis of a study, with this configuration and on this machine.
+    """Return the values of each axis of a study, which is a benchmark in a file of config/studies.
 
-    A study gives each axis a list of values, or a word. The word `commands` stands for the names of the
-    study's commands. Any other word stands for values that are defined elsewhere, mostly in the
-    configuration: `{"cache": ["cold"], "build": "builds"}` becomes `{"cache": ["cold"], "build": ["trunk",
-    "mine"]}`. A repository is left out if its definition names other studies only. Raise UserError for a word
-    that stands for nothing.
+    An axis is a setting that the study varies, such as `cache`. The file gives each axis a list of values, or
+    one word in place of the list. The word `commands` stands for the names of the study's commands. Any other
+    word stands for values that are defined elsewhere, mostly in the configuration (`env.config`). So
+    `{"cache": ["cold"], "build": "builds"}` becomes `{"cache": ["cold"], "build": ["trunk", "mine"]}`.
+    A repository is left out if its definition names other studies only. Raise UserError for a word that
+    stands for nothing.
     """
     values: dict[str, list[str]] = {}
     for axis, list_or_word in study.axes.items():
@@ -70,6 +71,7 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
                 f"this axis. List them."
             )
         values[axis] = by_word[list_or_word]
+    # The configuration can restrict a repository to some studies, by the key `studies` of its definition.
     if REPOSITORY_AXIS in values:
         measured = []
         for repo in values[REPOSITORY_AXIS]:
@@ -82,7 +84,10 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
 
 
 def findings_of(study: Study, env: Environment) -> list[str]:
-    """Return sentences on the user's repository, from the axes whose values the configuration defines."""
+    """Return sentences on the user's own repository, such as `Exports read the folder trunk.`
+
+    They come from the axes whose values the configuration defines, such as `format: formats`.
+    """
     findings = []
     for name in study.axes_with_word():
         findings += axis_of(name).findings(env)
@@ -106,11 +111,12 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
 
     - The study has the axis `build`, and the configuration has no builds.
     - No machine can measure a value, such as `cache: tepid`. A value that only this machine cannot measure is
-      no fault: its cells are skipped later.
+      no fault: the cells (measured combinations) with this value are skipped later.
     - A default is wrong, or has no effect (_check_defaults).
     - A table compares the first value of an axis with all others, and there are no others.
     """
     file = f"config/studies/{study.name}.yaml"
+    # A build is an installation of Subversion's programs, and only the configuration can define one.
     if BUILD_AXIS in values and not env.builds:
         raise UserError(
             f"{env.config.source_of(['builds'])}: `builds` is missing, but {study.name} has the axis "
@@ -118,7 +124,7 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
         )
     for axis, values_of_axis in values.items():
         for value in values_of_axis:
-            # The end of a sentence, such as "is no state. Use one of ..."; "" for a value that is right.
+            # The reason is the end of a sentence, "is no state. Use one of ..."; "" for a correct value.
             reason = axis_of(axis).why_invalid(value)
             if reason:
                 raise UserError(f"{file}: `axes.{axis}`: {value!r} {reason}.")
@@ -127,6 +133,7 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
     for name, command in study.commands.items():
         key = f"commands.{name}.defaults"
         _check_defaults(study, env, key, command.defaults or {}, [command])
+    # resolved_tables() replaces `candidates: rest` by all values of the axis but the baseline.
     for table, definition in resolved_tables(study, values).items():
         comparison = definition.get("compare")
         if comparison and not comparison["candidates"]:
@@ -151,10 +158,10 @@ def _check_defaults(
 ) -> None:
     """Raise UserError for a wrong default of a study, or one without effect.
 
-    `defaults` are values for cells to which an axis does not apply: `{"cache": "served"}`. They are for the
-    cells of `commands`, and stand in the study's file at `key`, such as `commands.log.defaults`. A default is
-    wrong if vcsbench has no such axis, if the axis sets no keys of a recipe, or if no machine can measure the
-    value. A recipe has everything that the measurement of a cell depends on.
+    A cell is one of `commands` with values of axes. If a cell has no value on an axis, it takes that in
+    `defaults`, such as `{"cache": "served"}`. The study's file has the defaults at `key`, such as
+    `commands.log.defaults`. A default is wrong if vcsbench has no such axis, if the axis sets no keys of a
+    recipe (everything that the measurement of a cell depends on), or if no machine can measure the value.
     """
     file = f"config/studies/{study.name}.yaml"
     # A default acts only through the keys of the recipe that the function `recipe_keys` of its axis returns.
@@ -184,13 +191,14 @@ def values_in_order(
 ) -> dict[str, list[str]]:
     """Return the values of each axis in the order of tables and pages: `{"cache": ["cold", "hot"]}`.
 
-    The order is the study's. On an axis with a word, such as `repo: repositories`, the `published` values
-    come before those in the configuration: ["ruby", "wine"] and ["mine", "ruby"] become ["ruby", "wine",
-    "mine"].
+    The order is that in the study's file. `published` has, by axis, the values for which the study has
+    published numbers. On an axis with a word, such as `repo: repositories`, the published values come before
+    those in the configuration: ["ruby", "wine"] and ["mine", "ruby"] become ["ruby", "wine", "mine"].
     """
     order = values_of(study, env)
     for name in study.axes_with_word():
         order[name] = [*published.get(name, ()), *order[name]]
+    # A value that is both published and configured is kept once, at its first place.
     return {name: list(dict.fromkeys(values)) for name, values in order.items()}
 
 

@@ -20,11 +20,13 @@ from vcsbench.storages.file_trees import OddPaths
 
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """The configuration and this machine, with repositories, builds and server configurations by name.
+    """The configuration and this machine. They decide on the values of axes, and on what can be measured.
 
-    `repositories` has the definition of each repository, `sources` the source that reads it. `servers` are
-    the names of the folders in config/servers. `is_elsewhere`: the nodes of a cluster measure, or this is one
-    of them.
+    - `repositories`: the definition of each repository by its name: {"ruby": {"source": "git", ...}, ...}.
+    - `sources`: by the same names, the objects that read the histories of the repositories.
+    - `builds`: the installations of Subversion's programs by their names, such as "trunk".
+    - `servers`: the names of the server configurations, which are folders in config/servers.
+    - `is_elsewhere`: the nodes of a cluster measure, or this machine is one of them.
     """
 
     config: Config
@@ -47,8 +49,8 @@ class Environment:
     def definition(self, repo: str) -> dict[str, object]:
         """Return the definition of a repository: `{"source": "git", "path": "/srv/x"}`.
 
-        The keys COPY_KEYS (packing and studies) are left out, because a load does not depend on them. Results
-        contain the definition. A URL in it has no user and password.
+        The keys COPY_KEYS (packing and studies) are left out, because loading the repository does not depend
+        on them. Results contain the definition. That is safe: a URL in it has no user and password.
         """
         definition = self.repositories[repo]
         return {key: value for key, value in definition.items() if key not in COPY_KEYS}
@@ -63,8 +65,8 @@ class Environment:
     def shape_or_reason(self) -> Shape | str:
         """Return the layout of the only repository's files (Shape): its format, shards, packing and settings.
 
-        Return a clause on why it is unknown if the repository is no local FSFS repository, or if there are
-        several: `there are several repositories`.
+        Only a local Subversion repository (FSFS) has one. For any other, and for several repositories, return
+        a clause on why the layout is unknown, such as `there are several repositories`.
         """
         if not self.only_repository:
             return "there are several repositories"
@@ -78,6 +80,7 @@ class Environment:
     @cache  # noqa: B019 - there is one of it
     def revisions(self, repo: str) -> int:
         """Return the (estimated) number of revisions. Raise UserError if the source cannot be read."""
+        # This raises the UserError. An estimate alone may miss a damaged source.
         self.sources[repo].check()
         return self.sources[repo].estimate().revisions
 
@@ -94,8 +97,8 @@ class Environment:
         the number of revisions between the tree and the youngest one (0: the youngest itself).
         """
         source = self.sources[repo]
-        # To count the paths in the source takes minutes. If the repository was loaded before, the record of
-        # the load has the numbers of the youngest tree already.
+        # To count the paths in the source takes minutes. If the repository was loaded before, each record of
+        # a load (results/loaded/ruby/f7.json) has the numbers of the youngest tree already.
         if behind == 0:
             for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
                 record = read_json(path)
@@ -109,10 +112,12 @@ class Environment:
         """Return why no update can begin `behind` revisions before the youngest; "" if it can, or if unknown.
 
         The result is a clause such as `mine has only 2 revisions, ...`. Raise UserError if the source cannot
-        be read. The empty repository, which measures fixed cost, has an update without changes.
+        be read.
         """
+        # The update of the empty repository must change nothing: it measures fixed cost, such as svn's start.
         if repo == EMPTY:
             return ""
+        # This raises the UserError.
         self.sources[repo].check()
         reason = self.sources[repo].why_no_update(behind)
         return f"{repo} {reason}" if reason else ""
@@ -120,19 +125,20 @@ class Environment:
 
 @dataclass(frozen=True)
 class Axis:
-    """One dimension of a grid. The functions get "" for cells to which the axis does not apply.
+    """One dimension of a grid of cells. A cell is a command with one value on each axis, which is measured.
 
-    A study gives each axis a list of values, such as `cache: [cold, hot]`, or a word for values that are
-    defined elsewhere: `build: builds`. An axis outside the table (axes.AXES) has the defaults: the study
-    lists its values, and they replace the placeholder `{<name>}` in commands.
+    A study (a benchmark) gives each axis a list of values, such as `cache: [cold, hot]`, or a word for values
+    that are defined elsewhere: `build: builds`. The functions get the value "" for cells to which the axis
+    does not apply. An axis that is not in the table axes.AXES has the defaults below: the study lists its
+    values, and they replace the placeholder `{<name>}` in commands.
     """
 
     name: str
     # The values for each word that a study may give instead of a list: {"builds": ["trunk", "mine"]}. {}: the
     # axis has no word.
     values_by_word: Callable[[Environment], dict[str, list[str]]] = lambda env: {}
-    # The place that defines the values of the word, for messages: "`builds`", a key of the configuration. "":
-    # the study's file.
+    # The place that defines the values of the word, for messages, such as the key "`builds`" of the
+    # configuration. "" stands for the study's file.
     source: str = ""
     # The values are settings of a server, or files that it reads. vcsbench can set them only for servers that
     # it starts, so cells with a value are skipped if the server is on another machine.
@@ -146,13 +152,13 @@ class Axis:
     select: Callable[[list[str], list[str], Environment], list[str]] = lambda named, values, env: (
         named
     )
-    # Return True if the axis applies to a cell with these values of the other axes.
+    # Return True if the axis applies to a cell with these values of axes: {"access": "svn", ...}.
     applies: Callable[[Mapping[str, str]], bool] = lambda axes: True
     # The keys that a value sets in the recipe of a cell: {"clients": 4}. A recipe has everything that the
     # measurement depends on. The value is the cell's, or the default of the study, or "" without both.
     recipe_keys: Callable[[str, Environment], Recipe] = lambda value, env: {}
-    # A clause on why this machine cannot measure a cell, "" if it can. The value is the cell's own, and not a
-    # default. The recipe has the keys of both, but no digests of code and files yet.
+    # A clause on why this machine cannot measure a cell, which is then skipped; "" if it can. The value is
+    # the cell's own, and not a default. The recipe has the keys of both, but no digests of code and files.
     why_not: Callable[[str, Recipe, Environment], str] = lambda value, recipe, env: ""
     # Sentences on the user's own repository.
     findings: Callable[[Environment], list[str]] = lambda env: []
@@ -165,7 +171,8 @@ class Axis:
     def defined_in(self, study: Study) -> str:
         """Return the place that defines the values of a study's axis, for messages.
 
-        Examples: "`builds`" if the study gives the word `builds`, or config/studies/merge.yaml for a list.
+        A study gives its axis a word, such as `build: builds`, or a list of values. For the word, the place
+        is "`builds`", a key of the configuration. For a list, it is the file config/studies/NAME.yaml.
         """
         is_word = isinstance(study.axes[self.name], str)
         if is_word and self.source:
@@ -179,20 +186,20 @@ def choice_axis(
     expected: str,
     *,
     needs_server: bool = False,
-    # The class has the default of each field as an attribute of the same name.
+    # The class Axis has the default of each of its fields as an attribute: Axis.applies always returns True.
     applies: Callable[[Mapping[str, str]], bool] = Axis.applies,
     why_not: Callable[[str, Recipe, Environment], str] = Axis.why_not,
     limits: Callable[..., list[str]] = Axis.limits,
 ) -> Axis:
-    """Return an axis with a fixed set of values.
+    """Return an axis with a fixed set of values. A cell is one measured combination of values of axes.
 
     `keys_by_value` has the keys that each value sets in the recipe of a cell (everything that the measurement
     of the cell depends on): `{"4": {"clients": 4}}`. `expected` lists the values for the error about a wrong
     one: `off or on`. The keyword arguments are fields of Axis:
 
     - `needs_server`: the values are settings of a server.
-    - `applies`: returns True if the axis applies to a cell with these values of other axes.
-    - `why_not`: returns why this machine cannot measure a cell, "" if it can.
+    - `applies`: returns True if the axis applies to a cell with these values of axes.
+    - `why_not`: returns why this machine cannot measure a cell, so that it is skipped; "" if it can.
     - `limits`: returns sentences for the report on the limits of measured values.
     """
 

@@ -56,6 +56,10 @@ def program_version(programs: Programs, name: str) -> str:
 
 
 def _build_keys(build_name: str, env: Environment) -> Recipe:
+    """Return the keys of a recipe for a build: the places of client and server, and conda environments.
+
+    Without a name (""), the build is the programs on the PATH. Raise UserError for an unknown name.
+    """
     build = _find_build(build_name, env)
     client, server = build.client._asdict(), build.server._asdict()
     return {
@@ -67,18 +71,19 @@ def _build_keys(build_name: str, env: Environment) -> Recipe:
 def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
     """Return why this machine lacks a program or module for a cell, in a clause; "" if it has all.
 
-    Example: `git is not installed (put it on the PATH; ...)`. A program that is too old for the format of the
-    repository is a reason, too. `recipe` has everything that the cell's measurement depends on. `build_name`
-    is not used: it is the cell's own value on the axis, and the recipe may have its build from a default.
+    A cell is one measured combination of values, and is skipped with this reason. Example: `git is not
+    installed (put it on the PATH; ...)`. A program that is too old for the format of the repository is a
+    reason, too. `recipe` has everything that the cell's measurement depends on. `build_name` is not used: it
+    is the cell's own value on the axis, and the recipe may have its build from a default.
     """
     build = _find_build(recipe["build"]["name"], env)
     # The kind of the cell's server, such as "svnserve"; "" without a server.
     server = recipe["access"]["server"]
-    # The programs of the commands and of the server, in the build or on the PATH.
+    # The first check: the programs of the commands and of the server, in the build or on the PATH.
     reason = why_lacking(build, env.machine, _commands_of(recipe), server)
     if reason:
         return reason
-    # Further requirements of the command: a program, such as `git`, or a module, such as `python3:breezy`.
+    # The second: further requirements of the command, such as `git` or the Python module `python3:breezy`.
     for need in recipe.get("needs", []):
         # The path is "" if the need is missing.
         if path_of(need):
@@ -92,20 +97,25 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
 def needed_format(recipe: Recipe) -> str:
     """Return the format of the Subversion repository that a cell opens, such as "f6-to-f8" or "as-is".
 
-    Return "" for a cell that opens no such repository on this machine: its server is on another machine, its
-    repository is of another system, or its command reads a dump or a tree that needs no loaded repository.
+    Return "" for a cell (a measured command with its settings) that opens no such repository on this machine.
+    Its server is on another machine, its repository is of another system, or its command reads a dump or a
+    tree that needs no loaded repository. `recipe` has everything that the cell's measurement depends on.
     """
     repository = recipe.get("repository", {})
+    # `remote` is the user's own server on another machine.
+    is_here = "remote" not in recipe
     is_subversion = repository_system(repository) is SUBVERSION
-    # The kinds of input of a command for which a repository is opened. The tree of a source with a `head`,
-    # such as a commit of git, comes from the source itself (subjects.tree).
+    # The kinds of input of a command for which a repository is opened.
     opened_inputs = ["repository", "committed_repository"]
+    # A tree is exported from a repository. But a source with a `head`, such as a commit of git, gives its
+    # youngest tree itself (subjects.tree).
     if not repository.get("head"):
         opened_inputs.append("tree")
+    # The output `fresh_repository` is a new repository of this format, which the command fills.
     is_opened = recipe.get("input") in opened_inputs or recipe.get("output") == "fresh_repository"
-    if "remote" in recipe or not is_subversion or not is_opened:
-        return ""
-    return repository.get("format", "")
+    if is_here and is_subversion and is_opened:
+        return repository.get("format", "")
+    return ""
 
 
 def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
@@ -113,9 +123,10 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
 
     The programs that open the repository decide: the server's, or the client's without a server. For a
     working copy, the client's svn decides, too. A program of unknown version is no reason. Example:
-    `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
+    `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`. `recipe` has everything that the
+    cell's measurement depends on.
     """
-    # The present format of the repository: f8 for `f6-to-f8`, and the user's format for `as-is`.
+    # 1. The present format of the repository: f8 for `f6-to-f8`, and the user's format for `as-is`.
     value = needed_format(recipe)
     fmt = parse_format(value).format if value else ""
     if fmt == AS_IS:
@@ -126,7 +137,8 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
     # The cell opens no repository, or one of unknown format.
     if first_numbers is None:
         return ""
-    # Each side of the build (client or server) that opens the repository, with programs of its version.
+    # 2. Each side of the build (client or server) that opens the repository. The names are programs that show
+    # the version of the side, the best one first.
     openers: list[tuple[Programs, list[str]]] = []
     server = recipe["access"]["server"]
     if server:
@@ -142,10 +154,11 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
     # For these outputs, the client's svn checks out a working copy before the command runs.
     if recipe.get("output") in ("working_copy", "changed_working_copy"):
         openers.append((build.client, ["svn"]))
+    # 3. The version of each side.
     for side, names in openers:
         # Snakemake deploys other programs than those on the PATH of this process.
         is_deployed = not side.prefix and env.machine.deployed
-        # The first of the programs that exists shows the version of the side.
+        # The first of the programs that exists; "" if none exists, or if the version is unknown.
         name = next(filter(side.find, names), "")
         if is_deployed or not name:
             continue
@@ -159,15 +172,14 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     """Return why a cell cannot be measured with the programs of a build, in a clause; "" if it can.
 
-    `argv` is a text with the templates of the cell's commands, such as `{svn} export {url}`. `server` is the
-    kind of the cell's server, such as "httpd"; "" without a server. The first reason is returned, from these
-    checks: conda, the server's programs, the commands' programs, and the folder of the server's programs.
-    Example: `/opt/svn has no svn in bin or sbin`.
+    A cell is one measured combination, such as a command with a server. `argv` is a text with the templates
+    of its commands: `{svn} export {url}`. `server` is the kind of its server, such as "httpd"; "" without
+    one. The first reason is returned, from these checks: conda, the server's programs, the commands'
+    programs, and the folder of the server's programs. Example: `/opt/svn has no svn in bin or sbin`.
     """
     # A side of a build may be a conda environment that Snakemake makes before the run, from a file.
     for side in (build.client, build.server):
-        # `environments` has the file by the name of the environment's folder in results/builds. The result is
-        # None for a side that is no environment.
+        # The file, by the name of the environment's folder; None for a side that is no environment.
         file = build.environments.get(os.path.basename(side.prefix))
         if file and _is_to_be_made(side) and not any(shutil.which(name) for name in CONDA):
             return f"none of {', '.join(CONDA)} is installed, which {file} needs"
@@ -183,7 +195,7 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
             return reason
     if server and build.server.prefix:
         # If root measures, the servers run as the user "nobody", who cannot start a program in /root, for
-        # example. The result is the folder that keeps this user out; None if no folder does.
+        # example. closed_folder() returns the folder that keeps this user out; None if no folder does.
         folder = closed_folder(Path(build.server.prefix))
         if folder:
             return (
@@ -198,17 +210,20 @@ def _why_no_server(build: Build, machine: Machine, server: str) -> str:
     if server == "httpd":
         return _why_no_httpd(build, machine)
     if server == "sshd":
+        # sshd starts a svnserve of the build for each connection. sshd itself is part of no build.
         return _why_no_program(build.server, machine, "svnserve") or why_no_sshd()
     if server in GIT_SERVERS:
         return _why_no_git_server(build.server, server)
-    names = programs_of_server(server)
-    reasons = [_why_no_program(build.server, machine, name) for name in names]
-    # The first reason, if any program is missing.
-    return next(filter(None, reasons), "")
+    for name in programs_of_server(server):
+        reason = _why_no_program(build.server, machine, name)
+        if reason:
+            return reason
+    return ""
 
 
 def _commands_of(recipe: Recipe) -> str:
-    """Return the templates of all commands of a cell's clients in one text: those of committers, too."""
+    """Return the templates of all commands of a cell's clients in one text, such as `{svn} log {url}`."""
+    # In a cell with traffic (many clients at once), some clients may run a second command, a commit.
     commit = recipe.get("traffic", {}).get("commit", "")
     return f"{recipe['argv']} {commit}".strip()
 
@@ -216,15 +231,16 @@ def _commands_of(recipe: Recipe) -> str:
 def installed_programs(recipe: Recipe) -> set[str]:
     """Return the installed programs that a cell runs, such as {"svn", "httpd", "ssh"}.
 
-    Its commands need them, or its server, or the load of its repository. Programs in the prefix of a build (a
-    folder such as /opt/svn) are left out.
+    `recipe` has everything that the cell's measurement depends on: its commands, its server and the system of
+    its repository need programs. Programs in the prefix of a build (a folder such as /opt/svn) are left out.
     """
     build = recipe["build"]
     # The further requirements of the command, such as "git".
     names = {*recipe.get("needs", [])}
     for name in programs_in(_commands_of(recipe)):
-        # A build has programs of Subversion only.
-        if name not in SUBVERSION_PROGRAMS or not build["client"]["prefix"]:
+        # A build has programs of Subversion only, so another program, such as tar, is always installed.
+        is_in_build = name in SUBVERSION_PROGRAMS and bool(build["client"]["prefix"])
+        if not is_in_build:
             names.add(name)
     server = recipe["access"]["server"]
     if server and not build["server"]["prefix"]:
@@ -234,6 +250,7 @@ def installed_programs(recipe: Recipe) -> set[str]:
             names.add("svnlook")
     if server in CLIENT_HELPERS:
         names.add(CLIENT_HELPERS[server])
+    # Another system loads its repositories by its own programs, whatever the command is.
     system = repository_system(recipe.get("repository", {}))
     if system is not SUBVERSION:
         names.update(system.programs)
@@ -299,6 +316,7 @@ def _why_no_git_server(programs: Programs, server: str) -> str:
     """Return why this machine cannot serve git repositories by a server, in a clause; "" if it can."""
     for name in programs_of_server(server):
         if name == "httpd":
+            # httpd runs git's program for http as a CGI program.
             if not programs.any_httpd or not programs.find_module("cgi"):
                 return "httpd with mod_cgi is not installed (Debian: apache2-bin)"
         elif name == "sshd":
@@ -341,8 +359,8 @@ def why_no_sshd() -> str:
         # The path of a missing file is "".
         if not path:
             return f"there is no {name} (envs/unpack_sshd.sh unpacks it, without a service)"
-    # Set-up may have unpacked the library. If the servers' user cannot enter the folder of unpacked files, a
-    # run copies them to its own folder. Then the original path of the library has no effect.
+    # sshd gets the library by LD_PRELOAD. Set-up may have unpacked the library to a folder that the servers'
+    # user cannot enter. Then a run copies the folder and preloads the copy, so the original path is not used.
     is_unpacked = library.startswith(f"{UNPACKED_SSHD}/")
     is_copied = is_unpacked and closed_folder(UNPACKED_SSHD.resolve()) is not None
     reason = why_not_preloaded(library)
@@ -357,8 +375,8 @@ def why_no_sshd() -> str:
     temporary = tempfile.gettempdir()
     used_paths = [temporary] if is_unpacked_sshd() else [sshd, temporary]
     for path in used_paths:
-        # The folder that keeps the user "nobody" out. It is None if no folder does, and if another user than
-        # root measures: sshd then runs as that user.
+        # The folder that keeps the user "nobody" out; None if no folder does. If another user than root
+        # measures, it is None as well, because sshd then runs as that user.
         folder = closed_folder(Path(path))
         if folder:
             return (
@@ -381,12 +399,12 @@ def why_not_preloaded(library: str) -> str:
 
 
 def binaries_of(recipe: Recipe, env: Environment) -> dict[str, str]:
-    """Return digests of hyperfine, of the client's and the server's programs, and of their libraries.
+    """Return digests of hyperfine, of the client's and the server's programs, and of Subversion's libraries.
 
-    Only Subversion's libraries count here. Example: `{"client svn": "0123...", "client hyperfine": "cdef...",
-    "client libraries": "4567...", "server svnserve": "89ab...", "server libraries": "4567..."}`.
-    `recipe` is the cell's recipe before its digests are added. A changed digest makes Snakemake measure the
-    cell again. Programs in conda environments have no digests (_has_digests).
+    Example: `{"client svn": "0123...", "client hyperfine": "cdef...", "client libraries": "4567...", "server
+    svnserve": "89ab...", "server libraries": "4567..."}`. `recipe` has everything that the measurement of a
+    cell depends on, and gets these digests later. A changed digest makes Snakemake measure the cell again.
+    Programs in conda environments have no digests (_has_digests).
     """
     build = _find_build(recipe["build"]["name"], env)
     client_programs = _digested_clients(build, recipe, env)
@@ -407,10 +425,7 @@ def binaries_of(recipe: Recipe, env: Environment) -> dict[str, str]:
 
 
 def _deployed_modules(server: str, recipe: Recipe) -> tuple[str, ...]:
-    """Return the modules for passwords, encryption and access rules, such as ("mod_ssl",).
-
-    `server` is the kind of the cell's server. Only httpd has modules.
-    """
+    """Return the modules of httpd that the settings of a cell need: ("mod_ssl",); () for another server."""
     if server != "httpd":
         return ()
     return tuple(f"mod_{name}" for name in deployment_of(recipe).modules)
@@ -433,19 +448,23 @@ def linked_of(recipe: Recipe, env: Environment) -> dict[str, str]:
 
 
 def _digested_clients(build: Build, recipe: Recipe, env: Environment) -> tuple[str, ...]:
-    """Return the programs on the client's side of a cell that get digests: ("svn", "ssh").
+    """Return the programs on the client's side of a cell that get digests, such as ("svn", "ssh").
 
-    They are the programs of its commands and their `needs`, Python, and programs that the client starts.
+    They are the programs of its commands, Python, programs that the client starts, and further requirements.
     """
-    programs = programs_in(_commands_of(recipe)) if _has_digests(build, build.client, env) else ()
-    # For some kinds of servers, the client starts another program, such as ssh. An environment that Snakemake
-    # deploys may have another ssh than the PATH of this process, so it gets no digest here.
-    helper = CLIENT_HELPERS.get(recipe["access"]["server"])
-    helpers = (helper,) if helper and not env.machine.deployed else ()
-    # A deployed environment also has a Python of its own, which is not the one of this process.
-    has_interpreter = _runs_python(recipe) and not env.machine.deployed
-    interpreter = (INTERPRETER,) if has_interpreter else ()
-    return (*programs, *interpreter, *helpers, *recipe.get("needs", []))
+    names: list[str] = []
+    if _has_digests(build, build.client, env):
+        names += programs_in(_commands_of(recipe))
+    # An environment that Snakemake deploys may have another Python and another ssh than this process. So
+    # these two get no digests with such an environment.
+    if not env.machine.deployed:
+        if _runs_python(recipe):
+            names.append(INTERPRETER)
+        # For some kinds of servers, the client starts another program, such as ssh.
+        helper = CLIENT_HELPERS.get(recipe["access"]["server"])
+        if helper:
+            names.append(helper)
+    return (*names, *recipe.get("needs", []))
 
 
 def _runs_python(recipe: Recipe) -> bool:
@@ -461,8 +480,8 @@ def _digested_server(build: Build, recipe: Recipe, env: Environment) -> str:
 
 def _has_digests(build: Build, side: Programs, env: Environment) -> bool:
     """Return False for a side of a build (client or server) in a conda environment, True for all others."""
-    # After a change of an environment, cells are measured again without these digests: the name of its
-    # folder has the digest of its file, or Snakemake itself compares an environment that it deploys.
+    # After a change of an environment, cells are measured again also without digests. The name of its folder
+    # in the recipe changes with its file. Snakemake itself compares an environment that it deploys.
     if side.prefix:
         return not build.has_made(side)
     return not env.machine.deployed

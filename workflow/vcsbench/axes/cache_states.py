@@ -27,10 +27,10 @@ _KEPT: Promises = {"os": "hot", "server": "kept"}
 
 @dataclass(frozen=True)
 class CacheState:
-    """One state of the caches of system and server.
+    """One state of the caches of system and server, such as cold.
 
-    `steps` goes into recipes. `pictogram` stands for the state in tables; "" for a state that is no value of
-    the axis.
+    `steps` has the steps before a run and the promises about it (STATES), and goes into recipes. `pictogram`
+    stands for the state in tables; "" for a state that is no value of the axis.
     """
 
     steps: State
@@ -54,6 +54,7 @@ class CacheState:
     @property
     def needs_kept_server(self) -> bool:
         """Return True if some timed run uses the server of the runs before."""
+        # Most states lack this key. In a series, the first run has a new server, and later runs keep it.
         later = self.steps.get("later_promises", {})
         return self.keeps_server or later.get("server") == "kept"
 
@@ -109,7 +110,7 @@ STATES: dict[str, CacheState] = {
 
 
 def cache_state(value: object) -> CacheState:
-    """Return a state by its value of the axis. Another value, of published numbers, promises nothing."""
+    """Return a state by its name. Published numbers may have other names: their state promises nothing."""
     return STATES.get(str(value), STATES[""])
 
 
@@ -126,6 +127,7 @@ def pictograms() -> dict[str, str]:
 def _why_no_state(cache: str) -> str:
     if cache in STATES:
         return ""
+    # The entry "" is for cells without a state, and no value that a user can give.
     names = ", ".join(filter(None, STATES))
     return f"is no state. Use one of {names}"
 
@@ -133,15 +135,17 @@ def _why_no_state(cache: str) -> str:
 def _why_not_in_state(cache: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its cache state, such as `cold`, in a clause; "" if it can.
 
-    Example: `svnserve -t ends with each connection, so it keeps no cache`. `recipe` has everything that the
-    cell's measurement depends on. `cache` is not used: it is the cell's own value on the axis, and the recipe
-    may have its state from a default.
+    A cell is one measured combination of values, and is skipped with this reason. Example: `svnserve -t ends
+    with each connection, so it keeps no cache`. `recipe` has everything that the cell's measurement depends
+    on. `cache` is not used: it is the cell's own value on the axis, and the recipe may have its state from a
+    default.
     """
     state = CacheState(recipe["state"])
     # sshd starts a new svnserve for each connection. But a state such as `hot` promises a server that has
     # served the runs before.
     if recipe["access"]["server"] == "sshd" and state.needs_kept_server:
         return "svnserve -t ends with each connection, so it keeps no cache"
+    # A state that clears no caches, such as `hot-os`, is possible on any machine.
     if not state.clears_caches:
         return ""
     # The user's setting of the way to clear caches, such as drop-caches.
@@ -166,7 +170,10 @@ def _why_not_in_state(cache: str, recipe: Recipe, env: Environment) -> str:
 def _limits(
     values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Return what cold means here. `guests` are the names of the virtual machines that measured, if any."""
+    """Return what cold means here. `guests` are the names of the virtual machines that measured, if any.
+
+    `values` and `measured` are not used: the functions `limits` of all axes have the same arguments.
+    """
     names = ", ".join(sorted(set(guests)))
     return [GUEST_COLD.format(names) if names else COLD]
 

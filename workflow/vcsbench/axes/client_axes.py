@@ -73,7 +73,11 @@ library has it clone each working file that equals its pristine. It shows what s
 
 
 def _why_no_delay(delay: str, recipe: Recipe, env: Environment) -> str:
-    """Return why no delay can be added to the network of a cell, in a clause; "" if it can, or need not."""
+    """Return why no delay can be added to the network of a cell, in a clause; "" if it can, or need not.
+
+    `recipe` has everything that the measurement of the cell depends on. `delay` is not used: it is the cell's
+    own value on the axis, and the recipe may have its delay from a default.
+    """
     # The delays "" and "0" set no key of the recipe.
     if "delay" not in recipe:
         return ""
@@ -115,7 +119,7 @@ def _reflink_keys(reflink: str, env: Environment) -> Recipe:
     if reflink != "on":
         return {}
     library = env.root / REFLINK_LIBRARY
-    # On a cluster, the folder of tools is a link. With the link resolved, the path is the same on all nodes.
+    # On a cluster, the folder .tools is a link. With the link resolved, the path is the same on all nodes.
     tools = env.root / REFLINK_LIBRARY.parts[0]
     if tools.is_symlink():
         library = library.resolve()
@@ -132,19 +136,20 @@ def _why_no_reflink(reflink: str, recipe: Recipe, env: Environment) -> str:
     """Return why no file can be cloned in a cell, in a clause; "" if files can be, or need not be.
 
     A clone (reflink) shares the blocks of another file: here, a working file shares the blocks of its
-    pristine. Examples: `ext4 has no reflinks`, `a working copy without pristines has nothing to clone`.
+    pristine, the unchanged copy in .svn. Example: `ext4 has no reflinks`. `recipe` has everything that the
+    measurement of the cell depends on.
     """
     if reflink != "on":
         return ""
-    # The key has the options of svn that leave out the pristines, the unchanged copies of all files. It is []
-    # or missing if svn stores them.
+    # This key has the options of svn that leave out the pristines. It is [] or missing if svn stores them.
     if recipe.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
-    # The kind of file system that vcsbench makes for the cell, such as xfs. An existing folder has "" or no
-    # key `make`, and its kind is not checked here.
+    # The kind of file system that vcsbench makes for the cell, such as xfs. For an existing folder, it is ""
+    # or missing, and the kind is not checked here.
     made_kind = recipe.get("filesystem", {}).get("make")
     if made_kind and made_kind not in REFLINK_KINDS:
         return f"{made_kind} has no reflinks"
+    # svn preloads the library that clones files. _reflink_keys() has put its path into the recipe.
     reason = why_not_preloaded(recipe["environment"]["LD_PRELOAD"])
     if reason:
         return f"{reason}; move the checkout"
@@ -154,15 +159,18 @@ def _why_no_reflink(reflink: str, recipe: Recipe, env: Environment) -> str:
 
 
 def _why_no_arrival(arrival: str) -> str:
-    """Return why a value of the axis `arrival` is wrong, in a clause; "" if it is not."""
+    """Return why a value of the axis `arrival` (of requests) is wrong, in a clause; "" if it is not."""
     if arrival == CLOSED_LOOP or RATE.fullmatch(arrival):
         return ""
     return f"is no arrival. Use {CLOSED_LOOP}, or requests per second, such as 20 or 0.5"
 
 
 def _why_no_client(readers: str, recipe: Recipe, env: Environment) -> str:
-    """Return why no client makes the traffic of a cell, in a clause; "" if one does, or without traffic."""
-    # Without these axes, the traffic has one reader and no committer.
+    """Return why no client makes the traffic of a cell, in a clause; "" if one does, or without traffic.
+
+    Traffic is the requests of many clients at once: readers and committers. `readers` is not used.
+    """
+    # Without the axes `readers` and `committers`, the traffic has one reader and no committer.
     number = recipe.get("readers", 1) + recipe.get("committers", 0)
     if "traffic" in recipe and number == 0:
         return "it has neither readers nor committers"

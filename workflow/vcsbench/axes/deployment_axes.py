@@ -60,14 +60,15 @@ BULK_UPDATES: dict[str, Recipe] = {
 
 
 def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[str, str]], bool]:
-    """Return the function `applies` of an axis, which is True if the axis applies to a cell.
+    """Return the function `applies` of an axis, which returns True if the axis applies to a cell.
 
-    The axis applies to the accesses `names`, such as "http" and "https". Over another access with a server,
-    such as "svn", only its `neutral` value applies, which changes nothing. So a cell over http and a cell
-    over svn can have the same value, and can be compared.
+    A cell is one measured combination of values of axes. The axis applies to cells with one of the accesses
+    `names`, such as "http" and "https". Over another access with a server, such as "svn", only its `neutral`
+    value applies, which changes nothing. So cells over http and svn can share a value, and be compared.
     """
 
     def applies(axes: Mapping[str, str]) -> bool:
+        # `axes` has the values of the cell: {"access": "svn", "keep_alive": "on"}.
         access = axes.get(ACCESS_AXIS)
         has_neutral_value = access in SERVED and axes.get(axis) == neutral
         return access in names or has_neutral_value
@@ -76,7 +77,10 @@ def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[st
 
 
 def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment) -> str:
-    """Return why the server of a cell cannot have its authentication, in a clause; "" if it can."""
+    """Return why the server of a cell cannot have its authentication, in a clause; "" if it can.
+
+    `recipe` has everything that the measurement of the cell depends on.
+    """
     # The kind, such as "basic-md5". The value `none` of the axis sets no key of the recipe.
     kind = recipe.get("authentication")
     if not kind:
@@ -85,18 +89,20 @@ def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment
     server = SERVERS_OF[kind]
     if recipe["access"]["server"] != server:
         return f"{kind} is an authentication of {server}, and the cell has none"
+    # httpd needs modules that check passwords, and a program that makes its password file.
     if server == "httpd":
         return why_no_module(recipe, authentication_modules(kind)) or credentials.why_no_hash()
     if kind == "sasl":
         svnserve = Programs(**recipe["build"]["server"]).find("svnserve")
         # A missing svnserve has a reason of its own, from the axis `build`.
         return credentials.why_no_sasl(svnserve) if svnserve else ""
+    # The kind `password` is left: svnserve itself checks these passwords.
     return ""
 
 
 def _why_no_rules(rules: str, recipe: Recipe, env: Environment) -> str:
     """Return why the server of a cell cannot have its access rules, in a clause; "" if it can."""
-    # The value `0` of the axis sets no key of the recipe.
+    # The value `0` of the axis, which means no rules, sets no key of the recipe.
     if "access_rules" not in recipe:
         return ""
     if not Programs(**recipe["build"]["server"]).find("svnlook"):

@@ -17,7 +17,7 @@ from vcsbench.systems.git_store import (
 
 
 def _list_upkeeps(env: Environment) -> list[str]:
-    """Return the states of upkeep to compare, such as "one-pack" and "bitmap", the baseline first."""
+    """Return the upkeeps (forms of a git repository's objects, such as "one-pack"), the baseline first."""
     # Only a repository of the user has an upkeep of its own (`as-is`). It is the first of UPKEEPS.
     if env.config.settings.repository is not None:
         return list(UPKEEPS)
@@ -26,15 +26,18 @@ def _list_upkeeps(env: Environment) -> list[str]:
 
 
 def _select_upkeeps(named: list[str], values: list[str], env: Environment) -> list[str]:
-    """Return the names in a grid, without `as-is` for generated histories, so that one grid fits all."""
+    """Return the upkeeps that a part of a grid names, such as "as-is". `values` are those to compare."""
+    # A generated history has no upkeep of its own (`as-is`). The name is then left out without an error, so
+    # that one grid fits all histories.
     return [name for name in named if name != Upkeep.AS_IS or name in values]
 
 
 def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
     """Return why git on this machine cannot make the repository of a cell, in a clause; "" if it can.
 
-    git may be missing or too old, for vcsbench or for the state of the repository: its upkeep, and the number
-    and storage of its refs. The recipe may have its upkeep from a default, so `upkeep` is not used.
+    git may be missing or too old, for vcsbench or for the state of the repository. The state is the form of
+    its objects (upkeep), and the number and storage of its refs. `recipe` has everything that the measurement
+    of the cell depends on. It may have its upkeep from a default, so `upkeep`, the cell's own, is not used.
     """
     repository = recipe.get("repository", {})
     # Repositories of other systems have no upkeep.

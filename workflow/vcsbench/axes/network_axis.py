@@ -16,21 +16,23 @@ a line's, with no other traffic on it, and client and server share the processor
 
 
 def _link_keys(link_name: str, env: Environment) -> Recipe:
-    """Return the key `link` of a recipe, the line between client and server; {} on loopback or without any.
+    """Return the key `link` of a recipe: the simulated line between client and server; {} without a line.
 
-    Example: `{"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0, "shaper": "netem", "relay": ""}}`.
-    The shaper delays packets. It is the kernel's netem, or vcsbench's own program relay. `relay` has the
-    digest of the program's source; "" without it.
+    Example for the name "line": `{"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0, "shaper":
+    "netem", "relay": ""}}`. The shaper delays packets: it is the kernel's netem, or vcsbench's own program
+    relay. `relay` has the digest of this program's source; "" without it. A recipe has everything that the
+    measurement of a cell depends on.
     """
+    # A cell to which the axis does not apply has the name "".
     if link_name in ("", LOOPBACK):
         return {}
     link = LINKS[link_name]
-    # If this machine has no shaper (None), _why_no_network() skips the cell later.
+    # If this machine has no shaper (None), _why_no_network() later returns the reason to skip the cell.
     shaper = choose_shaper(link) or Shaper.NONE
     relay = ""
     if shaper == Shaper.RELAY:
-        # After a change of the relay, the digest has changed, and the cell is measured again. Each compiler
-        # makes another program of the same source, so the digest is that of the source.
+        # After a change of the relay, its digest differs, so the cell is measured again. Each compiler makes
+        # another program of the same source, so the digest is that of the source.
         source = (env.root / RELAY_SOURCE).read_bytes()
         relay = hashlib.sha256(source).hexdigest()[:16]
     return {
@@ -45,11 +47,11 @@ def _link_keys(link_name: str, env: Environment) -> Recipe:
 
 
 def _why_no_network(link_name: str, recipe: Recipe, env: Environment) -> str:
-    """Return why a cell cannot have its link (the shaped network), in a clause; "" if it can."""
+    """Return why a cell cannot have its link (the simulated line), in a clause; "" if it can, or has none."""
     link = recipe.get("link")
     if not link:
         return ""
-    # The cell runs in a virtual machine (guest).
+    # The key exists if the cell runs in a virtual machine (guest).
     if "guest" in recipe.get("filesystem", {}):
         return "client and server in a guest have one network"
     return why_no_link(Link(link["delay_ms"], link["rate_mbit"], link["loss_pct"]))

@@ -44,7 +44,8 @@ def _repository_keys(repo: str, env: Environment) -> Recipe:
     """Return the key `repository` of a cell's recipe, with the facts of its source; {} without a repository.
 
     A recipe has everything that the measurement of a cell depends on. `repo` is the name of the repository in
-    the configuration, such as "ruby". Raise UserError for a name that the configuration lacks.
+    the configuration, such as "ruby". Its source is the history that is loaded into the repository. Raise
+    UserError for a name that the configuration lacks.
 
     - `identity`: a digest that changes with the content of the source.
     - `source`: the kind of the source, such as svn.
@@ -53,6 +54,7 @@ def _repository_keys(repo: str, env: Environment) -> Recipe:
 
     Other axes, such as `format` and `packing`, add further keys to this mapping.
     """
+    # A cell to which the axis does not apply has the name "".
     if not repo:
         return {}
     # The end of the error, such as "'rubi'. Use one of ruby, wine."; "" for a known name.
@@ -78,17 +80,19 @@ def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
 
     A disk or a working copy cannot hold some paths. Example: `ruby has 2 paths named .svn, which a working
     copy cannot hold, so its tree cannot be checked out`. An update needs an older tree: `mine has no trunk in
-    revision 2 (it was added, moved or replaced since)`.
+    revision 2 (it was added, moved or replaced since)`. `recipe` has everything that the measurement of the
+    command depends on.
     """
     if not repo:
         return ""
-    # The youngest tree (0 revisions behind) is checked. An update begins with an older tree, which can have
-    # other paths, so that tree is checked as well.
+    # An update begins with an output that is this number of revisions older than the repository. It is 0 for
+    # other commands.
     revisions_behind = recipe.get("revisions_behind", 0)
     if revisions_behind and recipe["output"] == "working_copy":
         reason = env.why_no_update(repo, revisions_behind)
         if reason:
             return reason
+    # The youngest tree (0 revisions behind) is checked, and the older tree, which can have other paths.
     for behind in sorted({0, revisions_behind}):
         # To count the paths takes minutes. So why_not_on_disk() gets a function, which it calls only for a
         # command that writes a tree.
@@ -102,8 +106,8 @@ def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
 def current_format(env: Environment) -> str:
     """Return the format of the baseline, with which all other formats are compared.
 
-    It is `as-is` if the only repository is a local FSFS repository, which can be copied. Otherwise it is the
-    newest format of the svnadmin here, such as `f8`.
+    It is `as-is` if the only repository is a local Subversion repository (FSFS), which can be copied.
+    Otherwise it is the newest format of this machine's svnadmin, such as `f8`.
     """
     return AS_IS if env.own_shape else env.machine.newest_format
 
@@ -120,8 +124,8 @@ def _offered_formats(env: Environment) -> list[str]:
     """Return the formats to compare for the user's own repository, the baseline first.
 
     They are its own format, an upgrade in place, and formats to load it into. Example: `["as-is",
-    "as-is-to-f8", "f6", "f7", "f8", "f6-today"]` for a local repository of f6. A format that is too new for
-    the svnadmin here is one of them: a grid may name it, and _why_not_format() has the reason to skip it.
+    "as-is-to-f8", "f6", "f7", "f8", "f6-today"]` for a local repository of f6. They may be too new for this
+    machine's svnadmin: a grid may name such formats, and _why_not_format() returns the reason to skip them.
     """
     formats = [current_format(env), *_upgraded_formats(env), *OFFERED_FORMATS]
     # Without a local repository, the baseline f8 is also one of OFFERED_FORMATS.
@@ -129,10 +133,11 @@ def _offered_formats(env: Environment) -> list[str]:
 
 
 def _select_formats(named: list[str], values: list[str], env: Environment) -> list[str]:
-    """Return the formats of a part of the grid, with those that `current` and `upgraded` stand for.
+    """Return the formats that the names in the configured grid stand for, each once.
 
-    Example: for a local repository of f6, ["current", "upgraded", "f8"] becomes ["as-is", "as-is-to-f8",
-    "f8"]. `upgraded` stands for nothing if the repository has the newest format already.
+    `named` are these names. For a local repository of f6, ["current", "upgraded", "f8"] becomes ["as-is",
+    "as-is-to-f8", "f8"]. `upgraded` stands for nothing if the repository has the newest format already. All
+    other names stand for themselves. `values` is not used: the functions `select` of all axes get it.
     """
     formats = []
     for name in named:
@@ -157,11 +162,11 @@ def _why_no_format(fmt: str) -> str:
 
 
 def _format_keys(fmt: str, env: Environment) -> Recipe:
-    """Return the keys that a format sets in a recipe: the format, and the settings with which FSFS writes it.
+    """Return the keys that a format sets in a cell's recipe (everything that its measurement depends on).
 
-    Example: `{"repository": {"format": "f8", "fsfs_settings": {"compression": "lz4", ...}}}`. An exact copy
-    (`as-is`) has the settings of the user's repository, {} if its files cannot be read. Return {} for a cell
-    without a format.
+    They are the format, and the settings with which Subversion writes it: `{"repository": {"format": "f8",
+    "fsfs_settings": {"compression": "lz4", ...}}}`. An exact copy (`as-is`) has the settings of the user's
+    repository, {} if its files cannot be read. Return {} for a cell without a format.
     """
     if not fmt:
         return {}
@@ -176,13 +181,15 @@ def _format_keys(fmt: str, env: Environment) -> Recipe:
 
 
 def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
-    """Return why the svnadmin here cannot make a repository of a format, in a clause; "" if it can.
+    """Return why this machine's svnadmin cannot make a repository of a format, in a clause; "" if it can.
 
     - `f7` or `f6-today`: svnadmin must be new enough to make the format.
     - `as-is`: the repository must be the user's own, local, and of a format that svnadmin can read.
     - `f6-to-f8` or `as-is-to-f8`: svnadmin upgrades to its newest format only, and only an older repository.
 
-    `fmt` is the cell's own value on the axis. It is "" for a cell that has its format from a default.
+    A cell is one measured combination of values, and is skipped with this reason. `fmt` is the cell's own
+    value on the axis. It is "" for a cell that has its format from a default. `recipe` has everything that
+    the measurement of the cell depends on.
     """
     # The format of a default counts only if the cell opens a repository of that format.
     fmt = fmt or needed_format(recipe)
@@ -191,6 +198,7 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     # For `f6-to-f8`, `created` is f6 and `format` is f8, the format after the upgrade in place.
     parsed = parse_format(fmt)
     newest = env.machine.newest_format
+    # An exact copy of the user's repository, which may be upgraded afterwards.
     if parsed.is_as_is:
         # Without a value of the axis `repo`, the recipe names no repository. Then it is the only one.
         name = recipe.get("repository", {}).get("name", env.only_repository)
@@ -205,6 +213,7 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
             )
     elif format_number(parsed.format) > format_number(newest):
         return f"the svnadmin here makes formats up to {newest}"
+    # All further checks are about an upgrade in place.
     if not parsed.is_upgraded:
         return ""
     # `svnadmin upgrade` has no option for a format. It always makes the newest one.
@@ -240,7 +249,8 @@ def _format_findings(env: Environment) -> list[str]:
         findings.append(
             f"{upgraded} is that, upgraded in place: its revisions keep the layout that they have."
         )
-    # The folder in the repository, such as `project/trunk`, "" for the root.
+    # The folder in the repository, such as `project/trunk`, "" for the root. The argument has no effect: the
+    # source is a local repository, which knows its folder itself.
     tree = env.sources[env.only_repository].tree(env.root)
     if tree:
         findings.append(f"Exports read the folder {printable(tree)}.")
@@ -252,7 +262,7 @@ def _format_findings(env: Environment) -> list[str]:
 
 
 def current_packing(env: Environment) -> str:
-    """Return the packing of the baseline: the packing of a local FSFS repository, otherwise not packed."""
+    """Return the packing of the baseline: that of the only repository if it is local, otherwise `nopack`."""
     return env.own_shape.packing if env.own_shape else NOT_PACKED
 
 
@@ -264,7 +274,7 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
     shard. All other names stand for themselves. `values` is not used.
     """
     current = current_packing(env)
-    # Only full shards can be packed.
+    # Only full shards (1,000 revisions each) can be packed. `only_repository` is "" if there are several.
     is_small = env.only_repository and not _has_full_shard(env.only_repository, env)
     meanings = {CURRENT: current, IF_PACKABLE: current if is_small else PACKED}
     # Two names may stand for one packing.
@@ -272,16 +282,18 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
 
 
 def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
-    """Return why a repository cannot have a packing, in a clause; "" if it can.
+    """Return why the repository of a cell cannot have a packing, in a clause; "" if it can.
 
-    `packing` is the cell's own value, `nopack`, `partly` or `pack`, and "" without one. `svnadmin pack` joins
-    the revisions of each full shard (1,000 revisions by default) into one file. Old formats have no shards.
-    Example: `Subversion packs no repository of f3`.
+    A cell is one measured combination of values, and is skipped with this reason. `packing` is its own value,
+    `nopack`, `partly` or `pack`, and "" without one. `recipe` has everything that its measurement depends on.
+    `svnadmin pack` joins the revisions of each full shard (1,000 revisions by default) into one file. Old
+    formats have no shards. Example: `Subversion packs no repository of f3`.
     """
     # The recipe lacks the format if neither the study nor its defaults have one.
     repository = recipe.get("repository", {})
     fmt = repository.get("format")
     parsed = parse_format(fmt) if fmt else None
+    # The cell has a copy of the user's own repository, as it is or upgraded.
     if parsed and parsed.is_as_is:
         # Without a value of its own, the cell has the default of the study in its recipe, if there is one. A
         # copy keeps the packing of the user's repository, which may differ. So the default is checked, too.
@@ -316,13 +328,14 @@ def _why_not_packing_of_copy(packing: str, copy_format: FormatValue, env: Enviro
     """Return why a copy of the user's repository cannot have a packing, in a clause; "" if it can.
 
     The format of the copy is `as-is`, or upgraded in place, such as `as-is-to-f8`. The copy can keep its
-    packing, or be packed further. Example: `mine is pack, and a copy keeps that: svnadmin cannot unpack`.
+    packing (`nopack`, `partly` or `pack`), or be packed further, which svnadmin does shard by shard. Example:
+    `mine is pack, and a copy keeps that: svnadmin cannot unpack`.
     """
+    # The layout of the user's repository; None if it is unknown. _why_not_format() then has the reason.
     shape = env.own_shape
-    # Without a shape, the packing is unknown, and _why_not_format() has the reason.
     if shape is None:
         return ""
-    # "": a cell without the axis and without a default has the packing of the user's repository.
+    # A cell without the axis and without a default ("") has the packing of the user's repository.
     if packing in ("", shape.packing):
         return ""
     name = env.only_repository

@@ -63,10 +63,10 @@ def server_names(root: Path) -> list[str]:
 
 
 def server_settings(root: Path, name: str) -> dict[str, str]:
-    """Return svnserve's command line and httpd's directives of a server configuration.
+    """Return svnserve's command line and httpd's directives of a server configuration, by its `name`.
 
     Example: `{"svnserve": "svnserve -d -r ROOT --threads", "httpd": "SVNCacheRevProps on"}`, with "" for no
-    directive.
+    directive. The configuration is a folder in config/servers of the checkout `root`.
     """
     folder = root / SERVERS / name
     options = _lines_of(server_file(folder, "svnserve.args"))
@@ -95,6 +95,7 @@ def cache_bytes(server: str, settings: str) -> list[int]:
     `server` is httpd or svnserve, `settings` its text from server_settings(). Example: `svnserve -d -M 256`
     gives [268435456].
     """
+    # svnserve's option is in MiB, and httpd's directive in KiB.
     pattern, unit = CACHE_SIZES[server]
     return [int(number) * unit for number in pattern.findall(settings)]
 
@@ -111,8 +112,8 @@ def _check_files(folder: Path) -> None:
     - Both folders lack a file.
     """
     defaults = folder.parent / DEFAULT_SERVER
-    # The files and folders that programs read: httpd.conf, svnserve.args, client, ... Several accesses have
-    # the same ones.
+    # 1. Unknown names. The known ones are those of files and folders that programs read for an access (http,
+    # svn, ...), such as httpd.conf, svnserve.args and client. Several accesses have the same names.
     names: list[str] = []
     for access in SUBVERSION.accesses.values():
         for name in access["files"]:
@@ -129,25 +130,25 @@ def _check_files(folder: Path) -> None:
             name_and_remedy = unknown_name([path.name], names)
             if name_and_remedy:
                 raise UserError(f"{path}: no program reads the file {name_and_remedy}")
-    # This call is made only for its error: it raises UserError for a file that cannot be read.
+    # 2. Unreadable files. This call is made only for its error: it raises UserError for one of them.
     server_files_digest(folder, names)
-    # The files of both folders, by the path in their folder: "httpd.conf", or "client/config" for a file in
-    # the folder `client`.
+    # 3. Missing files. `existing` has the files of both folders by the path in their folder: "httpd.conf", or
+    # "client/config" for a file in the folder `client`.
     existing = server_files(folder, names)
     for name in names:
         if not any(file == name or file.startswith(f"{name}/") for file in existing):
             raise missing_server_file(defaults / name)
+    # 4. Wrong options. This call, too, is made only for its error: a quotation mark may not be closed.
     for path in existing.values():
         if path.suffix == ".args":
-            # Also only for its error: options may have a quotation mark that is not closed.
             read_arguments(path)
 
 
 def _server_keys(configuration: str, env: Environment) -> Recipe:
     """Return the key of a recipe for a server configuration: `{"server_folder": "config/servers/fast"}`.
 
-    The folder is "" for a cell without a configuration. Raise UserError for a configuration that is missing
-    or wrong (_check_files).
+    A recipe has everything that the measurement of a cell depends on. The folder is "" for a cell without a
+    configuration. Raise UserError for a configuration that is missing or wrong (_check_files).
     """
     if not configuration:
         return {"server_folder": ""}
@@ -156,16 +157,18 @@ def _server_keys(configuration: str, env: Environment) -> Recipe:
         raise UserError(
             f"{folder}: no such server configuration. Use one of {', '.join(env.servers)}."
         )
+    # This raises UserError for a wrong file.
     _check_files(env.root / folder)
     return {"server_folder": str(folder)}
 
 
 def _access_keys(access_name: str, env: Environment) -> Recipe:
-    """Return the keys of a recipe for an access: `access`, and `remote` for a server on another machine.
+    """Return the keys of a cell's recipe for an access: `access`, and `remote` for a server elsewhere.
 
-    Example: `{"access": {"scheme": "svn", "files": [...], "server": "svnserve"}}`. Several version control
-    systems have a value such as `http`. The result has the access of the first of these systems. If the cell
-    is one of another system, use_system_access() replaces the access later.
+    An access is a way to reach a repository: `{"access": {"scheme": "svn", "files": [...], "server":
+    "svnserve"}}`. The scheme begins the URL, and `files` are names in a server configuration. Several version
+    control systems have an access such as `http`. The result has that of the first of these systems. If the
+    cell is one of another system, use_system_access() replaces the access later.
     """
     access = _all_accesses()[access_name]
     # The user's own server on another machine, if the configuration has one.
@@ -190,6 +193,7 @@ def _all_accesses() -> dict[str, Access]:
 def use_system_access(recipe: Recipe, access_name: str) -> None:
     """Replace the access in a recipe by that of its system: for git, `http` has another server."""
     accesses = repository_system(recipe.get("repository", {})).accesses
+    # With `remote`, the server runs on another machine already, so the recipe names no kind to start.
     if access_name in accesses and "remote" not in recipe:
         recipe["access"] = accesses[access_name]
 
@@ -208,7 +212,8 @@ def _why_no_such_access(access_name: str) -> str:
 def _why_no_access(access_name: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its access, such as `https`, in a clause; "" if it can.
 
-    `access_name` is "" for a cell without an access, which uses no URL.
+    A cell is one measured combination of values, and is skipped with this reason. `recipe` has everything
+    that its measurement depends on. `access_name` is "" for a cell without an access, which uses no URL.
     """
     system = repository_system(recipe.get("repository", {}))
     if access_name and access_name not in system.accesses:
@@ -220,7 +225,7 @@ def _why_no_access(access_name: str, recipe: Recipe, env: Environment) -> str:
     if remote:
         if recipe["input"] == COMMITTED_INPUT:
             return f"vcsbench commits to its own copies only, and never to the server on {remote['host']}"
-        # A URL has one scheme, so cells with another one cannot use this server.
+        # The user's URL has one scheme, so a cell with another scheme cannot use this server.
         if not remote["url"].startswith(f"{scheme}://"):
             return f"the server on {remote['host']} is not reached over {scheme}"
         return ""
@@ -245,15 +250,16 @@ def _limits(
     # A study with the access `git` is one of git, whose access over ssh is `ssh`.
     secure = ("https", "ssh") if "git" in accesses else ("https", "svn+ssh")
     left_out = [access for access in secure if access not in accesses]
+    # By axis: its neutral value, and the words for its other values, such as ("none", "hooks").
     for axis, (neutral, words) in LEFT_OUT_WORDS.items():
-        # Without the axis, or with its neutral value alone (the authentication `none`), the study has no cell
-        # with passwords, rules or hooks.
+        # Without the axis, or with its neutral value alone, the study has no cell (measured combination) with
+        # passwords, rules or hooks.
         if set(measured.get(axis, [])) <= {neutral}:
             left_out.append(words)
     commands = measured.get(COMMAND_AXIS, [])
     for name in ("commit", "blame"):
         # A study may have several commands of a kind, such as `commit-binary`, or one of each system, such as
-        # `git blame`.
+        # `git blame`. So a word of the command's name is enough.
         if not any(name in re.split("[ -]", command) for command in commands):
             left_out.append(name)
     sentence = "Client and server run on one machine"

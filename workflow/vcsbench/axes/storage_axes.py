@@ -32,10 +32,11 @@ IN_RAM = "A tmpfs has no image: its files lie in RAM, and are never cold."
 def _storage_keys(storage: str, env: Environment) -> Recipe:
     """Return the storage of a cell: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "raid"}}`.
 
-    `storage` is the cell's name on the axis. For a cell without the axis (""), the name is the setting
-    `storage` of the configuration. If several names have one folder, `shelf` is the first of these names:
-    cells of all these storages share the copies of repositories in the folder. Raise UserError for a storage
-    that the configuration lacks.
+    A cell is one measured combination of values, and a storage is a folder on a disk under test. `storage` is
+    the cell's name on the axis. For a cell without the axis (""), the name is the setting `storage` of the
+    configuration. If several names have one folder, `shelf` is the first of these names: cells of all these
+    storages share the copies of repositories in the folder. Raise UserError for a storage that the
+    configuration lacks.
     """
     settings = env.config.settings
     # By name: {"disk": "/var/tmp", "raid": "/mnt/raid"}.
@@ -46,14 +47,15 @@ def _storage_keys(storage: str, env: Environment) -> Recipe:
             f"{env.config.source_of(['storages'])}: `storages.{name}` is missing, on which the grid "
             f"measures. Add a folder, or use in the grid only {', '.join(folders)}."
         )
-    # Two names can lead to one folder by links or relative paths.
+    # Two names can lead to one folder by links or relative paths, so resolved paths are compared. The list is
+    # never empty: it has at least the name itself.
     paths = {other: resolve(folder, env.root) for other, folder in folders.items()}
     with_this_folder = [other for other, path in paths.items() if path == paths[name]]
     return {"storage": {"name": name, "path": folders[name], "shelf": with_this_folder[0]}}
 
 
 def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
-    """Return the file system of a cell by its name on the axis; {} for a cell without one.
+    """Return the file system of a cell, by its name on the axis, as a key of its recipe; {} without a name.
 
     Example: `{"filesystem": {"make": "", "root": "/srv/files", "mounted": ["xfs", "/srv"]}}`. `make` is the
     kind of a file system that vcsbench makes, "" for any other. `root` is the folder below which the cell
@@ -78,6 +80,7 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
     on_storage = _filesystem_on_storage(filesystem, storage, env)
     if on_storage is not None:
         return {"filesystem": on_storage}
+    # The end of the error, such as "'xsf'. Use one of storage, xfs."; "" for a known name.
     unknown = unknown_name([filesystem], [OF_STORAGE, *settings.filesystems])
     if unknown:
         raise UserError(f"{env.config.source_of(['filesystems'])}: `filesystems` has no {unknown}")
@@ -108,13 +111,15 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
 def use_cell_storage(recipe: Recipe, filesystem: str, env: Environment) -> None:
     """Replace a file system on the default storage by one on the storage of the cell, in the cell's recipe.
 
-    `filesystem` is the cell's name on the axis, "" without one. The axes set their keys of the recipe one by
-    one, so the axis `filesystem` has set its key for the default storage (_filesystem_keys).
+    A recipe has everything that the measurement of a cell depends on. The axes set its keys one by one, so
+    the axis `filesystem` has set its key for the default storage (_filesystem_keys). `filesystem` is the
+    cell's name on this axis, "" without one.
     """
     if not filesystem:
         return
     storage = str(resolve(recipe["storage"]["path"], env.root))
     on_storage = _filesystem_on_storage(filesystem, storage, env)
+    # None is a file system elsewhere, which is the same for all storages.
     if on_storage is not None:
         recipe["filesystem"] = on_storage
 
@@ -124,8 +129,9 @@ def _filesystem_on_storage(
 ) -> RecipeFilesystem | None:
     """Return the file system that a name stands for in the folder of a storage, such as /var/tmp.
 
-    It is the file system of the storage itself, or one that vcsbench makes there. Return None for a name that
-    the configuration has for another folder or a guest, or lacks.
+    It is the file system of the storage itself (`make` is ""), or one that vcsbench makes there, such as
+    `{"make": "xfs", "root": "/var/tmp", "mounted": []}`. Return None for a name that the configuration has
+    for another folder or a guest (a virtual machine), or lacks.
     """
     # The word `storage` in place of a configured name.
     if filesystem == OF_STORAGE:
@@ -142,10 +148,11 @@ def _filesystem_on_storage(
 
 
 def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> RecipeFilesystem:
-    """Return the file system at a configured folder. `name` is its name there, such as `xfs` or `backup`.
+    """Return the file system at a configured folder. Raise UserError if the folder contradicts its name.
 
-    `make` is "", because vcsbench does not make it. Raise UserError if `name` is a kind of file system, and
-    the folder is on another kind. The error begins with `key`: "config/config.yaml: `filesystems.xfs`".
+    `name` is the name in the configuration, such as `xfs` or `backup`. If it is a kind of file system, the
+    folder must be on this kind. The error begins with `key`: "config/config.yaml: `filesystems.xfs`". In the
+    result, `make` is "", because vcsbench does not make the file system.
     """
     root = str(resolve(folder, env.root))
     mounted = _mounted(root)
@@ -164,11 +171,11 @@ def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> 
 
 
 def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
-    """Return why a cell cannot have its file system here, in a clause; "" if it can.
+    """Return why a cell cannot have its file system on this machine, in a clause; "" if it can.
 
-    Examples: `ext4 has no reflinks`, and `/mnt/raid is no folder`. `recipe` has everything that the cell's
-    measurement depends on. `name` is not used: it is the cell's own value on the axis, and the recipe may
-    have its file system from a default of the study.
+    A cell is one measured combination of values, and is skipped with this reason. Example: `/mnt/raid is no
+    folder`. `recipe` has everything that the cell's measurement depends on. `name` is not used: it is the
+    cell's own value on the axis, and the recipe may have its file system from a default of the study.
     """
     filesystem = recipe.get("filesystem")
     # The cell has no value on the axis, and no default.
@@ -202,13 +209,15 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
         return missing_mount
     if not os.path.isdir(root):
         return f"{root} is no folder"
-    # trials.try_folders() tries a folder of `storages` before a run. Its error names the right key.
+    # The last check makes a file in the folder. It is left out for the folder of the cell's storage, which
+    # trials.try_folders() tries before a run: the error of that trial names the right key.
     is_storage = root == str(resolve(recipe["storage"]["path"], env.root))
     # A report of existing results makes no file, and the nodes of a cluster have folders of their own.
     measures_here = env.config.settings.measure == "all" and not env.is_elsewhere
-    refused = _why_no_file(root) if measures_here and not is_storage else ""
-    if refused:
-        return f"{root} cannot be written ({refused}); use another folder in `filesystems`"
+    if measures_here and not is_storage:
+        refused = _why_no_file(root)
+        if refused:
+            return f"{root} cannot be written ({refused}); use another folder in `filesystems`"
     return ""
 
 

@@ -19,8 +19,8 @@ CONVERTED_FORMS = {HistoryForm.FAST_IMPORT}
 def _why_not_loaded(system: str, recipe: Recipe, env: Environment) -> str:
     """Return why the system of a cell cannot load its repository, in a clause; "" if it can, or need not.
 
-    `recipe` has everything that the cell's measurement depends on. `system` is the cell's own value on the
-    axis. It is not used: most studies have one system, and not this axis.
+    A cell is one measured combination of values, and `recipe` has everything that it depends on. `system`,
+    the cell's own value on this axis, is not used: most studies have one system, and not this axis.
     """
     repository = recipe.get("repository", {})
     source = env.sources.get(repository.get("name", ""))
@@ -28,9 +28,11 @@ def _why_not_loaded(system: str, recipe: Recipe, env: Environment) -> str:
     is_elsewhere = "remote" in recipe
     # If the source has its youngest tree itself (`head`), the tree is exported from there (subjects.tree).
     is_exported = recipe.get("input") == "tree" and bool(repository.get("head"))
+    # Nothing is loaded in these two cases, without a repository, and for a command that reads nothing.
     if source is None or not recipe.get("input") or is_elsewhere or is_exported:
         return ""
     loader = repository_system(repository)
+    # A source gives its history in some forms, such as a dump stream. The system has to load one of them.
     if source.forms & LOADABLE_FORMS.get(loader.name, CONVERTED_FORMS):
         return ""
     # Each reason below has the remedy for its combination of source and system.

@@ -322,7 +322,7 @@ class Thresholds(Model):
     """How many rounds a conclusion needs."""
 
     min_rounds: int = key(5, was="enough_rounds", ge=2, le=10_000)
-    """`low-n`: comparisons with fewer rounds are marked. With `minutes`, each cell gets at least these."""
+    """Comparisons with fewer rounds get `low-n`. With `minutes`, each cell gets at least these."""
 
 
 class FolderSettings(Model):

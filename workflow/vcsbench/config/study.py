@@ -462,6 +462,9 @@ class StudyFile(Model):
     """Tables at the head of the page, by their titles."""
     carries_over: list[Text] = key([])
     """Sentences at the head of the page: which results hold on other machines, and which do not."""
+    leaves_out: Text = ""
+    """What readers may look for here, and this study does not measure, with the study that does: a sentence
+    at the head of the page."""
     trace_syscalls: dict[AxisOfStudy, Values] | None = key(None, was="count_calls")
     """The cells whose system calls are counted, in a run of their own under strace, by the values of axes
     (`{}`: all). Cells that differ only in the state of caches are counted once."""

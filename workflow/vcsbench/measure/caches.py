@@ -61,7 +61,10 @@ class FileUse(NamedTuple):
 
 
 def clear_caches(method: str, folders: Sequence[Path]) -> None:
-    """Clear all caches of the kernel (`drop-caches`), or the caches of the files in folders (`evict`)."""
+    """Clear all caches of the kernel (`drop-caches`), or the caches of the files in folders (`evict`).
+
+    `method` is one of these two words. `drop-caches` takes root. Folders that do not exist are left out.
+    """
     if method == "drop-caches":
         # 3: page cache, names and inodes.
         DROP_CACHES.write_bytes(b"3")
@@ -84,13 +87,13 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
         files += _list_files(str(path))
     if not files:
         return None
-    # Say 50,000 files may be queried. Then `step` is 2 for 100,000 files, and 1 for up to 50,000.
+    # If 50,000 files may be queried, `step` is 2 for 100,000 files, and 1 for up to 50,000.
     step = math.ceil(len(files) / max_files)
     sample = files[::step]
     uses: list[FileUse] = []
     try:
-        # On an overlay, pages are counted in another way. The file system of the first file stands for that
-        # of all files.
+        # On an overlay (a layered file system), pages are counted in another way. The file system of the
+        # first file stands for that of all files.
         filesystem = mount_of(sample[0]).filesystem
         for file in sample:
             descriptor = os.open(file, os.O_RDONLY)
@@ -112,8 +115,9 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
 def has_cached_names(*paths: Path) -> bool:
     """Return True if the kernel can report which names below the folders `paths` are in its cache.
 
-    query_residency_by_names() needs that. Return False for a file system that is not in LOCAL, such as NFS,
-    and for a kernel before Linux 5.12. This opens the paths, and nothing below them.
+    query_residency_by_names() needs that: it opens only files whose names are cached. Return False for a file
+    system that is not in LOCAL, such as NFS, and for a kernel before Linux 5.12. This opens the paths, and
+    nothing below them.
     """
     try:
         for path in paths:
@@ -136,17 +140,17 @@ def have_few_files(*paths: Path) -> bool:
     A query of them by query_residency_by_names() takes up to about 0.1 s. No file is opened.
     """
     files = itertools.chain.from_iterable(_list_files(str(path)) for path in paths)
-    # One more than the limit is enough to know.
+    # The listing stops at one file more than the limit, because it would take long for many files.
     counted = sum(1 for _ in itertools.islice(files, QUICK_FILES + 1))
     return counted <= QUICK_FILES
 
 
 def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
-    """Return how much of the files below the folders `paths` is in memory.
+    """Return how much of the files below the folders `paths` is in memory, without a change of caches.
 
     `size` is the sum of the bytes of all these files, and is above 0. Only files whose names are in the
     kernel's cache are opened, so no inode is loaded. The other files count as not in memory. Return None if a
-    file or folder cannot be queried.
+    file or folder cannot be queried. First call has_cached_names(), which checks if the kernel supports this.
     """
     # The parents of a cached name are cached as well. So a folder whose name is not cached is not searched.
     # If memory is short, the kernel may drop a name before the pages of its file: the result is then too low.
@@ -214,7 +218,10 @@ def _query_cached(path: bytes) -> Iterator[FileUse]:
 
 
 def _open_cached(name: bytes, folder: int = AT_FDCWD) -> int | None:
-    """Open a file; return None if its name is not in the kernel's cache."""
+    """Open a file, and return its descriptor; None if its name is not in the kernel's cache (EAGAIN).
+
+    Raise OSError for any other reason. `folder` is the open folder to which a relative name belongs.
+    """
     opened: int = libc.syscall(OPENAT2, folder, name, _CACHED_ONLY, ctypes.sizeof(_CACHED_ONLY))
     if opened >= 0:
         return opened
@@ -276,6 +283,7 @@ def count_by_cachestat(file: int, _size: int) -> int:
 
 
 def count_by_mincore(file: int, size: int) -> int:
+    """Return the number of cached pages of an open file by mapping it: mmap(2) reads nothing of it."""
     address = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
     if address in (None, MAP_FAILED):
         raise system_error()

@@ -46,8 +46,9 @@ REQUEST_ERROR_LINES = 3
 class RoundMeasurement:
     """Measure one round of a cell: a command with all its settings, which is timed once or several times.
 
-    open() prepares the round. measure() times the command, and sets `runs`. After set_runs_aside(), measure()
-    can be called again. describe() returns the context: all facts about the round. Nothing is judged here.
+    A round is one repetition of all cells. open() prepares the round of this cell. measure() times the
+    command, and sets `runs`. After set_runs_aside(), measure() can be called again. describe() returns the
+    context: all facts about the round. Nothing is judged here.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -65,9 +66,10 @@ class RoundMeasurement:
         self.cell = PreparedCell(recipe, number, folder, root)
         # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
         self.work_kind = work.WORK_KINDS[recipe["work_kind"]]
-        # The untimed run that stands for all timed runs (_capture); None before it, or without this run.
+        # hyperfine discards the output of timed runs. The output of one untimed run is read in their place
+        # (_capture). None until that run, and in a round without one.
         self.captured: Captured | None = None
-        # True if the first cold run of a command is not timed but discarded.
+        # True if the first cold run of a command is not timed but discarded (_set_up).
         self.discards = self.state.get("discard", False)
         # The bytes that the discarded run read from the device. A timed cold run has to read about as many.
         # None if no run was discarded lately, or if the kernel did not count its reads.
@@ -76,7 +78,7 @@ class RoundMeasurement:
         self.group: ServerGroup | None = None
         # The timed runs of this attempt.
         self.runs: list[RunRecord] = []
-        # The runs of earlier attempts, which were measured again.
+        # The runs of earlier attempts at this round (set_runs_aside).
         self.set_aside: list[SetAside] = []
         # The first error in reading what a timed run has written.
         self.read_error: Exception | None = None
@@ -84,7 +86,8 @@ class RoundMeasurement:
     def open(self, stack: ExitStack) -> None:
         """Prepare what the command reads and writes, its server and its command line, and set up hyperfine.
 
-        `stack` takes the clean-up. Raise UserError if something differs from the recipe.
+        hyperfine is the program that times the command. `stack` takes the clean-up. Raise UserError if
+        something differs from the recipe, such as a program or a copy of a repository.
         """
         self.started_at = datetime.datetime.now(datetime.UTC)
         if self.cell.server:
@@ -95,21 +98,23 @@ class RoundMeasurement:
         self.cell.open(stack)
         # Before and after each timed run, a hook of hyperfine calls _answer_hook().
         self.hyperfine = Hyperfine(self.folder, self._answer_hook)
-        # The first cold run of a command fills caches below this system, so it is slower, and is discarded.
-        # Later cold runs have to read about as many bytes. A DiscardedRun without a subject stores nothing.
+        # The first cold run of a command fills caches below this system, such as those of a hypervisor. So it
+        # is slower than later ones, and is discarded. A DiscardedRun stores how many bytes it has read. If
+        # this cell discards no run, the subject is None, and nothing is stored.
         discarded_subject = self.cell.input if self.discards else None
         self.discarded_run = DiscardedRun(self.recipe, discarded_subject, self.cell.root)
-        # A round of this command may have stored the bytes within the last hour. Then this round discards no
-        # run. Otherwise, read() returns None.
+        # An earlier round may have stored the bytes within the last hour. Then this round discards no run.
+        # Otherwise, read() returns None.
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:
         """Time the runs of the round, and set `runs`: the record of each timed run, with its evidence.
 
-        `lock` is the descriptor of the machine's lock. hyperfine inherits it, so that no other cell starts
-        before hyperfine has ended. Raise ProgramError (a UserError) if a run fails, with the error of the
-        command and the end of the server's log. Other errors are of a hook, of the time limit, or of reading
-        what a run wrote.
+        Evidence is what was observed before, within and after a run. `lock` is the descriptor of the
+        machine's lock. hyperfine inherits it, so that no other cell starts before hyperfine has ended. Raise
+        ProgramError (a UserError) if a run fails, with the error of the command and the end of the server's
+        log. Raise UserError if a run takes too long. An error of a hook, or of reading what a run wrote, is
+        raised as it is.
         """
         self.runs = []
         # The collector reads the kernel's counters before and after each run.
@@ -128,12 +133,13 @@ class RoundMeasurement:
             samples_memory="traffic" in self.recipe,
             # Hooks of the repository, such as pre-commit. The server starts them.
             runs_hooks="hooks" in self.recipe,
-            # In a network of this round alone, all traffic is the cell's.
+            # True if only this round uses the network namespace. Then all traffic in it is the cell's.
             owns_network=self.recipe.get("network") in OWN_NETWORKS,
-            # A hot run with an output may read tables of its file system, but nothing of the input.
+            # A hot run (all of its files are in memory) may still read tables of the file system that it
+            # writes to. The kernel does not separate these reads, so those of the input are counted apart.
             checks_input=self.state["promises"].get("os") == "hot" and self.cell.output is not None,
         )
-        # The line between client and server, if the cell has one.
+        # The line is a simulated network cable between client and server. Without one, this does nothing.
         self.collector.measure_line()
         try:
             # This calls _answer_hook() for each hook, which fills `runs`, and may set `read_error`.
@@ -145,6 +151,8 @@ class RoundMeasurement:
             # the error of this run is part of the message.
             outcome = self._run_again()
             raise ProgramError(f"{printable(failure)}; run again, {outcome}{self._details()}")
+        # This raises an error if a run has failed. It comes before `read_error`: a failed run may have
+        # written nothing, so its exit code is the better reason.
         self._check_exit_codes()
         if self.read_error:
             raise self.read_error
@@ -160,7 +168,10 @@ class RoundMeasurement:
         self.discarded_run.renew()
 
     def set_runs_aside(self) -> None:
-        """Move the runs and their times to `set_aside`, and prepare another measure() with a new server."""
+        """Move the runs and their times to `set_aside`, and prepare another measure() with a new server.
+
+        The caller does so if a hot run, which should find all files in memory, has read from the device.
+        """
         export = json.loads(self.hyperfine.export.read_bytes())
         self.set_aside.append({"runs": self.runs, "results": export["results"]})
         self.cell.reset_output()
@@ -175,7 +186,8 @@ class RoundMeasurement:
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
-        # Client and server inherit the scheduling of this process. A wrapper, or somebody, may change theirs.
+        # `conditions` has the scheduling of this process, which client and server inherit. A wrapper or a
+        # user may have changed it, so the scheduling of client and server before the timed runs is added.
         conditions = context["conditions"]
         conditions["client"] = sorted(self.collector.client_scheduling)
         if self.collector.server_scheduling:
@@ -237,8 +249,9 @@ class RoundMeasurement:
         """
         for step in self.state["setup"]:
             self.cell.run_step(step)
-        # With `discards`, the first cold run of a command is not timed: it fills caches below this system.
-        # `discarded_bytes` is what that run read; None if there was no such run within the last hour.
+        # With `discards`, the first cold run of a command is not timed: it fills caches below this system,
+        # such as those of a hypervisor, and is slower than later ones. `discarded_bytes` is what that run
+        # read; None if there was no such run within the last hour.
         must_discard = self.discards and self.discarded_bytes is None
         warm_up_count = self.state["warmup"]
         if must_discard:
@@ -250,6 +263,7 @@ class RoundMeasurement:
             # All runs print the same. So the output of the first one stands for all.
             self._warm_up(is_representative=is_first)
         if must_discard:
+            # The first warm-up run has set it, because that run is representative.
             assert self.captured
             # The client's count is taken from `captured`, which has the command alone. The count of a warm-up
             # run in the collector also has what this process itself has read in the meantime.
@@ -265,7 +279,7 @@ class RoundMeasurement:
 
         `is_first` is True for the first warm-up run, and for the first timed run. A state may have other
         steps (`first`) before these two than before other runs (`prepare`): a series of timed runs clears the
-        caches only once, for example.
+        caches only once, for example. The counters are read last, so that the steps do not count for the run.
         """
         steps = self.state["prepare"]
         if is_first and "first" in self.state:
@@ -273,13 +287,13 @@ class RoundMeasurement:
         for step in steps:
             self.cell.run_step(step)
             if step == "clear-caches" and is_timed:
-                # The evidence gets the share of the files that is still in memory. The query returns True if
-                # it has loaded inodes of the files, which have to be cleared from memory again.
+                # The collector stores for the evidence which share of the files is still in memory. The query
+                # returns True if it has loaded inodes of the files, which must be cleared from memory again.
                 must_clear_again = self.collector.query_cleared()
                 if must_clear_again:
                     self.cell.run_step(step)
         # For a command that changes its input, such as a commit, the step `restore` has ended the server.
-        # So it is started here, unless a later step has started it.
+        # The server is started here, unless a later step has started it.
         if self.cell.writes_input and self.cell.server and not self.cell.server.pid:
             self.cell.start_server()
             # The new server has empty caches. If the run needs a server with warm caches ("kept"), a command
@@ -422,13 +436,13 @@ class RoundMeasurement:
         # There was no timed run before the first prepare hook.
         if not evidence:
             return
-        # This replaces the time between the two readings of the counters, which includes the time that the
-        # readings take, by the time between the hooks before and after the run.
+        # By now, the key has the time between the two readings of the counters. It includes the time that the
+        # readings take. So it is replaced by the time between the hooks before and after the run.
         evidence["window_s"] = round(self.hyperfine.since_hook_s, 6)
         # The discarded run was the first cold one. A timed cold run has to read about as many bytes.
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
-        # A commit adds files to the repository, its input. They are in memory without a read.
+        # A commit adds files to the repository, its input. They are in memory although nothing has read them.
         if self.cell.input and self.cell.writes_input:
             evidence["input_grew_bytes"] = self.cell.input.grown_bytes()
         run: RunRecord = {
@@ -457,9 +471,11 @@ class RoundMeasurement:
     def _read_what_was_written(self, run: RunRecord) -> None:
         """Add to a run what is in files: its work, and the report of the launcher or the traffic program.
 
-        Raise OSError, UserError or ValueError if one of them cannot be read. Raise UserError as well if the
-        run did not do what its cell's label says, such as a commit whose hook has not run.
+        The work is a fingerprint of the written files. Raise OSError, UserError or ValueError if one of the
+        files cannot be read. Raise UserError as well if the run does not match the label of its cell, such as
+        a commit whose hook has not run.
         """
+        # A subject is what the command reads or writes. check_run() raises for a run that does not match.
         for subject in self.cell.subjects:
             subject.check_run()
         output = self.cell.output
@@ -472,6 +488,7 @@ class RoundMeasurement:
         # The traffic program sends requests of many clients for some time, and reports the times of requests.
         if "traffic" in self.recipe:
             report: Traffic = json.loads(self.cell.traffic_report.read_text())
+            # These settings of the traffic are in the recipe, and not in the program's report.
             report["seconds"] = self.recipe["traffic"]["seconds"]
             report["readers"] = self.cell.readers
             report["committers"] = self.recipe.get("committers", 0)
@@ -577,6 +594,7 @@ class RoundMeasurement:
             if errors:
                 details += f"; the errors of requests end: {' '.join(errors)}"
         output = self.cell.output
+        # An output has one folder (or file). It may be missing if the command has failed early.
         if output and output.folders[0].exists() and is_full(output.folders[0]):
             details += f"; {output.folders[0]}: {os.strerror(errno.ENOSPC)}"
         server = self.cell.server

@@ -100,7 +100,8 @@ def read_counters(devices: CountedDevices) -> MachineCounters:
     """Read the counters of the machine and of some block devices now.
 
     The counters only grow. So the difference of two readings of the same devices is the number of events
-    between them. Raise UserError if /proc lacks the files about the machine.
+    between them, such as before and after a run. A counter is None if this machine does not have it. Raise
+    UserError if /proc lacks the files about the machine.
     """
     clock_s = time.monotonic()
     # `cpu 4705 356 584 3699 23 23 0 0 0 0`: ticks of all processors as user, nice, system, idle, and so on.
@@ -121,7 +122,9 @@ def read_counters(devices: CountedDevices) -> MachineCounters:
         memory_stalled_us=_read_stalled_us("memory"),
         io_stalled_us=_read_stalled_us("io"),
         device=_read_use(devices),
+        # The calls of this machine's NFS client, a network file system.
         rpcs=number_in(NFS_CLIENT, "rpc"),
+        # TCP acknowledgements that were sent late, and bytes through the network interfaces.
         delayed_acks=_read_delayed_acks(),
         wire_bytes=_read_wire_bytes(),
         swapped_in_pages=number_in("/proc/vmstat", "pswpin"),
@@ -151,6 +154,7 @@ def _read_delayed_acks() -> int | None:
 
 def _read_wire_bytes() -> int | None:
     """Return the bytes through all interfaces; None if the kernel does not list them."""
+    # It stays None if the file is missing: the loop then has no lines.
     total = None
     # After two lines of heads, each line is `eth0: 4096 12 ...`: the received bytes come first.
     for line in read(INTERFACES).splitlines()[2:]:
@@ -164,6 +168,7 @@ def _read_wire_bytes() -> int | None:
 
 
 def _read_throttled() -> int | None:
+    """Return how often heat has slowed processors, as the sum of all processors; None if not counted."""
     counts = [read(file) for file in _list_files(THROTTLING)]
     # A virtual machine has no such files, or empty ones.
     if not counts or not all(counts):
@@ -238,8 +243,8 @@ def choose_devices(*paths: Path, written: Sequence[Path] | None = None) -> Count
     that hold a path in `written`; None stands for all `paths`. A device that holds several paths counts once.
     A path without a device, as in memory, counts nothing.
     """
-    # Say a command exports from a disk to RAM: it reads from a disk, and writes to none. If another program
-    # writes to that disk, these bytes must not count as the command's.
+    # Example: a command exports from a disk to RAM. It reads from the disk, and writes to none. If another
+    # program writes to that disk, these bytes must not count as the command's.
     written_paths = paths if written is None else written
     return CountedDevices(_find_devices(paths), _find_devices(written_paths))
 
@@ -265,7 +270,9 @@ def read_device_use(*paths: Path, written: Sequence[Path] | None = None) -> Devi
 
 
 def _read_use(devices: CountedDevices) -> DeviceUse:
-    # For each device, the columns that the kernel counts: reads, sectors read, and so on.
+    """Return the use of block devices since boot, by all processes (read_device_use)."""
+    # For each device, the columns that the kernel counts: reads, sectors read, and so on. [] without devices,
+    # or if one of them cannot be read.
     read_statistics = _read_statistics(devices.read)
     written_statistics = _read_statistics(devices.written)
     return DeviceUse(
@@ -280,12 +287,13 @@ def _count_flushes(devices: Iterable[str]) -> int | None:
     """Return the flushes of the disks of some devices since boot.
 
     A flush makes a disk write its volatile cache, so a disk without such a cache gets none. Return None if no
-    disk gets flushes, or if the kernel does not count the flushes of one of the disks.
+    disk gets flushes, or if the kernel does not count the flushes of one of the disks. `devices` are folders
+    of sysfs, such as /sys/devices/.../sda/sda1, a partition of the disk sda.
     """
     # The kernel counts flushes of whole disks only: not of partitions, and not of devices of LVM or RAID,
     # which lie on disks.
     disks = {disk for disk in _find_disks(devices) if has_volatile_cache(disk)}
-    # A sum without the flushes of one disk would look like too few of them.
+    # A sum without the flushes of one disk would be too small, so there is no sum then.
     if not all(has_counted_flushes(disk) for disk in disks):
         return None
     total = None

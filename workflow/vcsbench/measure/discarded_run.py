@@ -38,9 +38,10 @@ class DiscardedRun:
     def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
         """Set `file` to the file of this command and this copy; None if nothing is stored.
 
-        write() stores there the number of bytes that the discarded run read. `subject` is what the command
-        reads, such as a copy of a repository, and `root` the checkout. The name of the file is a digest of
-        the boot, the command and the folders of the subject.
+        write() stores there the number of bytes that the discarded run read. `recipe` has everything that the
+        measurement of a cell depends on, such as its command. `subject` is what the command reads, such as a
+        copy of a repository, and `root` the checkout. The name of the file is a digest of the boot, the
+        command and the folders of the subject.
         """
         self.file: Path | None = None
         folders: list[Path] = []
@@ -58,8 +59,9 @@ class DiscardedRun:
         boot_id = read("/proc/sys/kernel/random/boot_id")
         # The command with its words in braces, such as "{svn} log {url}", and its standard input.
         templates = [recipe["argv"], recipe["stdin"]]
-        # Two values of an axis are two commands only if a template has the axis as a word, such as {level}.
-        # Any other axis changes the folders of the subject, a key in READING_KEYS, or nothing that is read.
+        # `axes` has the cell's value on each axis, such as {"level": "3", "access": "svn"}. Two values of an
+        # axis are two commands only if a template has the axis as a word, such as {level}. Any other axis
+        # changes the folders of the subject, a key in READING_KEYS, or nothing that the command reads.
         word_values = {}
         for axis, value in recipe["axes"].items():
             if any(f"{{{axis}}}" in template for template in templates):

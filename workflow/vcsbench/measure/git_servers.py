@@ -99,6 +99,7 @@ class GitHttpd(_GitServer, Httpd):
             run=self._make_writable(),
             host=self.host,
             port=self.port,
+            # The CGI program, which httpd starts for each request.
             backend=quote_for_httpd(find_git_program("git-http-backend")),
             modules=self._list_load_directives(),
             variables="\n".join(set_directives),
@@ -152,10 +153,12 @@ class GitSshd(_GitServer, Sshd):
         command = shlex.join(["git-upload-pack", f"{self.root}/no such repository"])
         argv = [*self._client_command(), self.host, command]
         done = processes.run_program(argv, may_fail=True, limit_s=START_LIMIT_S)
+        # sshd's processes of this connection must end before a run. Otherwise they would count for it.
         self.await_connections()
         return done.errors
 
     def _check_options(self) -> None:
+        """Raise UserError unless git answers through sshd, by its error about a missing repository."""
         # No command line can be checked: sshd writes its state over its own, and git has ended.
         answer = self.greet()
         if "not appear to be a git repository" not in answer and "does not exist" not in answer:

@@ -29,8 +29,9 @@ class GitTrace(NamedTuple):
 def read_git_trace(path: Path) -> GitTrace:
     """Return the version of the protocol and the number of sent objects, from the trace of a client's run.
 
-    They are "" and 0 for a run without a server. A line of the file `path` is, for example, {"event": "data",
-    "key": "negotiated-version", "value": "2"}. Raise UserError if git has written no trace.
+    They are "" and 0 for a run without a server. A trace is a file (`path`) in which git writes a line for
+    each step of its work, such as {"event": "data", "key": "negotiated-version", "value": "2"}. Raise
+    UserError if git has written no trace.
     """
     try:
         content = path.read_bytes()

@@ -47,7 +47,8 @@ class InstructionCounter:
     def end(self) -> int | None:
         """Return the number of instructions until now, and close the counters.
 
-        Return None if a counter failed, or if other users had the hardware's counter for some of the time.
+        Return None if a counter could not be opened, or if other users had the counter of the hardware for
+        some of the time.
         """
         total = 0
         # Each thread of the processes has its own counter.
@@ -93,6 +94,7 @@ def count_instructions(sides: Mapping[str, Sequence[int]]) -> dict[str, Instruct
 
 def _open_event(thread: int) -> int:
     """Open the counter of a thread and return its descriptor. 0 is this thread. Raise OSError if refused."""
+    # The kind of counter and the event that it counts: a counter of the hardware, and instructions.
     kind, config = EVENT
     # The fields that are 0 are not used: the counter only counts, and takes no samples.
     attributes = ATTRIBUTES.pack(kind, ATTRIBUTES.size, config, 0, 0, TIMES, EVENT_FLAGS, 0, 0, 0)

@@ -45,6 +45,7 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
     gate, gate_writer = os.pipe()
     began_ns = _now_ns()
     clients: dict[int, Client] = {}  # by pid
+    # Start all clients. Each one waits at the gate.
     for number in range(client_count):
         client_argv = [word.replace(mark, str(number + 1)) for word in argv]
         try:
@@ -55,6 +56,7 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
             name = f"client {number + 1} of {client_count}"
             print(f"{name} cannot be started: {error.strerror}", file=sys.stderr)
             return CANNOT_RUN
+        # fork() returns 0 in the new process.
         if not pid:
             # From here on, this is the client. The call does not return.
             _run_client(client_argv, gate, gate_writer, starts, number)
@@ -64,6 +66,7 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
     # Each client closes its own copy before it waits. So with this copy closed, all clients go on.
     os.close(gate_writer)
 
+    # Wait for the end of all clients. The first one that fails ends the launcher.
     for _ in range(client_count):
         # With -1, wait4() returns the next client that ends, whichever it is.
         pid, status, usage = os.wait4(-1, 0)

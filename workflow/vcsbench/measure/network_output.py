@@ -54,14 +54,18 @@ class NetworkOutput(NamedTuple):
 
 
 def find_network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
-    """Return the network file system that the folders `outputs` of a run are on; None if they are on none."""
+    """Return the network file system that the folders `outputs` of a run are on; None if they are on none.
+
+    `inputs` are the folders that the run reads. The first output stands for all.
+    """
     if not outputs:
         return None
     mount = mount_of(outputs[0])
     if mount.filesystem not in NETWORK:
         return None
     has_input = any(mount_of(folder).point == mount.point for folder in inputs)
-    # Only an NFS server with a loopback address is known to be on this machine. Other disks are unknown.
+    # The exported folders of a server on this machine. Only an NFS server with a loopback address is known to
+    # be here. The disks of other servers are unknown.
     storage: tuple[Path, ...] = ()
     if mount.filesystem in NFS and LOOPBACK_ADDRESS.search(mount.options):
         storage = _read_local_exports()

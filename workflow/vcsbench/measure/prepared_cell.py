@@ -97,8 +97,9 @@ class PreparedCell:
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
         """Make the subjects (what the command reads and writes) and the server, which does not run yet.
 
-        open() checks the subjects. `recipe` has everything that the measurement depends on. `number` is the
-        number of the round, from 1, `folder` a private folder, and `root` the checkout.
+        open() checks the subjects. `recipe` has everything that the measurement depends on, such as the
+        command and the kind of server. `number` is the number of the round, from 1, `folder` a private
+        folder, and `root` the checkout of vcsbench.
         """
         self.recipe = recipe
         self.number = number
@@ -131,16 +132,19 @@ class PreparedCell:
 
         # The folder with a copy of the server configuration.
         self.files = self._copy_server_files()
-        # The networks of client and server, not yet open; None without a line between them.
+        # Networks of client and server with a line between them, a simulated network cable. open() makes
+        # them. None without a line: client and server then use one network.
         self.networks: LinkedNetworks | None = None
         if "link" in recipe:
             line = recipe["link"]
             link = Link(line["delay_ms"], line["rate_mbit"], line["loss_pct"])
+            # The shaper is the means that delays the packets, such as the kernel's netem.
             self.networks = LinkedNetworks(link, Shaper(line["shaper"]))
         self.server = self._make_server()
         if self.server:
+            # Variables without which the client cannot reach the server, such as GIT_SSH_COMMAND.
             self.environment.update(self.server.client_variables())
-        # True once the server was seen to refuse what its settings forbid.
+        # True after the server has refused what its settings forbid (_check_refusals).
         self.has_checked_refusals = False
 
         # Files that a timed run writes: the report of the launcher of several clients, the report of the
@@ -196,19 +200,24 @@ class PreparedCell:
         folder = self.folder / "server"
         folder.mkdir()
         server_class = SERVER_KINDS[kind]
+        # The user's configuration file. The server reads a copy of it (`files`), and errors name this one.
+        # None without a configuration, and for a kind of server that reads no such file.
         source = None
         if recipe["server_folder"] and server_class.file:
-            # The server reads the copy of its configuration (`files`). Errors name the user's file.
             source = server_file(self.root / recipe["server_folder"], server_class.file)
         return server_class(
+            # The folder that the server serves.
             root=self.served,
             files=self.files,
+            # A private folder for the files that are written for the server.
             run=folder,
             programs=Programs(**recipe["build"]["server"]),
+            # Options that the cell adds to the command line, such as ["--compression", "5"].
             options=recipe.get("server_options", []),
+            # Authentication, access rules, encryption and the like.
             deployment=deployment_of(recipe),
             source=source,
-            # With `link`, client and server have networks of their own, and a line between these.
+            # With a line, client and server have networks and addresses of their own.
             host=SERVER_HOST if self.networks else HOST,
             in_network=self.networks.in_server_network if self.networks else nullcontext,
         )
@@ -216,14 +225,16 @@ class PreparedCell:
     def open(self, stack: ExitStack) -> None:
         """Check disks, subjects, programs and code against the recipe, and set the commands and `versions`.
 
-        The server is not started, but its port is reserved, because the command names it. `stack` takes the
-        clean-up. Raise UserError if something differs from the recipe.
+        A recipe has everything that the measurement depends on, as it was when the workflow run began. A
+        subject is what the command reads or writes. The server is not started, but its port is reserved,
+        because the command names it. `stack` takes the clean-up. Raise UserError if something differs.
         """
         # In a virtual machine, the storage is a mount of the host's files, and has other disks.
         if not self.recipe.get("is_in_guest"):
             check_same_disks(self.recipe.get("disks", {}))
         for subject in self.subjects:
-            # A check that fails, as on a full disk, may have made some files already.
+            # A check that fails, as on a full disk, may have made some files already. So the clean-up is
+            # registered before it.
             stack.callback(subject.discard)
             subject.check()
         # The server reserves its port in its network, so the networks must exist before that.
@@ -232,7 +243,7 @@ class PreparedCell:
         if self.server:
             stack.callback(self.server.close)
             if "access_rules" in self.recipe:
-                # The rules name folders of the tree, whose path subject.check() has read.
+                # The rules name folders of the tree that the command reads. check() has read its path.
                 assert isinstance(self.input, Repository)
                 tree = urllib.parse.unquote(self.input.tree)
                 programs = self.server.programs
@@ -258,7 +269,7 @@ class PreparedCell:
         name = os.path.basename(program)
         version_options = ["--version"]
         if name.startswith("svn"):
-            # Only Subversion's clients are known to have this option.
+            # With this option of Subversion's clients, the output is the version alone.
             version_options.append("--quiet")
         commands = {
             "hyperfine": [Programs().get("hyperfine"), "--version"],
@@ -344,9 +355,10 @@ class PreparedCell:
     def _fill_in_idle_command(self, words: Words) -> list[str]:
         """Return the command on empty subjects, such as an empty repository or an empty working copy.
 
-        It loads the client's own files into the page cache (touch_client). `words` are of the real subjects.
-        Return [] without an input, if a subject has no empty counterpart, or if the server is on another
-        machine, where vcsbench makes no empty repository.
+        This command loads the client's own files into the page cache (touch_client), and reads nothing of the
+        real subjects. `words` are the values of the words in braces for the real subjects. Return [] without
+        an input, if a subject has no empty counterpart, or if the server is on another machine, where
+        vcsbench makes no empty repository.
         """
         if not self.input or "remote" in self.recipe:
             return []
@@ -357,6 +369,7 @@ class PreparedCell:
             subject_words = subject.idle_words()
             if not subject_words:
                 return []
+            # These words, such as {repository} and {tree}, replace those of the real subject.
             idle_words |= subject_words
         argv = fill_template(self.recipe["argv"], idle_words)
         # If several clients run, this mark stands for the number of each. One is enough to load the program.
@@ -407,7 +420,8 @@ class PreparedCell:
         Example: ["/usr/bin/svn", "--non-interactive", "--config-dir", FOLDER]. `config` is this folder.
         """
         argv = [self.client.get(name), "--non-interactive", "--config-dir", str(config)]
-        # Options by the cell's values of axes, such as the one for exclusive locks of a working copy.
+        # Options by the cell's values of axes, such as the one for exclusive locks of a working copy, and the
+        # number of connections over http.
         argv += self.recipe.get("client_options", [])
         argv += self.recipe.get("http_options", [])
         # The certificate that the client has to trust; None without encryption.
@@ -418,20 +432,25 @@ class PreparedCell:
 
     @cached_property
     def _client_config(self) -> Path:
-        """The client's configuration folder: a copy, because the client writes into it."""
-        # The first use makes it, so that all commands of the round share it.
+        """The client's configuration folder: a copy, because the client writes into it.
+
+        The first use makes the copy, so that all commands of the round share it. Raise UserError if settings
+        of the user would replace an option that the cell is labelled with (_check_groups).
+        """
         copy = self.folder / "client"
+        # The folder is missing if the server configuration has no settings of the client.
         original = self.files / "client"
         if original.exists():
             self._check_groups(original / "servers")
             shutil.copytree(original, copy)
         else:
             copy.mkdir()
-        # svn writes README.txt if it is missing. The first run would then write more than the others.
+        # svn writes README.txt if it is missing. The first run would then write more than later ones.
         (copy / "README.txt").touch()
         if self.server and self.server.credentials:
             # svn reads the password here. In a command line, all users of the machine could read it.
             store_credentials(copy, self.server.realm, self.server.credentials)
+        # Lines for the file `config`, without which the client cannot reach the server; "" for most servers.
         settings = self.server.client_config() if self.server else ""
         if settings:
             with (copy / "config").open("a") as config:
@@ -439,8 +458,12 @@ class PreparedCell:
         return copy
 
     def _check_groups(self, servers: Path) -> None:
-        """Raise UserError if a group in the client's file `servers` replaces an option of the cell."""
-        # Each option follows the word `--config-option`. Over svn, they have no effect.
+        """Raise UserError if a group in the client's file `servers` replaces an option of the cell.
+
+        A group has options for some hosts. svn uses them in place of options of its command line.
+        """
+        # Each option, such as "servers:global:http-max-connections=1", follows the word `--config-option`.
+        # So every second word is an option. Options of http have no effect over svn://.
         options = self.recipe.get("http_options", [])[1::2]
         if not options or not self.recipe["access"]["scheme"].startswith("http"):
             return
@@ -537,8 +560,8 @@ class PreparedCell:
     def _check_refusals(self, server: Server) -> None:
         """Raise UserError unless the server refuses an anonymous client, and a path that the rules forbid.
 
-        A server that serves either has other settings than the label of the cell says. The requests are
-        `svn info` on the empty repository.
+        A server that answers one of the two does not have the settings with which the cell is labelled. Also
+        raise UserError if the server refuses the cell's own client. Requests are `svn info`.
         """
         assert self.input
         # The server also serves an empty repository, under this name.
@@ -588,14 +611,15 @@ class PreparedCell:
     def load_files(self) -> None:
         """Read all files of the input into the page cache, unless they would fill it.
 
-        The kernel reads ahead of a command that reads parts of files. Where the next run comes to the end of
-        the pages that were read ahead, the kernel reads again. So a run could read from the disk although an
+        If a command reads parts of files, the kernel reads some pages ahead. When a later run comes to the
+        last of these pages, the kernel reads further ahead. So a run could read from the disk although an
         equal run came before it.
         """
-        # The repository of a server on another machine is not here. The private copy for commits is made
-        # later, before each run, so it is in memory.
+        # The repository of a server on another machine is not here. A command that commits reads a private
+        # copy, which is made later and then is in memory.
         if not self.input or "remote" in self.recipe or self.writes_input:
             return
+        # Bytes; None if the kernel does not report them. The files may take a quarter of them.
         available = kernel.memory().available
         if available is None or self.input.size > MAX_LOADED_SHARE * available:
             return
@@ -620,8 +644,8 @@ class PreparedCell:
             if not may_fail:
                 raise ProgramError(f"{error} (against an empty repository)") from None
         # Remove the output of this run. A commit, which changes its input, has no output on empty subjects.
-        # The input is not touched: that would load names into the caches, which were cleared before this
-        # step.
+        # The input stays as it is. To reset it would load names of its files into the caches, which were
+        # cleared before this step.
         if self.output and not self.writes_input:
             self.output.restore_after_idle_run()
 
@@ -703,8 +727,9 @@ def _get_word(name: str, words: Words) -> str | Sequence[str]:
 def find_replacing_group(servers: Path, host: str, option: str) -> str:
     """Return the group in a client's file `servers` that replaces an option for a host; "" if none does.
 
-    svn takes an option of a group before a global one, and also before one of its command line. `option` is
-    one of these, such as "servers:global:http-max-connections=1".
+    `option` is an option of the command line, such as "servers:global:http-max-connections=1". The file may
+    have `intranet = *.example.org` in its section `groups`, and `http-max-connections = 4` in its section
+    `intranet`. For these hosts, svn then uses 4, because it prefers an option of a group to a global one.
     """
     # Few cells have such an option, and the import takes time in each cell-round.
     import configparser
@@ -716,11 +741,14 @@ def find_replacing_group(servers: Path, host: str, option: str) -> str:
     except configparser.Error:
         # There are no groups. Or svn cannot read the file either, and reports that.
         return ""
+    # The name and the value of the option: "http-max-connections" and "1".
     name, _, value = option.split(":")[-1].partition("=")
     # svn compares the names of sections without case, and the names in `groups` are in lower case here.
     sections = {section.lower(): section for section in parser.sections()}
     for group, patterns in groups:
         has_host = any(fnmatchcase(host, pattern.strip()) for pattern in patterns.split(","))
+        # A group may lack a section ("" names none), or its section may lack the option. Then the group does
+        # not replace the value.
         own_value = parser.get(sections.get(group, ""), name, fallback=value)
         if has_host and own_value.lower() != value:
             return group
@@ -730,12 +758,14 @@ def find_replacing_group(servers: Path, host: str, option: str) -> str:
 def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the versions that commands print, by their names, and the versions of vcsbench and Python.
 
-    "" is a version that a program does not print.
+    {"svn": ["/usr/bin/svn", "--version", "--quiet"]} gives {"svn": "1.14.2", "vcsbench": ..., "python": ...}.
+    A version is "" if the program does not print it.
     """
     versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for name, argv in commands.items():
+        # An old sshd has no option for its version. It fails, but prints the version with its usage.
         done = processes.run_program(argv, may_fail=True)
-        # OpenSSH's programs print it as an error, and old ones with their usage.
+        # OpenSSH's programs print their version as an error.
         openssh_version = OPENSSH_VERSION.search(done.errors)
         versions[name] = openssh_version[1] if openssh_version else _find_version(done.output)
     return versions

@@ -66,7 +66,9 @@ def describe_round(
 ) -> Context:
     """Return the context of one cell's runs in one round: facts that may explain their times, as JSON data.
 
-    `captured` is the untimed run whose output was read; None if there was none.
+    A cell is a command with all its settings, and is measured in several rounds. `cell` still has its running
+    server, if it has one. `runs` are the records of the timed runs, with their evidence. `captured` is the
+    untimed run whose output was read; None if there was none.
     """
     # A recipe has everything that the measurement of a cell depends on. Its `state` is the cache state: the
     # steps that make the caches cold or warm before the runs.
@@ -76,7 +78,8 @@ def describe_round(
     subject_facts: SubjectFacts = {}
     # Flags that all runs get, such as "nothing-packed": the repository should be packed, and is not.
     flags: list[str] = []
-    # A subject is what the command reads or writes, such as a copy of a repository or a tree.
+    # A subject is what the command reads or writes, such as a copy of a repository or a tree. facts() also
+    # checks some subjects after the runs, and raises UserError if a working copy has changes, for example.
     for subject in cell.subjects:
         subject_facts |= subject.facts()
         flags += subject.flags()
@@ -117,6 +120,7 @@ def describe_round(
         "host": host(),
         # The folder that the command writes to; "" if it writes nothing.
         "targets": recipe["targets"],
+        # The storage under test. make() returns the folder of vcsbench on it.
         "storage": describe_storage(storage["name"], WorkDir(storage["path"], cell.root).make()),
         "target_storage": target_storage,
         "versions": cell.versions,
@@ -166,9 +170,10 @@ def _read_server_files(folder: Path) -> dict[str, str]:
 def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildFacts:
     """Return the programs of client and server, and a digest that identifies the build.
 
-    Example: {"name": "1.14", "client": {"program": "/usr/bin/svn", ...}, "server": None, "digest": "9f86"}.
-    `server` is None for a cell without a server, and if the server does not run. `captured` is the untimed
-    run whose output was read; None if there was none.
+    A build is an installed version of the programs, such as Subversion 1.14. Example: {"name": "1.14",
+    "client": {"program": "/usr/bin/svn", ...}, "server": None, "digest": "9f86"}. `server` is None for a cell
+    without a server, and if the server does not run. `captured` is the untimed run whose output was read;
+    None if there was none.
     """
     client_side = _describe_client(cell, captured)
     server_side = None
@@ -225,11 +230,13 @@ def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None)
 def _describe_side(
     program: str, version: str, places: list[str], mapped: Sequence[str] | None
 ) -> BuildSide:
-    """Return the facts about a client or server (records.BuildSide).
+    """Return the facts about one side of a build, its client or its server (records.BuildSide).
 
-    `places` are the folders of the build. `mapped` are the programs and libraries in memory; None if they are
-    unknown. The result has their digests as `mapped`, and the paths of Subversion's libraries among them as
-    `libraries`. Both are None if the parameter `mapped` is None.
+    Example: {"program": "/opt/svn/bin/svn", "version": "1.14.2", "places": ["/opt/svn"], "libraries":
+    ["/opt/svn/lib/libsvn_client-1.so.0"], "mapped": {"/opt/svn/bin/svn": "9f86...", ...}}. `places` are the
+    folders with the libraries of the build. The parameter `mapped` has the paths of programs and libraries in
+    memory; None if they are unknown. The result has their digests as `mapped`, and Subversion's libraries
+    among them as `libraries`. Both are None if the parameter is None.
     """
     digests = None
     if mapped is not None:
@@ -268,7 +275,10 @@ def _read_conditions() -> RoundConditions:
 
 
 def _read_io_limits() -> list[str]:
-    """Return the limits of all groups around this process, such as "io.max 8:0 rbps=1048576"."""
+    """Return the I/O limits of all control groups around this process: ["io.max 8:0 rbps=1048576"].
+
+    A control group is a set of processes for which the kernel limits a resource, such as a container.
+    """
     limits = []
     for version, (controller, names) in IO_LIMITS.items():
         for name in names:
@@ -278,11 +288,11 @@ def _read_io_limits() -> list[str]:
 
 
 def _read_weights() -> list[str]:
-    """Return the weights of all groups around this process, such as "cpu.weight 30", without defaults.
+    """Return the weights of all control groups around this process: ["cpu.weight 30"], without defaults.
 
-    A group gets processors and I/O in proportion to its weight, if its siblings need them as well. Default
-    weights are left out. Otherwise, two equal rounds would have different lists: the number of groups around
-    a process depends on how the process was started.
+    A group (a set of processes) gets processors and I/O in proportion to its weight, if its siblings need
+    them as well. Default weights are left out. Otherwise, two equal rounds would have different lists: the
+    number of groups around a process depends on how the process was started.
     """
     weights = []
     for version, files in WEIGHTS.items():

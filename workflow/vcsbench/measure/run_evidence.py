@@ -51,7 +51,7 @@ WARM_UP_KEYS = (
 
 
 class ServerIdentity(NamedTuple):
-    """A server process. The kernel may give the pid of an ended server to another one."""
+    """A server process. The start is a part, because the kernel may give the pid to a later process."""
 
     pid: int
     start_ticks: int
@@ -189,7 +189,7 @@ class EvidenceCollector:
         self.sampler: MemorySampler | None = None
 
     def measure_line(self) -> None:
-        """Measure the line between client and server, if there is one. All runs get this evidence."""
+        """Measure the line (a simulated network cable), if there is one. All runs get this evidence."""
         if not self.networks:
             return
         link = self.networks.link
@@ -203,7 +203,7 @@ class EvidenceCollector:
         }
 
     def measure_line_again(self) -> Evidence:
-        """Return the evidence of the line after the runs; {} without a line that is set."""
+        """Return the evidence of the line after the runs; {} without a line with a delay or a limit."""
         if not self.networks or not self.networks.link.is_shaped:
             return {}
         measured = self.networks.measure_again()
@@ -214,12 +214,14 @@ class EvidenceCollector:
         }
 
     def query_cleared(self) -> bool:
-        """Store how much of input and output is in memory after caches were cleared.
+        """Store how much of input and output is in memory after caches were cleared, before a timed run.
 
-        Return True if the query has loaded inodes: caches must then be cleared again.
+        Return True if the query has opened files, which loads their inodes into memory. The caches must then
+        be cleared again, so that the run is cold.
         """
         self.cleared = ClearedResidency(self._query_input(), _query_subject(self.output))
-        # With cached names, the query of the input opens only files whose inodes are in memory.
+        # With cached names (of this file system, the kernel reports which names are in its cache), the query
+        # of the input opens only files whose inodes are in memory.
         has_opened_input = self.input is not None and not self.has_cached_names
         # None: there is no output, it has no bytes yet, or it cannot be queried.
         has_opened_output = self.cleared.written is not None
@@ -279,12 +281,14 @@ class EvidenceCollector:
     def end(self, hyperfine_pid: int, is_last: bool = False) -> Evidence | None:
         """Return the evidence of a timed run that has ended, such as {"client_read_bytes": 4096, ...}.
 
-        `is_last` is True after the last run. After an untimed run, add its reads to `warming`, and return
-        None. Also return None in the hook after begin_hook(), before which there was no run.
+        The hook of hyperfine that follows the run calls this. `is_last` is True after the last run. After an
+        untimed run, add its reads to `warming`, and return None. Also return None in the hook after
+        begin_hook(), before which there was no run.
         """
         # These counters end before all other steps, because the steps execute instructions, too.
         instruction_counts = self._end_instruction_counters()
-        # close() ends the sampler. Its peak is read below.
+        # The sampler is a thread that has read the server's memory within the run; None without one. close()
+        # ends it. Its peak is read below.
         sampler = self.sampler
         self.close()
         # The counters before the run, which begin() has read; None if no run has begun since the last end().
@@ -305,6 +309,8 @@ class EvidenceCollector:
             # processes of the run's connections must end before the counters are read.
             self.server.await_connections()
         after = self._snapshot([hyperfine_pid])
+        # The seconds until all written data are on the device. This comes after the counters were read,
+        # because it writes to the device itself.
         sync_s = None
         if self.measures_sync and self.output:
             sync_s = counters.measure_sync_s(self.output.folders[0])
@@ -355,9 +361,9 @@ class EvidenceCollector:
         return counts
 
     def _choose_devices(self) -> CountedDevices:
-        """Return the devices of input and output before a run."""
+        """Return the block devices of input and output, before a run. Their reads and writes are counted."""
         folders: list[Path] = []
-        # The folders that the command writes to.
+        # The folders among them that the command writes to.
         written_folders: list[Path] = []
         for subject in (self.input, self.output):
             if not subject:
@@ -397,14 +403,17 @@ class EvidenceCollector:
         )
 
     def _read_server(self) -> ServerCounters | None:
-        """Return the server's counters; None if no server runs. Add a new server to the control group."""
+        """Return the server's counters; None if no server runs. Add a new server to the control group.
+
+        The group counts the CPU time of the server, also of its processes that have ended.
+        """
         pid = self.server.pid if self.server else 0
         if not pid:
             return None
         identity = ServerIdentity(pid, process_facts.start_ticks(pid))
         group_cpu_s = None
         if self.group:
-            # The server was started since the last reading, outside of the group.
+            # A server is started outside of the group. This one was started since the last reading.
             if self.grouped != identity:
                 self.group.add(pid)
                 self.grouped = identity
@@ -429,6 +438,7 @@ class EvidenceCollector:
         client_counts = count_growth(
             before.client, after.client, process_facts.IO_COUNTS, "client_"
         )
+        # Bytes that were read from a network file system, such as NFS, if the run writes to one.
         network_counts: EvidencePart = {}
         if before.network and after.network:
             network_counts = count_growth(
@@ -457,13 +467,17 @@ class EvidenceCollector:
         if self.network:
             evidence |= self.network.facts()
         evidence |= instruction_counts
+        # The reason why instructions cannot be counted on this machine; "" if they can.
         evidence["instructions_why_not"] = instructions.why_no_instructions()
         return evidence | other_programs
 
     def _add_server_read(
         self, server: ServerIdentity | None, rchar: int | None
     ) -> list[int | None]:
-        """Store the bytes that a server has read in a run. Return the bytes of its earlier runs."""
+        """Store the bytes that a server process has read in a run (`rchar`); None if they are unknown.
+
+        Return the bytes of the earlier runs of this process. Return [] if no server runs (None).
+        """
         if not server:
             return []
         earlier_reads = self.server_reads.get(server, [])
@@ -485,9 +499,11 @@ class EvidenceCollector:
         # Both shares of the empty ClearedResidency are None.
         before = cleared or ClearedResidency()
         # A query opens files, and that changes caches. After a run with cleared caches, this is accepted,
-        # because the query shows what the run has loaded. Otherwise, only the last run is queried, unless the
-        # query changes nothing (`checks_input`).
+        # because the query shows what the run has loaded. Otherwise, only the last run is queried.
         may_query = is_cleared or is_last
+        # `input_before` is set only if a query of the input is quick and changes no caches (`checks_input`).
+        # Then the input is queried after each run, to count the pages that the run has loaded. The share of
+        # the input is still recorded only where `may_query` is True.
         queried = self._query_input() if may_query or self.input_before else None
         read_after = queried if may_query else None
         evidence: EvidencePart = {
@@ -499,7 +515,7 @@ class EvidenceCollector:
             "resident_of": read_after.coverage if read_after else "",
         }
         if queried and self.input_before:
-            # The kernel may also have dropped pages.
+            # The difference is negative if the kernel has dropped pages of the input within the run.
             grown_bytes = queried.pages_bytes - self.input_before.pages_bytes
             evidence["input_loaded_bytes"] = max(0, grown_bytes)
         if not self.output:
@@ -539,7 +555,11 @@ def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
 
 
 def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
-    """Return the CPU time of the server's control group within a run; None if it is unknown."""
+    """Return the CPU time of the server's control group within a run; None if it is unknown.
+
+    The control group counts in microseconds, also processes of the server that have ended. Return None if
+    there was no group, no server, or another server before the run than after it.
+    """
     if not before.server or not after.server or before.server_identity != after.server_identity:
         return None
     cpu_s: float | None = subtract(after.server.group_cpu_s, before.server.group_cpu_s)
@@ -549,7 +569,8 @@ def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
 def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
     """Return True if a server's descendant has ended within a run, or the server has started or ended."""
     if not before.server or not after.server:
-        # Without a server at both moments, None is compared with None.
+        # At least one of them is None. They differ if the server has started or ended, and are both None if
+        # there was no server at all.
         return before.server is not after.server
     # The page faults of ended children grow with the end of each child.
     return before.server.ended_faults != after.server.ended_faults
@@ -621,16 +642,19 @@ def _have_server_processes_changed(
     if pids_before != pids_after:
         return True
     if runs_hooks and after.server:
-        # Only page faults show a process that was started and has ended within the run. Those of a hook look
-        # the same, so the kind of the server decides: a svnserve without threads starts a process for each
-        # client.
+        # Only the server's page faults show a process that was started and has ended within the run. The page
+        # faults of a hook look the same. So they are not used here, and the kind of the server decides: a
+        # svnserve without threads starts a process for each client.
         return server.kind == "svnserve" and THREADED.isdisjoint(server.argv)
     # A process that was started and has ended within the run has no pid in either list.
     return _have_server_processes_ended(before, after)
 
 
 def _query_subject(subject: Subject | None) -> caches.Residency | None:
-    """Return how much of a subject is in memory; None without one, or if the kernel does not answer."""
+    """Return how much of a subject is in memory; None without one, or if the kernel does not answer.
+
+    A subject is what the command reads or writes, such as a repository. An output may not exist yet.
+    """
     if not subject:
         return None
     existing = [folder for folder in subject.folders if folder.exists()]

@@ -63,13 +63,15 @@ def time_limit_error(limit_s: float) -> UserError:
 class Hyperfine:
     """Time a command by hyperfine, and call `answer_hook(hook)` for each of hyperfine's hooks.
 
-    A hook is a shell that hyperfine starts before, between or after the runs. It asks this process over named
-    pipes, and waits for the answer.
+    A hook is a shell that hyperfine starts before, between or after the runs. It sends its name to this
+    process over a named pipe, and waits for the answer in another one.
     """
 
     def __init__(self, folder: Path, answer_hook: Callable[[Hook], None]) -> None:
         """Make the pipes of the hooks below `folder`, a private folder, which later gets export and log."""
+        # It does the work of a hook while the hook waits.
         self.answer_hook = answer_hook
+        # hyperfine writes the times of all runs to the export, and its output to the log.
         self.export = folder / "export.json"
         self.log = folder / "hyperfine.log"
         # The folder of the pipes. Only this user may open the pipes: a process of somebody else could read
@@ -95,10 +97,11 @@ class Hyperfine:
     def run(self, command: Invocation, runs: int, lock: int) -> str | None:
         """Time `runs` runs of a command, answer hyperfine's hooks, and set `pid`, `seconds` and `hooks_s`.
 
-        Return why hyperfine failed, for example its last lines of output, or None if it did not fail. `lock`
-        is the descriptor of a locked file. hyperfine and the timed command inherit it, so the lock is held
-        until both have ended. Hooks close it (HOOK_SCRIPT): a hook that outlives this process would hold the
-        lock. Raise the error of a hook, or UserError if a run takes too long.
+        Return why hyperfine failed, for example its last lines of output, or None if it did not fail. A timed
+        run that fails is no failure of hyperfine. `lock` is the descriptor of a locked file. hyperfine and
+        the timed command inherit it, so the lock is held until both have ended. Hooks close it (HOOK_SCRIPT):
+        a hook that outlives this process would hold the lock. Raise the error of a hook, or UserError if a
+        run takes too long.
         """
         argv = self._build_argv(command, runs)
         began = time.monotonic()
@@ -148,6 +151,7 @@ class Hyperfine:
 
         timed_argv = list(command.argv)
         if command.stdin:
+            # Only a newer hyperfine has an option for the standard input. Its usage lists its options.
             usage = processes.run_program([hyperfine, "--help"], may_fail=True).output
             if "--input" in usage:
                 argv += ["--input", command.stdin]
@@ -166,9 +170,10 @@ class Hyperfine:
         end_of_hyperfine = os.pidfd_open(self.pid)
         try:
             while True:
+                # The descriptors with an event; [] if there is none within the limit.
                 ready = select.select([self.requests, end_of_hyperfine], [], [], limit_s)[0]
-                # A hook may have asked just before hyperfine ended, so that both are ready. Then the request
-                # is answered first.
+                # A hook may have sent a request just before hyperfine ended, so that both are ready. Then the
+                # request is answered first.
                 if self.requests in ready:
                     self._answer_request()
                 elif end_of_hyperfine in ready:
@@ -181,7 +186,7 @@ class Hyperfine:
             raise self.hook_error
 
     def _answer_request(self) -> None:
-        """Do the work of the hook that has asked (answer_hook), and write the answer to its pipe.
+        """Read the request of a hook, do its work (answer_hook), and write the answer to the other pipe.
 
         Set `since_hook_s`, add to `hooks_s`, and set `hook_error` if the work fails.
         """
@@ -224,6 +229,7 @@ class Run(NamedTuple):
 def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
     """Return the runs of an export of hyperfine 1.15 to 2.x with one command, in order.
 
+    An export is the JSON file in which hyperfine, the program that times commands, stores its results.
     `content` is the content of an export that is in no file; `path` is then for messages only. Raise
     UserError with the path if the content is not that of such an export.
     """
@@ -258,7 +264,8 @@ def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
 def _read_runs_of_schema_1(result: Mapping[str, Any]) -> list[Run]:
     """Return the runs of {"times": [1.2, 1.3], "exit_codes": [0, 0], "user": 0.9, "system": 0.2}.
 
-    The key `memory_usage_byte` is not read. It is the highest peak of any child so far, with the hooks.
+    Schema 1 is the format of hyperfine 1.x. Its key `memory_usage_byte` is not read: it is the highest peak
+    of any child of hyperfine so far, also of the hooks.
     """
     times = result["times"]
     exit_codes = result["exit_codes"]

@@ -63,7 +63,8 @@ def quote_for_httpd(path: str | Path) -> str:
     """Return a path for a place between double quotes in httpd's configuration.
 
     `${name}` is a variable there, and a dollar cannot be escaped. So the configuration defines a variable
-    `dollar`. Raise UserError for a path with a control character, which no directive can have.
+    `dollar`, and /srv/a$b becomes /srv/a${dollar}b. Raise UserError for a path with a control character,
+    which no directive can have.
     """
     text = os.fspath(path)
     if any(ord(character) < ord(" ") for character in text):
@@ -193,6 +194,7 @@ class Server:
         if not self.is_per_connection:
             return
         deadline = time.monotonic() + CONNECTION_END_S
+        # family() has the server itself and all of its descendants.
         while self.pid and len(process_facts.family(self.pid)) > 1 and time.monotonic() < deadline:
             time.sleep(POLL_S)
 
@@ -231,13 +233,15 @@ class Server:
     def start(self) -> None:
         """Start the server, and wait until it answers: set `argv`, `process` and `listeners`.
 
-        Raise UserError with the last lines of its output if it does not answer. Raise UserError as well if
-        the server runs with other options than those of its command line, or if its program is a script that
-        stays as the parent of the server.
+        `listeners` are the processes that listen on the port of the server. Raise UserError with the last
+        lines of its output if it does not answer. Raise UserError as well if the server runs with other
+        options than those of its command line, or if its program is a script that stays as the parent of the
+        server.
         """
         self._spawn()
         # [] if the server ends, or does not listen in time.
         self.listeners = self._await_listeners()
+        # It stays "" if the server does not answer a request.
         answer = ""
         if self.listeners:
             with suppress(*NO_ANSWER):
@@ -252,6 +256,7 @@ class Server:
         """End a server that does not answer, and return the error about it, with the end of its output."""
         output = " ".join(self.last_output()) or "it printed nothing"
         self.stop()
+        # Only some kinds of servers read a file of the user's server configuration.
         if not self.file:
             return UserError(
                 f"{self.kind} did not start: {output}. Check the installation of {self.kind}."
@@ -267,7 +272,8 @@ class Server:
         If this process is root's, the server runs as another user. The server inherits the open files in
         `descriptors`, so that it needs no right to open them.
         """
-        # At the first start, command() also writes the configuration of the server.
+        # At the first start, command() also writes the configuration of the server. It may add to `variables`
+        # and `descriptors`, so it comes before their use.
         self.argv = self.command()
         # The first start makes the file of the output. All later starts append to it.
         if OUTPUT not in self.descriptors:
@@ -280,6 +286,7 @@ class Server:
             self.process = processes.start_process(
                 # Such as `env LD_LIBRARY_PATH=/opt/svn/lib /opt/svn/bin/svnserve ...`.
                 [*self.env_command(), *self.argv],
+                # By the marker, a later workflow run detects a server that was left.
                 env=server_environment({SERVER_MARKER: str(self.run), **self.variables}),
                 # The kernel sends this signal when vcsbench ends. On SIGTERM, httpd ends its children, too.
                 signal="TERM",
@@ -395,9 +402,10 @@ class Server:
 
         `argv` is the command line with which it was started, and `reported` its command line by the kernel.
         """
-        # A wrapper runs a program with another path, perhaps with options of its own before these. So only
-        # the options are compared, with the end of the reported command line.
+        # A wrapper is a script that runs the real program. `reported` then has the path of that program, and
+        # may have more options before those of `argv`. So only the options of `argv` are compared.
         expected = argv[1:] if self.may_be_wrapper else argv
+        # The end of `reported` has as many words as `expected`.
         if reported[len(reported) - len(expected) :] != expected:
             raise UserError(
                 f"{self.kind} reports other options than it was given: {' '.join(reported)}. If "
@@ -427,7 +435,7 @@ class Server:
 
     def _let_server_search_run(self) -> None:
         """Let the server open files of the run by their names, if it cannot open descriptors."""
-        # To search these folders, not to list them: the run's folder and the folder around it are private.
+        # Both folders are private. The mode lets the group of the server search them, but not list them.
         for folder in (self.run.parent, self.run):
             server_user.grant(folder, 0o710)
 
@@ -466,13 +474,14 @@ class Svnserve(Server):
 
         The first use writes the configuration and all files that it needs, and sets `settings` to its text.
         So all starts of the server have the same files. The configuration replaces conf/svnserve.conf of each
-        repository, so the copies stay unchanged.
+        repository, so the copies stay unchanged. The server inherits the open files, and opens them by paths
+        such as /proc/self/fd/6. So its user needs no right on the folders above them.
         """
         # The files that the configuration names, such as {"rules": "/proc/self/fd/5"}.
         files = {}
         if self.credentials and self.deployment.authentication == SASL:
-            # svnserve finds SASL's configuration and database by a variable of its environment, so they are
-            # not in `files`.
+            # SASL is a library that checks passwords. svnserve finds its configuration and database by a
+            # variable of the environment (SASL_CONF_PATH), so they are not in `files`.
             folder = self.run / "sasl"
             folder.mkdir(mode=0o700)
             server_user.grant(folder, 0o750)
@@ -541,6 +550,7 @@ class Httpd(Server):
         # The files that the settings name, such as {"rules": "/proc/self/fd/5"}.
         files = {}
         if self._certificate:
+            # Two files: the `certificate` and its `key`.
             for name, path in self._certificate._asdict().items():
                 server_user.grant(path, 0o640)
                 files[name] = self._hand_over(path.name, os.O_RDONLY)
@@ -556,9 +566,10 @@ class Httpd(Server):
             run=self._make_writable(),
             host=self.host,
             port=self.port,
+            # Which methods of HTTP httpd allows: all for commits, otherwise only those that read.
             access=WRITABLE if self.deployment.is_writable else READ_ONLY,
             root=quote_for_httpd(self.root),
-            # Older releases do not know this directive, so it is written only for a path that needs it.
+            # Older releases refuse this directive, so it is written only for a path that needs it.
             utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
             modules=self._list_load_directives(),
             directives=self._write(DIRECTIVES, directives),
@@ -624,7 +635,12 @@ class Httpd(Server):
         return encrypted
 
     def _check_options(self) -> None:
-        """Raise UserError as well if httpd has several children, or does not obey `keep_alive`."""
+        """Check the options of the command line, and then the effect of the user's directives.
+
+        Raise UserError for other options (Server._check_options), for several children of httpd, each with a
+        cache of its own, and if httpd does not use the `KeepAlive` of the cell. With KeepAlive, a client
+        sends several requests over one connection.
+        """
         super()._check_options()
         # httpd has answered, so it has started its children. They listen on the port, as it does itself.
         children = [pid for pid in self._find_listeners() if pid != self.pid]
@@ -638,6 +654,7 @@ class Httpd(Server):
         keep_alive = self.deployment.keep_alive
         if not keep_alive:
             return
+        # It stays "" if httpd does not answer.
         answer = ""
         with suppress(*NO_ANSWER):
             answer = self._request(KEPT_GREETING)

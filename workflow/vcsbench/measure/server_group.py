@@ -36,7 +36,10 @@ class ServerGroup:
             self.close()
 
     def _try_to_add(self, pid: int) -> bool:
-        """Add a server, by its pid, and its descendants. Return False if some could not be added."""
+        """Add a server, by its pid, and its descendants. Return False if some could not be added.
+
+        A process that a member of the group starts is a member from its start.
+        """
         # The kernel lists the pids of the group in this file, and adds each pid that is written to it.
         members_file = f"{self._folder}/cgroup.procs"
         # A process may start others before it is added, so the list is made again until all are in the group.

@@ -84,7 +84,8 @@ class Sshd(Server):
     def _unpacked(self) -> Path:
         """The folder with the unpacked sshd: that of set-up, or a copy that the servers' user can enter.
 
-        Root's checkout may be in its home, which no other user can enter.
+        Where no sshd is installed, set-up unpacks one into the checkout. Root's checkout may be in its home,
+        which no other user can enter. The first use makes the copy.
         """
         # Set-up's folder may be a link to a folder that the servers' user cannot enter. So the link is
         # resolved, and all folders above its target are checked as well.
@@ -104,7 +105,8 @@ class Sshd(Server):
     def _reachable(self, path: str, name: str) -> str:
         """Return the path by which the servers' user can read a program or library of sshd.
 
-        Raise UserError if `path` is "": the program or library `name` is missing.
+        `path` is where it was found. For a file of the unpacked sshd, the result may be in a copy. Raise
+        UserError if `path` is "": the program or library `name` is missing.
         """
         if not path:
             raise UserError(f"{name}: is missing. Run envs/unpack_sshd.sh, which unpacks it.")
@@ -145,6 +147,7 @@ class Sshd(Server):
         if not self.deployment.is_writable:
             # Without this option, a client that has logged in may write.
             argv.append("--read-only")
+        # The options of the server configuration, without those that only a daemon uses.
         options = read_arguments(self.files / self.file)
         argv += [option for option in options if option not in DAEMON_OPTIONS]
         argv += self.options
@@ -250,6 +253,7 @@ class Sshd(Server):
         words = ["env", "-i", *settings, *self.programs.env_command()]
         session = f"exec {shlex.join(words)} {self._session_command()}\n"
         self.write_file("session", os.fsencode(session))
+        # The values of the words after a dollar in the two templates: of ssh's and of sshd's configuration.
         names = {"user": USER, "run": self.run, "host": self.host, "port": self.port}
         client_text = CLIENT_TEMPLATE.substitute(names)
         # Only clients read this file. So it does not need the rights that write_file() gives to the server.
@@ -284,6 +288,7 @@ class Sshd(Server):
         argv = [*self.env_command(), sshd, "-V"]
         printed = processes.run_program(argv, may_fail=True).errors
         version = re.search(r"OpenSSH_(\d+)\.(\d+)", printed)
+        # Otherwise, a newer sshd would refuse this machine for some time after a connection without a login.
         if version and (int(version[1]), int(version[2])) >= PENALTIES_SINCE:
             directives.append("PerSourcePenalties no")
         # sshd starts other programs for a connection, and looks for them in /usr. Those of an unpacked sshd

@@ -56,7 +56,8 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
 
     Calls of a group (GROUPS) are counted together: read() and pread64() are `reads`. An open counts as
     `opens_read_only`, `opens_read_write` or `opens_failed`, and any other call by its own name. Example:
-    {"opens_read_only": 2, "reads": 5, "bytes_read": 4096, "mmap": 7}. Lines of another form are ignored.
+    {"opens_read_only": 2, "reads": 5, "bytes_read": 4096, "mmap": 7}. strace prints a line for each call of
+    each thread. Lines of another form are ignored.
     """
     counts: Counter[str] = Counter()
     # A call may be printed in two lines: one with the first arguments, and one with the other arguments and
@@ -69,6 +70,7 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
         # The line `12 read(0x3, 0x7f, 0x1000) = 0x1000` has the groups b"12", b"read",
         # b"0x3, 0x7f, 0x1000" and b"0x1000". The first of two lines has no result (None).
         thread, name, arguments, result = match.groups()
+        # For the second of two lines, the stored arguments of the first line come first.
         arguments = unfinished.pop(thread, b"") + arguments
         if result is None:
             unfinished[thread] = arguments
@@ -111,7 +113,8 @@ class Strace:
     ) -> None:
         """Start strace on a processor, with arguments such as ["-p", "4711"] or ["--", "/usr/bin/svn", ...].
 
-        `stdin` and `env` are the standard input and the environment of a command that strace starts.
+        strace is a program that traces the system calls of a running process (-p) or of a command (--).
+        `stdin` and `env` are the standard input and the environment of the command.
         """
         self.counts: Counter[str] = Counter()
         # strace writes its lines to one end of a pipe, and the thread reads them at the other.
@@ -155,6 +158,7 @@ class Strace:
         # Until strace has attached to all threads, calls would be missed.
         deadline = time.monotonic() + ATTACH_LIMIT_S
         while not _are_traced(pids):
+            # strace has ended, or needs too long.
             if strace.process.poll() is not None or time.monotonic() > deadline:
                 strace.process.kill()
                 errors = strace.wait()
@@ -238,9 +242,10 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
 
     Example: {"client": {"reads": 5, "mmap": 7}, "server": None, "why_not": "", "began": 1795300000.0,
     "seconds": 1.5}. `server` is None for a cell without a server. If the command cannot be traced, `client`
-    and `server` are None, and `why_not` is a sentence. `began` (in seconds since 1970) and `seconds` are the
-    start and the duration of this call, with the preparation of the cell. `recipe` describes the cell: its
-    command, repository, server and settings. `folder` is a private folder, `root` the checkout.
+    and `server` are None, and `why_not` is a sentence. No UserError or OSError is raised. `began` (in seconds
+    since 1970) and `seconds` are the start and the duration of this call, with the preparation of the cell.
+    `recipe` describes the cell: its command, repository, server and settings. `folder` is a private folder,
+    `root` the checkout.
     """
     begun = time.monotonic()
     client, server = None, None

@@ -37,7 +37,8 @@ READ, COMMIT = "read", "commit"
 class Requests:
     """All requests of one kind: `argvs` has the command of each client, `changes` the file that it commits.
 
-    Times are in nanoseconds since the start of the traffic.
+    Clients have numbers from 0: argvs[2] is the command of client 2. Times are in nanoseconds since the start
+    of the traffic.
     """
 
     def __init__(self, argvs: list[list[str]], changes: list[str]) -> None:
@@ -46,12 +47,13 @@ class Requests:
         # The numbers of clients without a request, and the planned times of requests without a client.
         self.idle = deque(range(len(argvs)))
         self.waiting: deque[int] = deque()
-        # The times of requests that succeeded, and the number of failed ones by exit code.
+        # Three times of each request that succeeded: planned[i], started[i] and ended[i] are of one request.
         self.planned: list[int] = []
         self.started: list[int] = []
         self.ended: list[int] = []
+        # The number of failed requests by exit code, such as {"1": 2}.
         self.failed: dict[str, int] = {}
-        # The number of commits so far.
+        # The number of commits that were started so far.
         self.number = 0
 
     def report(self) -> dict[str, object]:
@@ -82,8 +84,11 @@ class TrafficGenerator:
         """Plan the requests of a specification, and open the file for their errors.
 
         Example: {"seconds": 10, "per_s": 0, "seed": 1, "readers": 4, "read": ["svn", "ls", URL], "commits":
-        [{"argv": ["svnmucc", "put", FILE, URL], "change": FILE}], "errors": FILE}. Before each commit, the
-        program writes another content to `change`. The specification also has "report", for main().
+        [{"argv": ["svnmucc", "put", FILE, URL], "change": FILE}], "errors": FILE}. These are 4 clients that
+        read, and 1 that commits. Before each commit, the program writes another content to `change`. A
+        `per_s` of 0 is a closed loop: each client sends its next request when its last one has ended. Any
+        other number is an open loop: requests arrive at random times, on average this number in a second. The
+        specification also has "report", for main().
         """
         read_argvs = [specification["read"]] * specification["readers"]
         commit_argvs = [commit["argv"] for commit in specification["commits"]]
@@ -110,7 +115,7 @@ class TrafficGenerator:
         self.running: dict[int, RunningRequest] = {}
         # The number of failed requests of both kinds.
         self.failures = 0
-        # The number of requests that arrived when all clients were busy.
+        # The number of requests that arrived when no client was free for them.
         self.late = 0
         # The processor time of all requests that have ended.
         self.requests_cpu_s = 0.0
@@ -243,7 +248,10 @@ class TrafficGenerator:
         self.running[pid] = RunningRequest(kind, client, arrival, started)
 
     def _reap(self) -> None:
-        """Record all requests that have ended, and make their clients idle."""
+        """Record all requests that have ended, and make their clients idle.
+
+        A request is a process, and a child of this process. Do not wait for requests that still run.
+        """
         while self.running:
             # -1: any child. WNOHANG: the pid is 0 if no child has ended.
             pid, status, used = os.wait4(-1, os.WNOHANG)
@@ -298,7 +306,7 @@ def main(path: str) -> int:
     try:
         code = traffic.run()
     except OSError as error:
-        # Other requests may run already.
+        # The command of a request cannot be run, for example. Earlier requests may still run.
         traffic.end_all()
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         # The code of a shell for a program that cannot be run.

@@ -57,10 +57,11 @@ def capture(
 ) -> Captured:
     """Run a command once, untimed, and return its work, its I/O, its peak memory and its mapped files.
 
-    `read_output` gets the output of the command, and returns the work: a fingerprint of what the command did,
-    such as {"lines": 3, "bytes": 80, "digest": "9f86..."}. `log` takes the error output of the command. A
-    pipe is made in the folder of `log`. Raise UserError if the command fails or takes longer than its limit,
-    and any error of `read_output`.
+    Mapped files are the programs and libraries that the command had in memory. `read_output` gets the output
+    of the command, and returns the work: a fingerprint of what the command did, such as {"lines": 3, "bytes":
+    80, "digest": "9f86..."}. `log` takes the error output of the command. A pipe is made in the folder of
+    `log`. Raise UserError if the command fails or takes longer than its limit, and any error of
+    `read_output`.
     """
     run = _UntimedRun(command, read_output, log)
     try:
@@ -69,6 +70,7 @@ def capture(
         is_in_time = run.wait_for_end(command.limit_s)
         # This raises the error of `read_output`, if there was one.
         work = run.reader.get_work()
+        # The kernel has the counts until close() waits for the ended process.
         io = run.read_io_counts()
     finally:
         run.close()
@@ -130,8 +132,9 @@ class _UntimedRun:
 
     def read_io_counts(self) -> dict[str, int | None]:
         """Return the I/O of the ended command: {"rchar": 4096, "wchar": None, ...}. None is unknown."""
-        # The tracer ends first. While it runs, waitid() below would return for a stop of the traced process,
-        # not only for its end. A child that outlives the command is not awaited for longer than the limit.
+        # The tracer has to end first. While it runs, waitid() below would return for a stop of the traced
+        # process, not only for its end. The tracer also waits for children that outlive the command, so this
+        # has a limit.
         self.tracer.join(TRACER_LIMIT_S)
         # The ended process stays in /proc until process.wait() in close().
         os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
@@ -225,7 +228,8 @@ class ExitTracer(threading.Thread):
     def run(self) -> None:
         """Attach to the child, and read the counts of each traced process when it stops before its exit.
 
-        At this stop, _continue_stopped() reads the counts, and detaches from the process.
+        With ptrace(2), the kernel stops a traced process shortly before its exit, and at a few other events.
+        At the stop before the exit, _continue_stopped() reads the counts, and detaches from the process.
         """
         # The tracer attaches in this thread, because only the thread that attaches gets the stops.
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
@@ -251,7 +255,10 @@ class ExitTracer(threading.Thread):
                 self._continue_stopped(pid, status)
 
     def _continue_stopped(self, pid: int, status: int) -> None:
-        """Let a stopped process go on. If it is about to exit, read its counts first, and detach from it."""
+        """Let a stopped process go on. If it is about to exit, read its counts first, and detach from it.
+
+        The counts go into `peak_bytes`, `maps` and `io`. `status` is the result of waitpid() for the stop.
+        """
         # The bits from 16 on have the number of a ptrace event. It is 0 if a signal has stopped the process.
         event = status >> 16
         if event == EXIT_EVENT:
@@ -285,7 +292,8 @@ def trace_mapped_files(argv: Sequence[str], environment: Mapping[str, str]) -> l
 
     Return None if the kernel allows no tracing. Example: ["/usr/bin/svn", "/usr/lib/libsvn_client-1.so.0"].
     """
-    # On a busy machine, a short run may end before the trace begins. Then the command is run again.
+    # On a busy machine, a short run may end before the trace begins. Then the command is run again, up to
+    # FILES_TRIES times in all.
     for _ in range(FILES_TRIES):
         # Leaving this block ends a command that takes longer than the limit.
         with processes.background(

@@ -44,6 +44,7 @@ class UrlNormaliser:
         self._prefixes = {root[:PREFIX_LENGTH] for root in roots}
         patterns = [FIXED_WIDTH % re.escape(prefix) for prefix in self._prefixes]
         patterns += [re.escape(root) for root in roots]
+        # Without URLs, this pattern is empty. It is not used then, because _may_match() returns False.
         self._pattern = re.compile(b"|".join(patterns))
 
     def _may_match(self, data: bytes | bytearray) -> bool:
@@ -56,8 +57,8 @@ class UrlNormaliser:
     def complete_length(self, data: bytes | bytearray) -> int:
         """Return how many bytes at the start of the data can be normalised before the next data come.
 
-        The last LONGEST_URL bytes may have the beginning of a URL whose end is in the next data, so they have
-        to wait. If a whole URL begins before this limit and ends after it, its end is the limit.
+        Data come in pieces, and a URL may begin in one piece and end in the next one. So the last LONGEST_URL
+        bytes have to wait. If a whole URL begins before this limit and ends after it, its end is the limit.
         """
         end = max(0, len(data) - LONGEST_URL)
         if not self._may_match(data):
@@ -106,7 +107,7 @@ def discard_output(output: IO[bytes], _urls: UrlNormaliser | None = None) -> Fin
 
 
 def read_stdout(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
-    """Return lines, bytes and digest of any output."""
+    """Return lines, bytes and digest of any output without `urls`; {} for an empty output."""
     digest = UrlFreeDigest(urls)
     lines = 0
     while data := output.read(CHUNK):
@@ -125,9 +126,11 @@ LOG_PATH = b"   "
 def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, changed paths (0 without -v), bytes and digest of the output of `svn log`.
 
-    A revision has a separator, a heading, the paths (`   M /trunk/file`), an empty line, and its message. The
-    heading has the number of the message's lines, which are skipped. Return {} for an output without
-    revisions.
+    Example: {"revisions": 3, "paths": 12, "digest": "9f86...", "bytes": 800}. A revision has a separator (a
+    line of dashes), a heading, the paths (`   M /trunk/file`), an empty line, and its message. The heading
+    has the number of the message's lines, which are skipped: a message may contain lines that look like
+    headings or paths. `urls`, which differ between equal repositories, are left out. Return {} for an output
+    without revisions.
     """
     digest = UrlFreeDigest(urls)
     revisions = 0
@@ -171,9 +174,13 @@ VARYING_COUNTS = frozenset(
 
 
 def read_printed_counts(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
-    """Return the counts that svnbench prints, for example {"files": 5, "bytes_in_files": 80}."""
+    """Return the counts that svnbench prints, for example {"files": 5, "bytes_in_files": 80}.
+
+    Counts that differ between equal runs are left out (VARYING_COUNTS). Return {} if all counts are 0.
+    """
     counts: Fingerprint = {}
     for line in output:
+        # A line such as `   1,234 bytes in files`. Other lines are ignored.
         match = NULL_COUNT.fullmatch(line.rstrip())
         if not match:
             continue
@@ -235,12 +242,13 @@ def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = False) -> Fingerprint:
     """Return the fingerprint of a dump, and its last revision (`youngest`), by reading its records.
 
-    Example: {"revisions": 4, "youngest": 3, "nodes": 9, "digest": "9f86...", "bytes": 80}. Digest and bytes
-    exclude headers that differ between equal repositories (LEFT_OUT), and revision 0's date. With
-    `nodes_only`, they also exclude all before the first node, such as the properties of the only revision.
+    Example: {"revisions": 4, "youngest": 3, "nodes": 9, "digest": "9f86...", "bytes": 80}. A node is a
+    changed path in a revision. Digest and bytes exclude three parts that differ between equal repositories:
+    `urls`, some headers (LEFT_OUT), and revision 0's date. With `nodes_only`, they also exclude everything
+    before the first node, such as the properties of the only revision.
     """
-    # A dump is a sequence of records. Each has lines of headers, an empty line, and as many bytes of content
-    # as its header `Content-length` gives (none without this header).
+    # A dump is a sequence of records, one for each revision and for each node. A record has lines of headers,
+    # an empty line, and as many bytes of content as its header `Content-length` gives (none without it).
     digest = UrlFreeDigest(urls)
     revisions = 0
     youngest = 0
@@ -250,11 +258,11 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
     is_revision_0 = False
     # Each line is a header, or the empty line after the headers. The content is read in one step.
     for line in stream:
-        # A node is a changed path in a revision. This is the first header of its record.
+        # The first header of a node's record.
         if line.startswith(NODE):
             nodes += 1
         is_digested = nodes > 0 or not nodes_only
-        # The end of the headers. The content follows.
+        # The empty line after the headers. The content follows.
         if line == b"\n":
             if is_digested:
                 digest.update(line)
@@ -292,7 +300,8 @@ def _add_content(
 
     The date of revision 0 is left out, because it differs between equal repositories.
     """
-    # The properties of revision 0 are small. Other content is read in pieces, because a file may be large.
+    # The content of revision 0 is its properties, which are small. Other content is read in pieces, because a
+    # file may be large.
     if is_revision_0 and length <= LARGEST_REVISION_0:
         digest.update(DATE.sub(b"", stream.read(length)))
         return
@@ -325,7 +334,8 @@ def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
     """Return the fingerprint of one client's tree (inspect_tree) if all clients wrote equal trees.
 
     Each client has written a tree of its own in the folder `targets`. If the trees differ, return how many
-    different ones there are, such as {"different_trees": 2}. No correct run has this fingerprint.
+    different ones there are, such as {"different_trees": 2}. No correct run has this fingerprint, so the run
+    is later found to have done other work.
     """
     distinct: list[Fingerprint] = []
     for path in sorted(targets.iterdir()):
@@ -385,9 +395,10 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
     """Return the numbers of objects, refs and files of a clone, and a digest of all of them.
 
     Example: {"objects": 300, "refs": 2, "files": 40, "digest": "9f86..."}. A bare clone has no `files`. The
-    digest leaves out `urls` in the contents of files (inspect_built_tree). A clone that `is_partial` may have
-    the contents of files (blobs) of its HEAD, and blobs that refs name: raise UserError if it has others.
-    Return {} for a clone without objects.
+    digest leaves out `urls` in the contents of files (inspect_built_tree). A partial clone (`is_partial`) was
+    made with a filter, so that it lacks most contents of files (blobs). It may have only the blobs of its
+    HEAD, and those that refs name: raise UserError if it has other ones. Return {} for a clone without
+    objects.
     """
     # Most kinds of work need no git.
     from vcsbench.systems.git_program import run_git
@@ -481,7 +492,8 @@ def _digest_file(path: bytes, urls: UrlNormaliser) -> tuple[str, int]:
     """Return the digest and the length of a file without URLs."""
     digest = UrlFreeDigest(urls)
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
-        # A small file needs no buffer of CHUNK bytes. But read(0) would read nothing of any file.
+        # A small file needs no buffer of CHUNK bytes. It is at least 1 byte: read(0) returns nothing, even if
+        # the file has grown.
         buffer_bytes = min(os.fstat(file.fileno()).st_size + 1, CHUNK)
         while data := file.read(buffer_bytes):
             digest.update(data)

@@ -28,29 +28,30 @@ class ConvertedPreparation(Preparation):
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
         """Load a source into a git repository, convert this to a system's own format, and verify the result.
 
-        `fmt` is the only format of the system, such as "hg". Its repositories have one state, PLAIN_FORMAT
-        ("plain"). So the result is hg.plain in the folder `staging`. Return the record of the load. Raise
-        UserError if a step fails.
+        `source` has a history of commits, such as a generated one. `fmt` is the only format of the system,
+        such as "hg". Its repositories have one state, PLAIN_FORMAT ("plain"). So the result is the repository
+        hg.plain in the folder `staging`. Return the record of the load, with the number of commits and the
+        time. Raise UserError if a step fails, or if the result is no repository of the format.
         """
         begun = time.monotonic()
         path = staging / f"{fmt}.{PLAIN_FORMAT}"
-        # The history in git's form is only needed for the conversion.
-        history = staging / "history.git"
+        # The conversion reads the history from this repository. It is removed afterwards.
+        git_repository = staging / "history.git"
         try:
-            # The progress display shows the word `source.doing`, such as "loading".
+            # While the block runs, the progress display shows `source.doing`, such as "loading".
             with progress.stage(source.doing, unit="commits"):
-                facts = import_history(source, history)
-            commits = int(run_git(history, "rev-list", "--count", "--all"))
+                facts = import_history(source, git_repository)
+            commits = int(run_git(git_repository, "rev-list", "--count", "--all"))
             with progress.stage(f"converting to {fmt}"):
-                self._convert(history, path)
+                self._convert(git_repository, path)
             with progress.stage("verifying"):
                 self._verify(path)
         finally:
-            remove_path(history)
-        # Later checks of the repository and its copies read this number, also mismatch() below.
+            remove_path(git_repository)
+        # This stores the number in the repository. mismatch() and later checks of copies read it there.
         keep_commit_count(path, commits)
         record = describe_load(source, facts, PLAIN_FORMAT, commits, begun)
-        # The first difference between the repository and its label, "" without a difference.
+        # Why the files at `path` are no repository of the format, as a clause; "" if they are one.
         mismatch = system_of(fmt).store.mismatch(path, fmt, PLAIN_FORMAT)
         if mismatch:
             raise UserError(f"{path}: was loaded, but {mismatch}.")
@@ -88,16 +89,18 @@ class FossilPreparation(ConvertedPreparation):
     def _convert(self, git: Path, path: Path) -> None:
         path.mkdir()
         argv = ["fossil", "import", "--git", str(path / FOSSIL_FILE), "-A", FOSSIL_USER]
-        # fossil writes a user's settings to its home. In this folder, they are in no copy of the repository.
+        # Fossil writes a user's settings to its home. The folder above the repository is no part of it, so no
+        # copy of the repository has these settings.
         home = path.parent
         failure = f"{path}: fossil import failed"
-        with start_git(git, "fast-export", "--all", "--signed-tags=strip") as exported:
+        with start_git(git, "fast-export", "--all", "--signed-tags=strip") as exporter:
             with processes.Program(
-                argv, failure, fossil_environment(home), exported.stdout
-            ) as imported:
-                imported.read_all()
-            exported.finish()
-        # The import stores each version of a file as a whole.
+                argv, failure, env=fossil_environment(home), stdin=exporter.stdout
+            ) as importer:
+                # read_all() and finish() wait for the end of a program, and raise UserError if it failed.
+                importer.read_all()
+            exporter.finish()
+        # The import stores each version of a file in full. The rebuild makes the repository smaller.
         run_fossil(home, "rebuild", path / FOSSIL_FILE, "--compress", "--vacuum")
 
     def _verify(self, path: Path) -> None:

@@ -88,10 +88,11 @@ Loads = Mapping[tuple[str, str], LoadRecord]
 def read_content(root: Path) -> Content:
     """Return one digest of the paths and contents of a repository's files, and the state of each folder.
 
-    A state is a digest of the names, modes, sizes and times in a folder when it was read. The states are by
-    the path of the folder, such as {"db": "9f86..."}.
+    Two repositories with the same digest have the same files. The state of a folder is a digest of the names,
+    modes, sizes and times in it, by the path of the folder: {"db": "9f86..."}. It shows later that the folder
+    was changed, without another reading of the files.
     """
-    # The sum of the files' digests is the same in any order of the files, which may differ between copies.
+    # The sum of the files' digests does not depend on the order in which the files are read.
     total = 0
     state: dict[str, str] = {}
     for folder, entries in folder_states.walk(root):
@@ -105,6 +106,7 @@ def read_content(root: Path) -> Content:
             for chunk in read_chunks(f"{root}/{relative}", status.st_size):
                 digest.update(chunk)
             total += int.from_bytes(digest.digest(), "big")
+    # The sum is reduced to the 128 bits of one file's digest, which are 32 hexadecimal digits.
     return Content(f"{total % _DIGEST_MODULUS:032x}", state)
 
 
@@ -113,23 +115,26 @@ def copy_and_compare(
 ) -> list[Content]:
     """Make the copies of all jobs, compare them with their sources, and return the content of each copy.
 
-    A content has a digest of all files, which is compared here, and the state of each folder: a digest of
-    names, sizes and times, which later shows a change. A job has a source, its files, and the folder of a new
-    copy. All copies grow together (interleave), scattered on the device by spacers: files in the folder
-    `temporary`, of random size, on average `fragmentation_kib` (0: none). `seed` decides on the sizes. The
-    caller removes `temporary`. Raise OSError if a copy differs from its source.
+    - `jobs`: each has a source, the files of the source, and the folder of a new copy.
+    - `temporary`: a folder on the storage of the copies. The caller removes it.
+    - `fragmentation_kib`: the mean size of the spacers in KiB; 0: no spacers. `seed` decides on the sizes.
+
+    All copies grow together (interleave). The spacers are files of random size in `temporary`, which scatter
+    the copies on the device. A content has a digest of all files, which is compared here. It also has the
+    state of each folder: a digest of names, sizes and times, by which later changes are noticed. Raise
+    OSError if a copy differs from its source.
     """
     # The servers, which run as another user, have to read the copies.
-    umask = os.umask(UMASK)
+    previous_umask = os.umask(UMASK)
     try:
         interleave(jobs, temporary, fragmentation_kib=fragmentation_kib, seed=seed)
         for job in jobs:
-            # A copy of a git repository gets the times of its packs here. One of Fossil becomes read-only.
-            # For Subversion, this does nothing.
+            # This step depends on the system. For git, it sets the times of packs, because git prefers the
+            # youngest pack. For Fossil, it makes the copy read-only. For Subversion, it does nothing.
             if job.finish:
                 job.finish(job.destination, job.files)
     finally:
-        os.umask(umask)
+        os.umask(previous_umask)
     # The metadata of the copies are written later. So after a power cut, a copy with metadata is complete.
     with progress.stage("writing the copies to the device"):
         os.sync()
@@ -139,7 +144,8 @@ def copy_and_compare(
     contents = []
     with (
         progress.stage("checking copies", len(jobs), "copies") as stage,
-        # Threads help here: Python lets others run while one reads a file or digests a large piece of it.
+        # While a thread reads a file, or computes the digest of a large piece of it, Python lets other
+        # threads run. So there is a thread for each core.
         ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
     ):
         content_by_source = dict(zip(sources, pool.map(read_content, sources), strict=True))
@@ -157,18 +163,19 @@ def interleave(
 ) -> None:
     """Make all copies at once: step 1 of each copy, then step 2 of each copy, and so on.
 
-    A step is a revision, or a shard (a folder of revisions) of a packed copy. So files lie on the device as
-    if the repositories had grown together. Between two of these steps, `temporary`, a folder on the same
-    storage, gets a spacer as in the published study: a file of random size, from 0 to twice
-    `fragmentation_kib` (0: no spacers). `seed` decides on the sizes. The copies are not compared.
+    A step is a revision, or a shard (a folder of revisions) of a packed copy. So the files lie on the device
+    as if the repositories had grown together, and no copy has a better place than the others. As in the
+    published study, there is a spacer between two steps. A spacer is a file of random size in the folder
+    `temporary` on the same storage. Its size is from 0 to twice `fragmentation_kib`, in KiB (0: no spacers),
+    and `seed` decides on the sizes. The copies are not compared with their sources here.
     """
     spacer_sizes = random.Random(seed)
     for job in jobs:
-        # All folders, also empty ones: Subversion requires db/transactions.
+        # All folders are made, also empty ones: Subversion requires db/transactions, for example.
         for folder, _ in folder_states.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
 
-    # By step first, and then by copy: (step, index of the copy's job, file).
+    # The files of all copies, sorted by step first, and then by copy: (step, index of the job, file).
     files = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
     previous_step = None
     with progress.stage("copying", len(files), "files") as stage:
@@ -176,7 +183,7 @@ def interleave(
             # The progress display shows the number of finished files.
             stage.done = number
             # A step of a copy may have several files: a revision, and its properties. A spacer comes before
-            # the first file of each step of a copy, but not before the very first file of all.
+            # the first file of each step of a copy. Nothing lies before the very first step, so it has none.
             step_of_copy = (step, index)
             begins_later_step = previous_step is not None and previous_step != step_of_copy
             if fragmentation_kib and begins_later_step:
@@ -187,14 +194,18 @@ def interleave(
 
 
 def _copy_file(job: CopyJob, file: StoredFile, temporary: Path) -> None:
-    """Copy a file of a job's source to its destination. A large one is made in `temporary` and moved."""
+    """Copy a file of a job's source to its destination. A large one is made in `temporary` and moved.
+
+    Copied files should lie on the device in the order in which they are copied. ext4 needs help for that.
+    """
     chunks = read_chunks(f"{job.source}/{file.name}", file.size)
     destination = f"{job.destination}/{file.name}"
-    # ext4 puts a large file near its folder, and the folders of copies far from each other. A file that is
-    # moved stays where it is on the device.
+    # ext4 puts a large file (48 KiB) near its folder, and the folders of copies far from each other. So the
+    # large files of all copies are made in one folder. A moved file stays where it is on the device.
     is_large = file.size >= LARGE_BYTES
     path = f"{temporary}/large" if is_large else destination
-    # ext4 chooses the place of a file when it is written to the device. So a packed shard is written at once.
+    # ext4 chooses the place of a file when it is written to the device, perhaps after a later file. So a file
+    # of 1 MiB or more, such as a packed shard, is written to the device at once.
     is_synced = file.size >= SYNCED_BYTES
     _write(path, chunks, mode=file.mode | READABLE, is_synced=is_synced)
     if is_large:
@@ -221,9 +232,10 @@ def make_copies(
 ) -> dict[str, RepositoryFacts]:
     """Make the missing copies of each variant, and return the facts on each variant: {"ruby.f7.pack": ...}.
 
-    A variant is a repository in one format and state, and `loads` has the record of its load. The sources of
-    copies are verified at the same time. Raise UserError if the space is too small, and verify.DamagedError
-    if a loaded repository is damaged. No incomplete copy is kept.
+    A variant is a repository in one format and state, such as ruby in f7, packed. `workdir` is vcsbench's
+    folder on the storage. `loads` has the record of each load: {("ruby", "f7"): {"path": ...}}. The loaded
+    repositories that are copied are verified at the same time. Raise UserError if the space is too small, and
+    verify.DamagedError if a loaded repository is damaged. After an error, no incomplete copy is left.
     """
     # Errors of the operating system without a path, as on a full disk, get the path of the work folder.
     with naming(workdir.path):
@@ -233,14 +245,16 @@ def make_copies(
         _remove_incomplete(workdir)
         planned = _plan_copies(workdir.path, variants, loads, settings)
         jobs = [copy.job for copy in planned]
-        # Changed copies count as missing. They are removed before the space is checked, because they take
-        # some of it.
+        # A copy that was changed counts as missing, so it is planned, too. The changed one is removed before
+        # the space is checked, because it takes some of the space.
         for job in jobs:
             _remove_copy(workdir, job.destination)
+        # This raises UserError if the copies do not fit.
         _check_space(workdir.path, jobs, settings.fragmentation_kib)
         if jobs:
             _make_batch(workdir, planned, loads, settings)
-        # Before cold runs, a client is run on a repository of its system without content.
+        # Before a cold run, the client is run on an empty repository, so that the client itself is warm. Each
+        # version-control system needs an empty repository of its own.
         for system in {variant.system for variant in variants}:
             if not repository.empty_copy_ok(workdir.path, system):
                 empty = workdir.path / REPOSITORIES / system.empty_name
@@ -277,10 +291,11 @@ def _plan_copies(
     """Return the missing copies of variants in a work folder, each with the job that makes it.
 
     A variant is a repository in one format and state. The source of a job is the loaded or packed repository
-    or, if that is gone, the first intact copy of the variant. If no copy is intact either, remove the
-    metadata of all copies of the variant, and raise UserError. `loads` has the record of each variant's load.
+    or, if that is gone, the first intact copy of the variant. Without an intact copy, raise UserError, and
+    remove the metadata of the variant's copies, so that the next run loads the repository again. `loads` has
+    the record of each load, by repository and format.
     """
-    # The keys are variant and number of a copy, such as (variant, 1).
+    # The keys are variant and number of each missing copy: {(variant, 1): "it does not exist"}.
     missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
     planned = []
     for variant, missing_number in missing:
@@ -294,8 +309,8 @@ def _plan_copies(
         if not source and intact:
             source = intact[0]
         if not source:
-            # The plan of this run has checked only a sample of files, so it may have found these copies
-            # intact, and planned no load. Copies without metadata are missing for the next plan.
+            # The plan of this run has checked only a sample of the files. So it may have taken these copies
+            # for intact, and planned no load. The next plan counts copies without metadata as missing.
             for path in paths.values():
                 repository.metadata_file(path).unlink(missing_ok=True)
             raise UserError(
@@ -319,17 +334,17 @@ def _remove_copy(workdir: WorkDir, copy: Path) -> None:
 def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
     """Print the space that the copies need. Raise UserError if they do not fit on the storage at `path`.
 
-    The copies are made together with spacers, temporary files that scatter them on the device. The user's
-    setting `fragmentation_kib` is the mean size of a spacer; 0: no spacers.
+    Each job makes a copy. The copies are made together with spacers, temporary files that scatter them on the
+    device. The user's setting `fragmentation_kib` is the mean size of a spacer; 0: no spacers.
     """
     status = os.statvfs(path)
     block_bytes = status.f_frsize
-    # In RAM, the available memory counts, too.
+    # If the storage is in RAM, the available memory is a limit, too.
     available_bytes = free_bytes(path)
     files = sum(len(job.files) for job in jobs)
     # Each file takes whole blocks on the disk, usually of 4 KiB.
     blocks = sum(math.ceil(file.size / block_bytes) for job in jobs for file in job.files)
-    # There is a spacer for each step: a revision, or a shard of a packed copy (interleave).
+    # A step is a revision, or a shard of a packed copy. There is a spacer for each step (interleave).
     steps = sum(len({file.step for file in job.files}) for job in jobs)
     spacer_bytes = round(steps * fragmentation_kib * 1024)
     needed_bytes = blocks * block_bytes + spacer_bytes
@@ -355,13 +370,13 @@ def _make_batch(
 ) -> None:
     """Make planned copies, verify their sources at the same time, and write the copies' metadata last.
 
-    A copy without metadata counts as incomplete. Raise OSError if a copy differs from its source, and
-    UserError if the storage was unmounted or a source is damaged. After any error, all of these copies are
-    removed.
+    A copy without metadata counts as incomplete. `loads` has the record of each load, by repository and
+    format. Raise OSError if a copy differs from its source, and UserError if the storage was unmounted or a
+    source is damaged. After any error, all of these copies are removed.
     """
     jobs = [copy.job for copy in planned]
-    # A source that is itself an intact copy was verified when it was made. So only the sources in folders of
-    # loads are verified here.
+    # A source may itself be a copy, if the loaded repository is gone. It was made from a verified repository,
+    # and its digest is compared below. So only the loaded and packed repositories are verified here.
     folders_to_verify = set()
     for copy in planned:
         load_folder = Path(loads[copy.variant.repo, copy.variant.format]["path"])
@@ -379,8 +394,8 @@ def _make_batch(
             )
         # If the storage was unmounted after the run began, the copies are on the disk below its mount point.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
-        # A source that is itself a copy must still have the digest that its own metadata have. Without its
-        # metadata, the next run makes it again.
+        # If a source is a copy, its metadata have the digest from when it was made. With another digest now,
+        # the source is damaged. It loses its metadata, so that the next run makes it again.
         for job, content in zip(jobs, contents, strict=True):
             source_metadata = repository.read_metadata(job.source)
             if source_metadata and source_metadata["digest"] != content.digest:
@@ -410,11 +425,13 @@ def _describe_copy(
     files, and for each folder a digest of names, sizes and times (`state`). `fragmentation_kib` is the mean
     size of the spacer files between which the copy was made.
     """
-    # The job that made the copy has the files of its source, which are those of the copy.
+    # A variant is a repository in one format and state. The files of the job are those of the copy's source,
+    # which are the same as those of the copy.
     variant, job = copy.variant, copy.job
     facts_on_load = {key: value for key, value in load.items() if key in FROM_LOAD}
     metadata: dict[str, object] = {
         "repo": variant.repo,
+        # A digest of the history from which the repository was loaded.
         "identity": variant.identity,
         # Facts such as the format and the packing, and those of the files, such as the youngest revision.
         **variant.system.describe(variant.format, variant.state),

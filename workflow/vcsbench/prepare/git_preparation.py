@@ -70,9 +70,10 @@ class GitPreparation(Preparation):
                 facts = source.copy_to(path)
                 verify_git(path, f"{source.describe()}: the repository is damaged")
             else:
+                # Any other source writes its history as a stream, which git imports.
                 facts = import_history(source, path)
-                # REPACK writes all objects to one pack again. With -f, git searches deltas between all of
-                # them: fast-import has tried few.
+                # The import has searched few deltas between objects. REPACK writes all objects to one pack
+                # again, and with -f, git searches deltas between all of them.
                 run_git(path, *REPACK, "-f")
                 run_git(path, "pack-refs", "--all")
         commits = git_store.write_commit_count(path)
@@ -87,7 +88,8 @@ class GitPreparation(Preparation):
     def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
         """Make a repository in each state, such as "bitmap" or "bitmap_20000-loose", from the loaded one.
 
-        Return the seconds of git's commands for each upkeep, which is the first part of a state's name.
+        The first part of a state's name is its upkeep, such as one pack with a bitmap. The rest is the number
+        of refs and their storage. Return the seconds of git's commands for each upkeep: {"bitmap": 4.2}.
         """
         seconds_by_upkeep: dict[str, float] = {}
         with progress.stage("making states", len(states), "states") as stage:
@@ -95,20 +97,18 @@ class GitPreparation(Preparation):
                 stage.done = index
                 state = git_store.parse_state(name)
                 seconds = make_state(loaded, state).upkeep_s
-                # Several states may have one upkeep. With many added refs, bitmaps and graphs take longer. So
-                # the time of the state with the repository's own refs replaces the time of another state.
-                if state.refs == git_store.AS_IS_REFS or state.upkeep not in seconds_by_upkeep:
+                # States with the same upkeep may have other refs. With many added refs, git's commands take
+                # longer. So the time with the repository's own refs replaces the time with other refs.
+                has_own_refs = state.refs == git_store.AS_IS_REFS
+                if has_own_refs or state.upkeep not in seconds_by_upkeep:
                     seconds_by_upkeep[state.upkeep] = seconds
         return seconds_by_upkeep
 
     def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
+        paths = sorted(folder.glob(f"{git_store.GIT_FORMAT}.*"))
         # A killed job may have left an incomplete repository, whose name ends with `.new`.
-        paths = [
-            path
-            for path in sorted(folder.glob(f"{git_store.GIT_FORMAT}.*"))
-            if path.suffix != ".new"
-        ]
-        return [partial(_verify_states, paths, stop)]
+        complete_paths = [path for path in paths if path.suffix != ".new"]
+        return [partial(_verify_states, complete_paths, stop)]
 
 
 def import_history(source: Source, path: Path) -> Facts:
@@ -118,6 +118,7 @@ def import_history(source: Source, path: Path) -> Facts:
     fails, and OSError if the storage is full.
     """
     git_store.create_bare(path)
+    # It stays None if git ends before the source has written everything.
     facts = None
     # Callers write the pack again or read it once, so it need not be small. 1 is the fastest compression.
     settings = {"pack.compression": "1", "core.compression": "1"}
@@ -132,7 +133,7 @@ def import_history(source: Source, path: Path) -> Facts:
             # This raises OSError if the messages report a full storage.
             raise_write_error(program.errors(), path)
             raise program.failed()
-    # Writing failed, but git's exit code is 0: git ended before the source had written everything.
+    # git ended early, but its exit code is 0.
     if not facts:
         raise UserError(f"{path}: git fast-import did not read all of the history. Run again.")
     return facts
@@ -141,10 +142,12 @@ def import_history(source: Source, path: Path) -> Facts:
 def make_state(loaded: Path, state: GitState) -> MadeState:
     """Make a repository in a state, next to the loaded repository that it is made from.
 
-    Return its path and the seconds of its upkeep: of git commands such as `git repack`, without the copy. An
-    existing repository in this state is replaced. After an error, no incomplete repository is left. Raise
-    UserError if git fails, or makes another state than `state`.
+    A state is an upkeep (packs and indices), a number of refs, and the storage of the refs, such as
+    GitState("bitmap", "20000", "loose"). Return the path of the repository, and the seconds of the commands
+    for its upkeep, such as `git repack`, without the copy. An existing repository in this state is replaced.
+    After an error, no incomplete repository is left. Raise UserError if git fails, or makes another state.
     """
+    # Why this release of git cannot make the state, as a clause; "" if it can.
     reason = git_store.why_no_state(state, git_version())
     if reason:
         raise UserError(f"{loaded}: {reason}. Leave such cells out of the grid.")
@@ -159,6 +162,7 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
         set_refs(new, loaded, state)
         if _has_one_pack(state.upkeep):
             _remove_surplus(new)
+        # The steps so far are no part of the time that an administrator waits for the upkeep.
         begun = time.monotonic()
         _bring_into_upkeep(new, state.upkeep)
         upkeep_s = time.monotonic() - begun
@@ -166,6 +170,7 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
         # file with the number of commits is replaced.
         (new / COMMITS).unlink(missing_ok=True)
         git_store.write_commit_count(new)
+        # The first difference between the new repository and the state, as a clause; "" without one.
         mismatch = GitStore().mismatch(new, git_store.GIT_FORMAT, state.name)
         if mismatch:
             raise UserError(f"{new}: git made another state: {mismatch}. Use another git.")
@@ -178,15 +183,17 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
 
 
 def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
-    """Make a repository with the objects of a loaded one, by a copy or, for many packs, by pushes."""
+    """Make a repository with the objects of a loaded one: by a copy or, for many packs, by pushes."""
     if upkeep not in git_store.MANY_PACKS_UPKEEPS:
         shutil.copytree(loaded, new)
         return
-    # MIDX_BITMAP is MANY_PACKS with an index. If that state exists, a copy of it is faster than pushes.
-    many = loaded.with_name(f"{git_store.GIT_FORMAT}.{Upkeep.MANY_PACKS}")
-    has_many_packs = not GitStore().mismatch(many, git_store.GIT_FORMAT, Upkeep.MANY_PACKS)
-    if upkeep == Upkeep.MIDX_BITMAP and has_many_packs:
-        shutil.copytree(many, new)
+    # The upkeep MIDX_BITMAP is MANY_PACKS with an index over all packs. If a repository with MANY_PACKS was
+    # made before, it is copied, which is faster than pushes.
+    many_packs = loaded.with_name(f"{git_store.GIT_FORMAT}.{Upkeep.MANY_PACKS}")
+    # A missing repository has a mismatch, too.
+    mismatch = GitStore().mismatch(many_packs, git_store.GIT_FORMAT, Upkeep.MANY_PACKS)
+    if upkeep == Upkeep.MIDX_BITMAP and not mismatch:
+        shutil.copytree(many_packs, new)
     else:
         _push_in_parts(loaded, new, is_geometric=upkeep == Upkeep.GEOMETRIC)
 
@@ -197,7 +204,7 @@ def _has_one_pack(upkeep: str) -> bool:
 
 
 def _remove_surplus(path: Path) -> None:
-    """Remove the parts of a repository that a repack leaves: old indices, and unreachable objects."""
+    """Remove the parts of a repository that no repack removes: old indices, and unreachable objects."""
     # A copy of the user's repository may have commit-graphs and multi-pack indices. The states that need a
     # graph get a new one later, and no state with one pack has a multi-pack index.
     for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
@@ -212,6 +219,7 @@ def _bring_into_upkeep(path: Path, upkeep: str) -> None:
     The repository is a copy of a loaded one, or has many packs already if the state has many (_copy_objects).
     The time of these commands is printed as that of the upkeep.
     """
+    # Both kinds of repack write all objects to one pack.
     if upkeep in git_store.BITMAP_UPKEEPS:
         run_git(path, *BITMAP_REPACK)
     elif _has_one_pack(upkeep):
@@ -229,11 +237,11 @@ def _bring_into_upkeep(path: Path, upkeep: str) -> None:
 def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     """Make a repository with many packs at `path`: push the commits of a loaded one to it, the oldest first.
 
-    Each of up to PUSHES parts of the commits becomes a pack. With `is_geometric`, the new repository is
-    repacked between pushes, as a server does. Raise UserError if there is only one commit.
+    The commits are pushed in up to PUSHES (50) parts. The new repository stores each push as a pack. With
+    `is_geometric`, it is repacked between pushes, as a server does. Raise UserError if there is one commit.
     """
     git_store.create_bare(path, object_format(loaded))
-    # All commits, parents before their children, each with its parents.
+    # All commits, parents before their children. Each is a pair: its name, and the names of its parents.
     commits = []
     arguments = ("rev-list", "--date-order", "--reverse", "--parents", "--all")
     for line in run_git(loaded, *arguments).decode("ascii").splitlines():
@@ -244,8 +252,9 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     parts = min(PUSHES, len(commits))
     # The index of the last commit of each part: {1, 3, 5, ...} for 100 commits in 50 parts.
     ends = {len(commits) * number // parts - 1 for number in range(1, parts + 1)}
-    # The commits of a part that have no child in it, as keys. A push of these pushes all of the part. The
-    # heads of earlier parts are pushed already, and all of them would be too long for a command line.
+    # The heads of the present part, as keys: its commits that have no child in the part. A push of the heads
+    # also pushes their ancestors, which are the rest of the part. The heads of earlier parts are pushed
+    # already. The names of the heads of all parts would be too long for a command line.
     heads: dict[str, None] = {}
     pushes = 0
     with progress.stage("pushing", len(commits), "commits") as stage:
@@ -256,15 +265,16 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
                 heads.pop(parent, None)
             heads[commit] = None
             if index in ends:
-                # A pushed commit needs a ref, such as refs/vcsbench-pushed/9f86. These refs are temporary:
-                # make_state() sets the refs of the state later (set_refs).
+                # A pushed commit needs a ref in the new repository, such as refs/vcsbench-pushed/9f86. These
+                # refs are temporary: make_state() sets the refs of the state later (set_refs).
                 _push(loaded, path, [f"{head}:{PUSHED}{head}" for head in heads])
                 heads.clear()
                 pushes += 1
                 if is_geometric and pushes % PUSHES_PER_REPACK == 0:
                     run_git(path, *GEOMETRIC_REPACK)
-    # Last, all refs: tags with a message are objects that no commit leads to.
+    # The last push is of all refs. It adds the tags with a message: objects that no commit leads to.
     _push(loaded, path, ["+refs/*:refs/*"])
+    # git prefers younger packs, and compares whole seconds. Several pushes may fall into the same second.
     git_store.set_pack_times(git_store.list_packs(path))
 
 
@@ -275,7 +285,7 @@ def _push(loaded: Path, path: Path, refspecs: Sequence[str]) -> None:
 def verify_git(path: Path, failure: str = "") -> None:
     """Check all objects, packs, indices and refs of a repository. Raise UserError if it is damaged.
 
-    The error begins with `failure`, or with the failed command if that is "".
+    The error begins with `failure`, or with the failed command if `failure` is "".
     """
     settings = {f"fsck.{name}": "ignore" for name in TOLERATED_FAULTS}
     arguments = ("fsck", "--full", "--no-dangling", "--no-progress")
@@ -292,7 +302,8 @@ def verify_git(path: Path, failure: str = "") -> None:
 def _verify_states(paths: Sequence[Path], stop: threading.Event) -> None:
     """Raise UserError if a repository is damaged, or if two states of a history have different objects.
 
-    Raise CancelledError before the next repository if `stop` is set. A path ends with its state: git.bitmap.
+    `paths` are repositories with the same history. The name of each ends with its state, as in git.bitmap. If
+    `stop` is set, raise CancelledError before the next repository.
     """
     path_by_digest: dict[str, Path] = {}
     with progress.stage("verifying", len(paths), "repositories") as stage:
@@ -304,7 +315,7 @@ def _verify_states(paths: Sequence[Path], stop: threading.Event) -> None:
             # A state with a number of refs, such as bitmap_20000-loose, has other refs on purpose.
             if state.refs == git_store.AS_IS_REFS:
                 path_by_digest[digest_objects(path)] = path
-    # Equal repositories have one digest.
+    # Equal repositories have the same digest, and so one entry together.
     if len(path_by_digest) > 1:
         first, second, *_ = path_by_digest.values()
         raise UserError(f"{second}: has other objects or refs than {first.name}. {CHECK_AGAIN}")
@@ -315,7 +326,8 @@ def digest_objects(path: Path) -> str:
     total = 0
     with start_git(path, "rev-list", "--objects", "--no-object-names", "--all") as program:
         for line in program.stdout:
-            # The name of an object. Each state may list them in another order, which keeps the sum.
+            # A line is the name of an object, a hexadecimal number. The states of a history may list the
+            # objects in different orders, so the digest is a sum.
             total += int(line, 16)
         program.finish()
     refs = run_git(path, "for-each-ref", "--format=%(objectname) %(refname)")

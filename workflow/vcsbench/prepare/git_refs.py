@@ -25,17 +25,18 @@ def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
     """Give the repository at `path` the refs of a state, in the state's storage of refs.
 
     `loaded` is the repository with all refs of the history. A state with a number of refs, such as "20000",
-    has the branch of HEAD, further refs of the history, and added tags. Another state has all refs.
+    has the branch of HEAD, further refs of the history, and added tags. Any other state has all refs of
+    `loaded`. The storages are a file for each ref (loose), one file for all (packed), and git's reftable.
     """
     refs = _list_refs(loaded)
     if state.refs != git_store.AS_IS_REFS:
         refs = _choose_refs(refs, int(state.refs), loaded)
-    # This leaves no refs but the HEAD of `loaded`, and makes an empty storage of the new kind.
+    # This removes all refs, makes an empty storage of the new kind, and gives `path` the HEAD of `loaded`.
     _clear_refs(path, loaded, state.ref_storage)
     # One process of git sets all refs, because a state may have 20,000.
     commands = [b"create %s %s\n" % (ref.name, ref.target) for ref in refs if not ref.symbolic]
     run_git(path, "update-ref", "--stdin", stdin=b"".join(commands))
-    # git wrote the refs as loose files, or into the reftable.
+    # git has now written each ref to a file of its own, or all of them to the reftable.
     if state.ref_storage == git_store.PACKED_REFS:
         run_git(path, "pack-refs", "--all")
     # A symbolic ref is set after the ref that it names.
@@ -50,20 +51,21 @@ def _list_refs(path: Path) -> list[StoredRef]:
 
 
 def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[StoredRef]:
-    """Return this number of refs: the branch of HEAD, refs of the history, and added tags."""
+    """Return this number of refs: the branch of HEAD, other `refs` by name, and new tags for the rest."""
+    # The name of the branch. For a detached HEAD, it is the name of a commit, which no ref has.
     head = (loaded / "HEAD").read_bytes().removeprefix(b"ref: ").strip()
     # Symbolic refs cannot be packed, so they are left out.
     plain = [ref for ref in refs if not ref.symbolic]
-    # The branch of HEAD comes first, and then the others by name.
+    # False sorts before True, so the branch of HEAD comes first.
     plain.sort(key=lambda ref: (ref.name != head, ref.name))
     chosen = plain[:number]
     if len(chosen) < number:
         commits = run_git(loaded, "rev-list", "--first-parent", "HEAD").split()
-        # The user may have tags of this name.
+        # The user may have tags whose names begin in this way, such as refs/tags/build-00001.
         prefix = ADDED_TAG
         while any(ref.name.startswith(prefix) for ref in chosen):
             prefix += b"x-"
-        # The added tags name the commits on the first-parent line of HEAD, in turn.
+        # Each added tag names a commit. After the last commit, the next tag names the first one again.
         for i in range(number - len(chosen)):
             name = b"%s%05d" % (prefix, i + 1)
             chosen.append(StoredRef(name, commits[i % len(commits)], b""))
@@ -73,7 +75,7 @@ def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[S
 def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     """Replace all refs of the repository at `path` by an empty storage of refs, such as REFTABLE.
 
-    HEAD becomes that of the repository `loaded`.
+    HEAD becomes that of the repository `loaded`. The empty storage is moved from a new repository `fresh`.
     """
     for name in ("packed-refs", "refs", "reftable"):
         remove_path(path / name)
@@ -81,8 +83,8 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     head = os.fsdecode((loaded / "HEAD").read_bytes())
     # The kind of digests that name objects: sha1 or sha256.
     object_hash = object_format(loaded)
-    # A repository without refs. Its configuration and its empty storage are moved to `path`.
     fresh = path / "fresh"
+    # The configuration names the storage, so it is replaced, too.
     git_store.create_bare(fresh, object_hash, storage)
     (fresh / "config").replace(path / "config")
     if storage != git_store.REFTABLE:
@@ -95,8 +97,8 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     remove_path(fresh)
     init_reftable(fresh, object_hash)
     (fresh / "reftable").replace(path / "reftable")
-    # Without both of these, git finds no repository, even if all refs and HEAD are in a reftable. So they are
-    # placeholders.
+    # All refs and HEAD are in the reftable. But without a file HEAD and a folder refs, git finds no
+    # repository here. So these two are placeholders.
     (fresh / "HEAD").replace(path / "HEAD")
     (fresh / "refs").replace(path / "refs")
     remove_path(fresh)

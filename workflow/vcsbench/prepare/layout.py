@@ -36,11 +36,11 @@ class LayoutVerdict(enum.StrEnum):
 
 
 def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
-    """Return the layout of copies, each with the store that reads it, from their extents.
+    """Return the layout of copies, each with the store that reads it, from their extents on the device.
 
-    - `verdict`: a word of LayoutVerdict.
+    - `verdict`: a word of LayoutVerdict, such as "interleaved"; "unknown" if the extents cannot be read.
     - `sentence`: the text after "The copies", with the evidence.
-    - `apart`: the copies outside of the largest group.
+    - `apart`: the names of the copies outside of the largest group.
     """
     try:
         return judge_layout(_read_positions(copies))
@@ -53,14 +53,16 @@ def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
 
 
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
-    """Return the layout of copies from the bytes at which their sampled steps begin on disk.
+    """Return the layout of copies from the bytes at which their sampled steps begin on the device.
 
-    A step is a revision, or a shard (folder of revisions) of packed copies. Copies of one kind have the same
-    steps: packed copies, for example. An entry of `kinds` has the first byte of each step by copy. {"a": {0:
-    0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved. Each copy with several steps is compared with the
-    copies of its kind. Copies that lie together form a group. The verdict is INTERLEAVED if all compared
-    copies are in the largest group of their kind, PARTLY if only some are, and APART if none is. It is ALONE
-    if no kind has two copies, and UNKNOWN if no files can be compared.
+    A step is a revision, or a shard (folder of revisions) of packed copies. Only copies of one kind have the
+    same steps, such as packed copies. An entry of `kinds` has the first byte of each step, by copy. For
+    example, {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved. Copies with several steps are
+    compared with the others of their kind. Copies that lie together form a group. The verdict is:
+
+    - INTERLEAVED if all compared copies are in the largest group of their kind.
+    - PARTLY if only some of them are, and APART if none is.
+    - ALONE if no kind has two copies, and UNKNOWN if no files can be compared.
     """
     has_positions = any(steps for positions in kinds for steps in positions.values())
     if not has_positions:
@@ -75,24 +77,24 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     other_step_gaps: list[float] = []
     compared_copies: set[str] = set()
     # The copies in the largest group of their kind. Copies of a group lie together (_largest_group).
-    together: set[str] = set()
+    grouped_copies: set[str] = set()
     compared_files = 0
-    for all_positions in kinds:
+    for positions_of_kind in kinds:
         # With a single step, a copy has no distance between its own steps.
-        positions = {copy: steps for copy, steps in all_positions.items() if len(steps) > 1}
+        positions = {copy: steps for copy, steps in positions_of_kind.items() if len(steps) > 1}
         if len(positions) < 2:
             continue
         gap_by_copy = {copy: _gap_between_steps(steps) for copy, steps in positions.items()}
         same_step_gaps += _gaps_to_nearest_copy(positions)
         other_step_gaps += gap_by_copy.values()
         compared_copies |= positions.keys()
-        together |= _largest_group(positions, gap_by_copy)
+        grouped_copies |= _largest_group(positions, gap_by_copy)
         compared_files += sum(len(steps) for steps in positions.values())
-    # No step was sampled in two compared copies.
+    # Either no kind has two copies with several steps, or no step was sampled in two of its copies.
     if not same_step_gaps:
         return _unknown("there are too few revisions")
 
-    apart = sorted(compared_copies - together)
+    apart = sorted(compared_copies - grouped_copies)
     if not apart:
         verdict = LayoutVerdict.INTERLEAVED
         statement = "lie interleaved"
@@ -126,14 +128,17 @@ def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
     """Yield the bytes from each step of each copy to the same step of the nearest other copy."""
     all_steps = {step for steps in positions.values() for step in steps}
     for step in all_steps:
-        # The first byte of this step in each copy that has it, in the order on the device.
+        # The first byte of this step in each copy that has it, in the order on the device: [0, 4096, 12288].
         starts = sorted(steps[step] for steps in positions.values() if step in steps)
+        # The distances between neighbours: [4096, 8192].
         gaps = [after - before for before, after in pairwise(starts)]
         # Without a gap, only one copy has this step in an extent of its own.
         if gaps:
-            # The smaller of the gaps before and behind a copy counts. The first copy has no gap before it,
-            # and the last one none behind it, so their only gap is taken twice.
-            yield from map(min, [gaps[0], *gaps], [*gaps, gaps[-1]])
+            # The nearest copy is before or behind. The first copy has only a gap behind it, and the last copy
+            # only a gap before it. Each of these two gaps takes the place of the missing one.
+            gaps_before = [gaps[0], *gaps]
+            gaps_behind = [*gaps, gaps[-1]]
+            yield from map(min, gaps_before, gaps_behind)
 
 
 def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[str]:
@@ -141,8 +146,8 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
 
     A step is a revision, or a shard of packed copies. `positions` has the first byte of each step on disk, by
     copy: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}}. `step_gaps` has the median distance between two
-    steps of each copy: {"a": 8192.0, "b": 8192.0}. Two copies lie together if the distance between the same
-    step of both, here 4,096, is at most half as large (MAX_RATIO).
+    steps of each copy: {"a": 8192.0, "b": 8192.0}. Two copies lie together if the median distance between the
+    same step of both, here 4,096, is at most half (MAX_RATIO) of both distances in `step_gaps`.
     """
 
     def are_together(first: str, second: str) -> bool:
@@ -155,7 +160,7 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
     groups: list[set[str]] = []
     for copy in sorted(positions):
         # Two copies may have no sampled step in common. So a copy joins a group if it lies together with one
-        # member of it. Groups that the copy joins become one group.
+        # member of the group. If the copy joins several groups, they become one group.
         joined = {copy}
         other_groups = []
         for group in groups:
@@ -174,14 +179,15 @@ def _read_positions(copies: Mapping[Path, Store]) -> list[Positions]:
 
     Example of one kind: {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, with the bytes of revisions 0 and 50.
     """
-    # For each copy: its kind, the file of each step, and by kind the end of the sample (`ends`).
-    steps = {copy: store.steps(copy) for copy, store in copies.items()}
+    # The steps of a copy have their `kind`, the file of each step, and by kind the end of a sample (`ends`).
+    steps_by_copy = {copy: store.steps(copy) for copy, store in copies.items()}
     kinds: dict[str, dict[str, dict[int, int]]] = {}
-    for copy, steps_of_copy in steps.items():
-        # Only the same step of two copies can be compared. So all copies of a kind get the same sample.
-        sample = _sample(other.ends.get(steps_of_copy.kind, 0) for other in steps.values())
-        positions = kinds.setdefault(steps_of_copy.kind, {})
-        positions[copy.name] = _locate(steps_of_copy, sample)
+    for copy, steps in steps_by_copy.items():
+        # Only the same step of two copies can be compared, so all copies of a kind get the same sample. A
+        # short and a long repository have different ends. The sample has steps up to each end.
+        ends = [other.ends.get(steps.kind, 0) for other in steps_by_copy.values()]
+        positions = kinds.setdefault(steps.kind, {})
+        positions[copy.name] = _locate(steps, _sample(ends))
     return list(kinds.values())
 
 
@@ -198,7 +204,7 @@ def _locate(steps: Steps, sample: Sequence[int]) -> dict[int, int]:
 
 
 def _sample(ends: Iterable[int]) -> list[int]:
-    """Return about SAMPLED_STEPS steps, evenly from 0 up to each end, without the end: [0, 50, 100, ...]."""
+    """Return about SAMPLED_STEPS evenly spaced steps below each end: [0, 50, 100, ..., 4950] for 5000."""
     steps: set[int] = set()
     for end in set(ends):
         steps.update(range(0, end, max(1, end // SAMPLED_STEPS)))

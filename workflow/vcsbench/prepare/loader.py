@@ -63,6 +63,7 @@ def choose_staging(
 ) -> WorkDir:
     """Return the work folder to load into: `scratch` (mostly in RAM), or the first storage with enough space.
 
+    - `estimate`: the size of the loaded repository, from before the load.
     - `repositories`: the number of repositories that each storage gets after the load, such as copies of the
       loaded one. Each of them is as large as the loaded one: a larger one counts as several.
     - `spacer_bytes`: the bytes of the spacers on each storage, which are files that scatter the copies.
@@ -74,17 +75,17 @@ def choose_staging(
     too little space for the repositories of all loads, or if no work folder also has space for the load.
     """
     size = repository_bytes(estimate)
-    # Scratch comes first, because it is the fastest. It may be one of the storages, and is listed once.
+    # Scratch comes first, because it is the fastest. If the same object is also a storage, it is listed once.
     workdirs = list(dict.fromkeys([scratch, *repositories]))
     for workdir in workdirs:
         workdir.make()
-    # The bytes that later repositories take on the device of each work folder. Work folders on one device
-    # share its space, so each of them has the bytes of all.
+    # First, the bytes that repositories and spacers take after the load are added up for each device. Work
+    # folders on the same device share its space.
     devices = {workdir: os.stat(workdir.path).st_dev for workdir in workdirs}
     bytes_by_device: Counter[int] = Counter()
     replaced = replaced_bytes or {}
     for workdir, number in repositories.items():
-        # An older repository is removed before the new one is made.
+        # An older repository is removed before the new one is made in its place.
         new_bytes = size * number - replaced.get(workdir, 0)
         bytes_by_device[devices[workdir]] += max(0, new_bytes)
     for workdir, spacers in (spacer_bytes or {}).items():
@@ -96,6 +97,7 @@ def choose_staging(
             with contextlib.suppress(OSError):
                 device = os.stat(resolve(folder, scratch.owner)).st_dev
                 bytes_by_device[device] += number_of_bytes
+    # By work folder: the bytes that will be taken later on its device, and those that are free there now.
     reserved = {workdir: bytes_by_device[device] for workdir, device in devices.items()}
     free = {workdir: free_bytes(workdir.path) for workdir in workdirs}
 
@@ -112,12 +114,13 @@ def choose_staging(
         if reserved[workdir] > free[workdir]:
             raise _too_small(workdir, reserved[workdir], free[workdir])
 
+    # Now the first work folder is chosen that has space for the load, too.
     storage_devices = {devices[workdir] for workdir in repositories}
     for workdir in workdirs:
-        # The load needs the space of one repository in addition.
+        # While the repository is loaded, it takes space in addition to the later repositories.
         needed = reserved[workdir] + size
-        # Loads at the same time need space in `scratch`, too. On the device of a storage, the space for their
-        # repositories is reserved already, or older repositories still take it.
+        # Other loads may be made in `scratch` at the same time. If `scratch` is on the device of a storage,
+        # the space for their repositories is reserved already, or older repositories still take it.
         if devices[workdir] not in storage_devices:
             needed += _bytes_at_the_same_time(others, scratch, cores)
         if needed <= free[workdir]:
@@ -132,10 +135,11 @@ def choose_staging(
 
 
 def unfinished_loads(others: Sequence[OtherLoad], root: str | Path) -> list[OtherLoad]:
-    """Return those of some other loads of this session that have not ended. `root` is the checkout."""
+    """Return the loads among `others` that have not ended in this session. `root` is the checkout."""
     unfinished = []
     for other in others:
-        # A load writes its record at its end. Until then, the record of an earlier load has another `made`.
+        # A load writes its record at its end. Until then, there is no record, or the record of an earlier
+        # load, in which the key `made` has another value.
         record = read_json(Path(root, load_record(other["repo"], other["format"])))
         if record.get("made") != other["made"]:
             unfinished.append(other)
@@ -147,13 +151,15 @@ def _bytes_at_the_same_time(
 ) -> int:
     """Return how many bytes other loads may still write to `scratch` while this load is made there.
 
-    Only earlier loads count: if each load left space for all others, loads that do not fit together would all
-    be made elsewhere. At most `cores` loads are made at the same time (None: all), this one included. So the
-    largest `cores` - 1 of the earlier ones count.
+    Loads have a fixed order, and only loads that are earlier in it count (`is_earlier`). If each load left
+    space for all others, loads that do not fit together would all be made elsewhere. At most `cores` loads
+    are made at the same time (None: all), this one included. So the largest `cores` - 1 of the earlier loads
+    count.
     """
     unwritten = []
     for other in others:
         if other["is_earlier"] and not _is_staged_elsewhere(other, scratch):
+            # The free space has already become less by these bytes.
             written = allocated_bytes(_staging_path(scratch, other))
             unwritten.append(max(0, other["bytes"] - written))
     unwritten.sort(reverse=True)

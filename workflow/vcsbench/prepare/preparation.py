@@ -43,17 +43,19 @@ def describe_load(
 ) -> LoadRecord:
     """Return the record of a load by git, Mercurial or Fossil, and print the time that the load took.
 
-    The load began at `begun`, a time of time.monotonic(), and made `commits` commits. `state` is the state of
-    the loaded repository, such as "as-is". `facts` are those of the source's history.
+    `source` has the history that was loaded, and `facts` are about this history. The load began at `begun`, a
+    time of time.monotonic(), and made `commits` commits. `state` is the state of the loaded repository, such
+    as "as-is".
     """
     span = span_since(begun)
     print_progress(f"loaded {words.count_of(commits, 'commit')} in {span['seconds']:.1f} s")
     # The numbers of paths that a disk or a working copy cannot hold.
     odd_paths = source.odd_paths()
     return {
-        # Records have one key for the state in all systems, and that of Subversion is its packing.
+        # The state of a repository of Subversion is its packing. Records of all systems share its key.
         "packing": state,
         "revisions": commits,
+        # Sentences for reports, about what was changed or left out.
         "notes": list(facts.notes),
         # Only Subversion has options of a load, and exports a folder of the tree. So these three are empty.
         "load_options": [],

@@ -111,10 +111,11 @@ class PreparedRepositories:
         return load_record(repo, self.formats(repo)[0])
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
-        """Return the other storages with copies of each variant of this storage that is made after its load.
+        """Return for each made variant of a storage the other storages that have copies of it, too.
 
-        A variant is a repository in a format and state. A packed one is made from the loaded one. Example:
-        {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}.
+        A variant is a repository in a format and state. A made variant, such as a packed repository, is made
+        from the loaded one, and is kept until all of these storages have their copies. Example for two made
+        variants: {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}.
         """
         storages_by_variant: dict[str, list[str]] = {}
         for variant in self.needed[storage]:
@@ -136,13 +137,15 @@ class PreparedRepositories:
         record = read_json(self.copies_record(storage))
         # By the name of a variant (a repository in a format and state), such as "ruby.f7.pack".
         facts_by_variant = record.get("repositories", {})
-        # The variants whose copies were made from their present source. Its identity (a digest) is a param of
-        # the rule, too. So after a change of the source, Snakemake runs the rule without a changed time.
+        # The variants whose copies were made from their present source. All other variants do not count here.
+        # The identity of the source (a digest) is a param of the rule, too. So after a change of the source,
+        # Snakemake runs the rule in any case.
         copied_variants = []
         for variant in self.needed[storage]:
             copied_identity = facts_by_variant.get(variant.name, {}).get("identity")
             if copied_identity == variant.identity:
                 copied_variants.append(variant)
+        # Copies that the rule has made, and that are missing or changed now: "ruby.f7.pack.1: it does ...".
         lost = []
         for (variant, number), reason in self.missing(storage).items():
             if variant in copied_variants:
@@ -162,9 +165,9 @@ class PreparedRepositories:
         return str(record.get("made") or self._now)
 
     def _without_copies(self, repo: str, fmt: str) -> list[Variant]:
-        """Return the variants of a repository in a format that have no intact copy on some storage.
+        """Return the variants of a repository in a format that have no intact copy on at least one storage.
 
-        With one intact copy, the others are made from it, and nothing is loaded.
+        With one intact copy on a storage, the other copies there are made from it, and nothing is loaded.
         """
         without_copies = []
         for storage, variants in self.needed.items():
@@ -192,7 +195,7 @@ class PreparedRepositories:
         """Return True if copies or a dump have to be made, but cannot be made from the load of `record`."""
         # None if the loaded repository is gone or was changed.
         loaded = loaded_path(record)
-        # A variant is a repository in a format and state, such as not packed or packed.
+        # First the copies. A variant is a repository in a format and state, such as not packed or packed.
         for variant in self._without_copies(repo, fmt):
             # The source has changed since the load.
             if record["identity"] != variant.identity:
@@ -203,8 +206,9 @@ class PreparedRepositories:
             can_be_made = variant.is_made and loaded is not None
             if not can_be_copied and not can_be_made:
                 return True
-        # One dump serves all formats. It is made from the repository in the first of them.
+        # Then the dump file. It serves all formats, and is made from the repository in the first of them.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
+        # A dump file that is needed can be made from the loaded repository.
         if not is_dumped or loaded is not None:
             return False
         dump = self.read_dump(repo)
@@ -214,11 +218,12 @@ class PreparedRepositories:
     def pack_token(self, repo: str, fmt: str) -> str:
         """Return the time when the states of a load, such as a packed copy, were made, from their record.
 
-        Without a record, and if copies have to be made from a state that is gone, return the present time. A
-        changed time makes Snakemake run the rule of the states again.
+        The time is a param of the rule that makes the states, and Snakemake runs the rule again if it
+        changes. So return the present time without a record, and if copies need a state that is gone.
         """
         load = self.read_load(repo, fmt)
         for variant in self._without_copies(repo, fmt):
+            # Copies of a variant in a made state, such as packed, are made from the repository in this state.
             has_state = load is not None and staged_path(load, variant) is not None
             if variant.is_made and not has_state:
                 return self._now
@@ -240,13 +245,14 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def load_request(self, repo: str, fmt: str) -> LoadRequest:
-        """Return the folder of the loaded repository, and how many repositories each folder needs space for.
+        """Return the space that a load of a repository in a format needs, by the folder of a storage.
 
-        A folder is that of a storage. Repositories count by the size of the loaded one: git's many packs are
-        larger (Variant.size_factor). Example for the loaded one, the packed one, and five missing copies:
-        {"home": "/var/tmp", "repositories": {"/var/tmp": 7}}. The request also has the sizes of older
-        repositories that the new ones replace. With spacers (files that scatter the copies on the device), it
-        has their mean size, and missing copies by state.
+        - `home`: the folder that keeps the loaded repository, such as "/var/tmp".
+        - `repositories`: the number of repositories that each folder needs space for. {"/var/tmp": 7} is for
+          the loaded one, the packed one, and five missing copies. A larger one counts more (size_factor).
+        - `replaced`: the bytes of older repositories that the new ones replace: {"/var/tmp": [81920]}.
+        - `fragmentation_kib`, `copies`: only with spacers, which are files that scatter the copies on the
+          device. They are the mean size of a spacer, and the missing copies: {"/var/tmp": {"pack": 5}}.
         """
         record = self.read_load(repo, fmt)
         # The request is a param, so Snakemake would load again if it changed. A load that is up to date keeps
@@ -258,7 +264,7 @@ class PreparedRepositories:
         # has no copies, so any folder will do.
         folders = list(number_by_folder) or list(self.folders.values())
         home = folders[0]
-        # The loaded repository itself.
+        # The loaded repository itself needs space, too.
         number_by_folder[home] = number_by_folder.get(home, 0) + 1
         request: LoadRequest = {"home": home, "repositories": number_by_folder}
         replaced = self._list_replaced(repo, fmt, home)
@@ -281,8 +287,8 @@ class PreparedRepositories:
     def _list_replaced(self, repo: str, fmt: str, home: str) -> dict[str, list[int]]:
         """Return the bytes of each repository that is removed before a new one is made, by folder.
 
-        These repositories are the changed copies, which are made again, and in the folder `home` those of an
-        earlier load. Example: {"/var/tmp": [81920, 81920]}.
+        A folder is that of a storage. The removed repositories are changed copies, which are made again. In
+        the folder `home`, those of an earlier load are removed, too. Example: {"/var/tmp": [81920, 81920]}.
         """
         sizes_by_folder: dict[str, list[int]] = {}
         for storage, variant, number in self._missing_of(repo, fmt):
@@ -316,7 +322,8 @@ class PreparedRepositories:
         """Return how many repositories of its size are made from a loaded one, by folder of their storage.
 
         Five missing copies of a packed repository give {"/var/tmp": 6}, because the packed one is made first.
-        A larger variant counts more (size_factor). A folder is missing if no cell reads a copy there.
+        A variant (a repository in a format and state) may be larger than the loaded one, such as git's many
+        packs. Then it counts more (size_factor). A folder in which cells read no copies is left out.
         """
         number_by_folder: dict[str, float] = {}
         for storage, variants in self.needed.items():
@@ -324,7 +331,7 @@ class PreparedRepositories:
             if not variants_of_load:
                 continue
             number = 0.0
-            # A missing copy is given by its variant and its number.
+            # A key of missing() is a variant and the number of a copy.
             for variant, _ in self.missing(storage):
                 if variant in variants_of_load:
                     number += variant.size_factor
@@ -333,7 +340,7 @@ class PreparedRepositories:
                 if variant.is_made:
                     number += variant.size_factor
             folder = self.folders[storage]
-            # Two storages may be one folder.
+            # Two storages may have the same folder.
             number_by_folder[folder] = number_by_folder.get(folder, 0.0) + number
         return {folder: math.ceil(total) for folder, total in number_by_folder.items()}
 
@@ -341,15 +348,16 @@ class PreparedRepositories:
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
         """Return the missing or changed copies on a storage, each with the reason (missing_copies).
 
-        A sample of their files is checked. Raise UserError if they are missing because the storage is not
-        mounted.
+        Only a sample of the files is checked. Raise UserError if the copies are missing because the storage
+        is not mounted.
         """
         workdir = self.workdir(storage).path
         missing = missing_copies(
             workdir, self.needed[storage], self.copies, self.fragmentation_kib, SAMPLED_FILES
         )
         record = cast("CopiesRecord", read_json(self.copies_record(storage)))
-        # The record may be of copies in another folder, which the storage had before. Then it is not used.
+        # The record has the mount of the copies when they were made. If the user has configured another
+        # folder since then, the record is of copies in the earlier folder, and is not used.
         if missing and record.get("place") == str(workdir):
             repository.check_copies_mounted(record)
         return missing
@@ -371,15 +379,16 @@ class PreparedRepositories:
 def estimate_spacer_bytes(fmt: str, state: str, revisions: int, fragmentation_kib: float) -> int:
     """Return about how many bytes the spacers between the steps of one copy take (copies.interleave).
 
-    A spacer is a file between two steps of the copies, which scatters these on the device. A step is a
-    revision, or a full shard of a packed repository (`state` "pack"). `fragmentation_kib` is the mean size of
-    a spacer. Other systems than Subversion have few files, and about as many steps as shards.
+    A spacer is a file between two steps of the copies, which scatters them on the device. A step is a
+    revision, or a full shard (folder of 1,000 revisions) of a packed repository. `fmt` and `state` are those
+    of the copy, such as "f7" and "pack". `fragmentation_kib` is the mean size of a spacer.
     """
     steps = revisions
     if system_of(fmt) is not SUBVERSION:
+        # The other systems have few files. About as many steps as Subversion has shards is a rough estimate.
         steps = math.ceil(revisions / SHARD_REVISIONS)
     elif state == PACKED:
-        # Revisions are numbered from 0. Those behind the last full shard are not packed.
+        # Revisions are numbered from 0. The revisions behind the last full shard are not packed.
         shards, unpacked = divmod(revisions + 1, SHARD_REVISIONS)
         steps = shards + unpacked
     return round(steps * fragmentation_kib * 1024)
@@ -406,7 +415,7 @@ def count_replaced_bytes(request: LoadRequest, size: int) -> dict[str, int]:
     """Return how many bytes the new repositories of a load get from older ones: {"/var/tmp": 81920}.
 
     An older repository is removed before a new one is made in its place. `request` has the bytes of each
-    older one, by folder of its storage. `size` is the estimated bytes of each new one.
+    older one, by folder of its storage: {"/var/tmp": [81920]}. `size` is the estimated bytes of a new one.
     """
     bytes_by_folder: dict[str, int] = {}
     for folder, old_sizes in request.get("replaced", {}).items():
@@ -443,9 +452,11 @@ def missing_copies(
 ) -> dict[tuple[Variant, int], str]:
     """Return the missing or changed copies, each with the reason: {(variant, 1): "it does not exist"}.
 
-    A variant is a repository in a format and state, and has copies 1 to `copies`. By default, all files are
-    checked. With `checked_files`, about so many files of all copies are checked, in random shards (folders of
-    revisions), and all other folders. A copy made with another `fragmentation_kib` counts as missing.
+    A variant is a repository in a format and state, and has copies 1 to `copies` in the work folder. By
+    default, all of their files are checked. With `checked_files`, only some shards (folders of revisions) are
+    checked, which are chosen at random and have about so many files. All folders that are no shards are
+    checked in any case. A copy with another `fragmentation_kib`, the mean size of the spacer files that were
+    made between its files, counts as missing.
     """
     metadata_by_copy: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:
@@ -456,16 +467,17 @@ def missing_copies(
 
     missing = {}
     for (variant, number), metadata in metadata_by_copy.items():
-        # The number of shards to check, None for all. To check 100 of 1,000 files, it is a tenth of the
+        # The number of shards to check; None for all. To check 100 of 1,000 files, it is a tenth of the
         # shards of each copy.
         shards = None
         if total_files > checked_files:
             store = variant.system.store
-            # The key `state` has a digest for each folder of the copy. Only shards are sampled.
+            # The keys of `state` are the folders of the copy. is_sampled() is true for shards.
             folders = metadata.get("state", {})
             all_shards = [folder for folder in folders if store.is_sampled(folder)]
             shards = math.ceil(checked_files / total_files * len(all_shards))
         path = repository.copy_path(workdir, variant.name, number)
+        # Why this is not the unchanged copy, as a clause; "" if it is.
         problem = repository.problem_with(path, metadata, variant, number, shards)
         if not problem and metadata.get("fragmentation_kib") != fragmentation_kib:
             problem = "it was made with another `fragmentation_kib`"
@@ -482,9 +494,10 @@ def loaded_path(record: LoadRecord) -> Path | None:
 
 
 def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
-    """Return the loaded repository of a variant, or the one made from it, from the record of its load.
+    """Return the repository that copies of a variant are made from: the loaded one, or one made from it.
 
-    Return None if it is gone, changed, or from another source.
+    A variant is a repository in a format and state, and `record` is that of its load. Return None if the
+    repository is gone, changed, or from another source.
     """
     if record["identity"] != variant.identity:
         return None

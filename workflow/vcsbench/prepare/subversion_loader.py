@@ -50,11 +50,15 @@ class SubversionPreparation(Preparation):
     """The preparation of FSFS repositories: loaded or copied as they are, and packed."""
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
-        """Load a source into a new repository below `staging`, and return facts about this repository.
+        """Load a source into a new repository in the folder `staging`, and return facts about the repository.
 
-        With `as-is`, it is a copy of the user's repository, which keeps its packing; `as-is-to-f8` also
-        upgrades the copy. A repository of another format, such as f7, is not packed. Raise UserError if the
-        source cannot be loaded, or if the repository has another format than `fmt`.
+        The format `fmt` decides on the repository:
+
+        - `f7`: the history is loaded into a repository of this format, which is not packed: f7.nopack.
+        - `f6-to-f8`: the repository is made in f6, and upgraded after the load.
+        - `as-is`: the user's repository is copied with its packing. `as-is-to-f8` also upgrades the copy.
+
+        Raise UserError if the source cannot be loaded, or if the repository has another format than `fmt`.
         """
         begun = time.monotonic()
         format_value = formats.parse_format(fmt)
@@ -66,7 +70,6 @@ class SubversionPreparation(Preparation):
         else:
             repository = staging / f"{fmt}.{formats.NOT_PACKED}"
             facts = _load_stream(source, repository, format_value)
-        # Such as `f6-to-f8`: made in f6, and upgraded here.
         if format_value.is_upgraded:
             fsfs.upgrade(repository, format_value)
         print_progress(
@@ -75,14 +78,15 @@ class SubversionPreparation(Preparation):
 
         # The name of the repository ends with its packing, such as f7.nopack.
         packing = repository.name.rpartition(".")[2]
-        # An svnadmin of another release may make another format. All results would be about this wrong
-        # format.
+        # An svnadmin of another release may make another format, which would be measured under the name of
+        # `fmt`. The mismatch is a clause about the difference; "" without one.
         mismatch = fsfs.mismatch(repository, fmt, packing)
         if mismatch:
             raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
 
+        # The path that commands export, such as trunk.
         tree = tree_source.tree(repository)
-        # The folder with the most entries, and the numbers of paths that cannot be checked out.
+        # The folder with the most entries in it, and the numbers of paths that cannot be checked out.
         folder, odd_paths = summarize_tree(repository, tree)
         return {
             "packing": packing,
@@ -110,34 +114,37 @@ class SubversionPreparation(Preparation):
 def _copy_as_it_is(source: Source, fmt: str, staging: Path) -> tuple[SvnSource, Path, Facts]:
     """Copy the user's repository. Return the source that reads the copy, the path of the copy, and facts.
 
-    The path is, for example, as-is.pack, or as-is-to-f8.pack for a copy that is upgraded later. Raise
-    UserError if the source is no local repository, or if it has later commits than when the run began.
+    The name of the copy is the format and the packing, such as as-is.pack. A copy that is upgraded later is
+    as-is-to-f8.pack, for example. Raise UserError if the source is no local repository, or if it has later
+    commits than when the run began.
     """
     if not isinstance(source, SvnSource):
         raise UserError(
             f"{source.describe()}: an exact copy needs a local repository. Use its path."
         )
     copy, facts = hotcopy(source.repository, staging)
-    # hotcopy() names the copy as-is.<packing>. It gets the name of its format.
+    # hotcopy() names the copy as-is.<packing>. With `as-is-to-f8`, it needs another name.
     packing = copy.name.rpartition(".")[2]
     repository = copy.rename(staging / f"{fmt}.{packing}")
+    # from_copy() raises UserError if the copy has later commits.
     return source.from_copy(repository), repository, facts
 
 
 def _load_stream(source: Source, repository: Path, value: formats.FormatValue) -> Facts:
     """Make a repository, load a source into it, and return the facts of the source.
 
-    For the value `f6-to-f8`, the repository is made in f6 here, and the caller upgrades it.
+    `value` is the format of the repository. For `f6-to-f8`, it is made in f6, and the caller upgrades it.
     """
     fsfs.create(repository, value.loaded_as)
 
-    # The progress display calls this: the loaded revisions, and the number of all revisions.
+    # The progress display calls this function once a second. It returns how many revisions are loaded, and
+    # how many the source has.
     def look() -> tuple[int, int]:
         return fsfs.youngest(repository), source.expected_revisions()
 
     with progress.stage(source.doing, unit="revisions", look=look):
         facts = _stream(source, repository)
-        # Dates that Subversion cannot read: `svnadmin verify` and `svn log` would fail.
+        # At a date that Subversion cannot read, `svnadmin verify` and `svn log` would fail.
         _delete_dates(repository, facts.bogus_dates)
     return facts
 
@@ -149,32 +156,34 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     Hooks and passwords are not copied. The path ends with the packing of the copy, such as as-is.pack. The
     repository is only read. Raise UserError if svnadmin fails, or if the copy has a link (_make_readable).
     """
-    copy, view = staging / f"{formats.AS_IS}.new", staging / f"{formats.AS_IS}.view"
+    copy = staging / f"{formats.AS_IS}.new"
+    # svnadmin writes to the repository that it copies. So it copies a folder that links to the user's one.
+    stand_in = staging / f"{formats.AS_IS}.view"
     youngest = fsfs.youngest(repository)
-    # svnadmin copies the folder `view`, which links to the user's repository, and does not write to that.
-    _make_view(repository, view)
+    _make_view(repository, stand_in)
     try:
         # hotcopy and _remove_bogus_dates() run svnadmin. Its error is completed below.
         with progress.stage("copying the repository", youngest, "revisions") as stage:
             # The progress display gets its number from lines such as `* Copied revision 7`.
             show_revision = stage.follow(_COPIED)
-            fsfs.run_svnadmin("hotcopy", view, copy, on_line=show_revision)
+            fsfs.run_svnadmin("hotcopy", stand_in, copy, on_line=show_revision)
         notes = []
         if formats.has_memcached(copy):
             # Programs that open the copy would connect to the user's servers, and could read the revisions of
-            # another repository with the same UUID from there.
+            # another repository with the same UUID from there. So the section of the servers is renamed.
             configuration = copy / "db" / "fsfs.conf"
             configuration.write_bytes(_MEMCACHED.sub(b"[unused]", configuration.read_bytes()))
             notes.append(MEMCACHED_NOTE)
         facts = _remove_bogus_dates(copy)
         facts.notes.extend(notes)
     except UserError as error:
-        # svnadmin's message names the folder `view`, which the user does not know.
-        reason = str(error).replace(str(view), str(repository))
+        # svnadmin's message names the folder `stand_in`, which the user does not know.
+        reason = str(error).replace(str(stand_in), str(repository))
         if "sqlite" in reason:
             reason += ". Move its db/rep-cache.db away: Subversion works without it."
         raise UserError(f"{repository}: {reason}") from error
-    shutil.rmtree(view)
+    shutil.rmtree(stand_in)
+    # The modes of the copy are those of the user's files. This also raises UserError for a link.
     _make_readable(copy)
     # The user's repository may have been packed since the run began. So the packing is read from the copy.
     packing = fsfs.check_shape(copy).packing
@@ -184,8 +193,8 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
 def _make_view(repository: Path, view: Path) -> None:
     """Make a folder that svnadmin can copy in place of the user's repository.
 
-    svnadmin would add missing files to `locks` of its source, and copy hooks and passwords. So the folder has
-    a link to `db`, and empty folders in place of the others.
+    svnadmin would add missing files to `locks` of its source, and copy hooks and passwords. So the folder
+    `view` has a link to `db`, and empty folders in place of `locks`, `hooks` and `conf`.
     """
     for name in ("locks", "hooks", "conf"):
         (view / name).mkdir(parents=True)
@@ -229,6 +238,7 @@ def _remove_bogus_dates(copy: Path) -> Facts:
     failure = f"{copy}: svnadmin dump-revprops failed"
     remedy = "Check it with svnadmin verify."
     with Program(["svnadmin", "dump-revprops", "-q", str(copy)], failure) as program:
+        # The reader finds the dates in the output, and raises UserError if the program fails.
         reader = DumpReader(str(copy), program.stdout, remedy=remedy)
         reader.run_on(program)
     facts = reader.facts()
@@ -255,7 +265,7 @@ def _stream(source: Source, path: Path) -> Facts:
             # This raises OSError if the messages report a full storage.
             raise_write_error(load.errors(), path)
             raise _load_error(load, source, path)
-    # svnadmin ended early, but reported no error.
+    # svnadmin ended early, but its exit code is 0.
     if facts is None:
         raise UserError(f"{path}: svnadmin load did not read all of the history. Run again.")
     # svnadmin load may take damage for the end of the stream, and end without an error. So the loaded
@@ -275,7 +285,8 @@ def _load_error(load: Program, source: Source, path: Path) -> UserError:
     svnadmin load failed after revision 7 (revision 8 of a.dump, at byte 4,096 of the stream): ...`
     """
     last_loaded = fsfs.youngest(path)
-    # load.failed() makes the error: `failure`, a colon, and the last messages of the program.
+    # load.failed() makes the error: `failure`, a colon, and the last messages of the program. So the revision
+    # and its place are appended to `failure`.
     load.failure += f" after revision {last_loaded}"
     # "" for a source in which revisions have no place.
     place = source.describe_place(last_loaded + 1)
@@ -297,6 +308,7 @@ def make_packed(repository: Path) -> float:
     """
     fmt = repository.name.rpartition(".")[0]
     packed = repository.with_name(f"{fmt}.{formats.PACKED}")
+    # A packed repository has this name already.
     if packed == repository:
         return 0.0
     new = packed.with_name(f"{packed.name}.new")

@@ -37,15 +37,16 @@ def list_verifications(staging: Path, fmt: str, stop: threading.Event) -> list[T
     copy of it. The tasks raise UserError for damage, and CancelledError soon after `stop` is set.
     """
     plain = staging / f"{fmt}.{NOT_PACKED}"
-    partly = staging / f"{fmt}.{PARTLY_PACKED}"
+    partly_packed = staging / f"{fmt}.{PARTLY_PACKED}"
     packed = staging / f"{fmt}.{PACKED}"
-    # A packed copy has all revisions of the plain repository. So the copy is verified, and the plain
-    # repository is compared with the copy, which takes less time. Without a copy, the plain one is verified.
-    # Next to a partly packed repository there is no plain one, because a folder has one loaded repository.
-    verified = [path for path in (packed, partly) if path.exists()]
-    if not verified:
-        verified = [plain]
-    tasks: list[Task] = [partial(_verify, path, stop) for path in verified]
+    # The cases of a folder are: packed alone, partly packed with or without packed, plain with packed, and
+    # plain alone. The plain repository is verified only if it is alone.
+    verified_paths = [path for path in (packed, partly_packed) if path.exists()]
+    if not verified_paths:
+        verified_paths = [plain]
+    tasks: list[Task] = [partial(_verify, path, stop) for path in verified_paths]
+    # A packed copy has all revisions of the plain repository. So if the copy is verified, it is enough to
+    # compare the plain repository with the copy, which takes less time.
     if plain.exists() and packed.exists():
         tasks.append(partial(_compare, plain, packed, stop))
     return tasks
@@ -74,10 +75,12 @@ def _verify(path: Path, stop: threading.Event, *options: str) -> None:
 def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
     """Raise UserError if a repository and its packed copy do not have the same content.
 
-    The packed copy is verified by another task. So the same content shows that the plain one is intact.
+    The packed copy is verified by another task. So the same content shows that `plain`, the repository that
+    is not packed, is intact. If `stop` is set, raise CancelledError.
     """
     shape = fsfs.check_shape(packed)
-    # With logical addressing (since f7), svnadmin can compare the bytes of each item with a checksum.
+    # Each of these raises UserError for a difference. With logical addressing (since f7), the repository has
+    # a checksum of each item. svnadmin compares the bytes of the items with their checksums.
     if shape.is_logical:
         _verify(plain, stop, METADATA_ONLY)
     else:
@@ -104,18 +107,20 @@ def _digest_of_properties(path: Path) -> bytes:
 def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event) -> None:
     """Raise UserError if the files of the revisions of two repositories have different bytes.
 
-    `packed` is a copy of `plain` whose first `shards` shards (folders of revisions) are packed.
+    `packed` is a copy of `plain` whose first `shards` shards (folders of revisions) are packed. If `stop` is
+    set, raise CancelledError before the next shard.
     """
-    shard_size, youngest = read_shape(plain).shard, fsfs.youngest(plain)
+    # The number of revisions in a shard; 0 for a repository without shards.
+    shard_size = read_shape(plain).shard
+    youngest = fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:
         return path / "db" / "revs" / fsfs.revision_file(revision, shard_size)
 
     with progress.stage("comparing", youngest, "revisions") as stage:
-        # Packing joins the files of a shard into one: 0.pack/pack has the bytes of the revisions 0 to 999,
-        # one after another.
+        # Packing joins the files of a shard into one. With 1,000 revisions in a shard, 0.pack/pack has the
+        # bytes of the revisions 0 to 999, one after another.
         for shard in range(shards):
-            # This raises CancelledError if `stop` is set.
             check_stop(stop)
             first = shard * shard_size
             # The progress display shows this number.

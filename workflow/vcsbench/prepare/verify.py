@@ -26,8 +26,8 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
     """Verify loaded repositories in threads while the `with` block runs, and wait for the threads at its end.
 
     Each folder of `staging` has one loaded repository, and perhaps its packed copy: f7.nopack and f7.pack.
-    After the block, raise DamagedError if a repository is damaged. An error, of the block or of the
-    verification, stops the verification.
+    After the block, raise DamagedError if a repository is damaged. An error in the block, or in one of the
+    verifications, stops all verifications.
     """
     stop = threading.Event()
     with ThreadPoolExecutor(THREADS) as pool:
@@ -39,15 +39,16 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
                 formats = {path.name.partition(".")[0] for path in folder.glob("*.*")}
                 for fmt in sorted(formats):
                     for task in preparation_of(fmt).list_tasks(folder, fmt, stop):
+                        # _run_task() turns the error of a task into a DamagedError with the folder.
                         futures.append(pool.submit(_run_task, folder, fmt, task))
-            # The block of the caller runs here.
+            # The caller's block runs here. An error in it is raised by `yield`.
             yield
             # result() waits for a task, and raises its error.
             for future in futures:
                 future.result()
         finally:
             # The end of `with ThreadPoolExecutor` waits for all tasks, which may last hours. After an error,
-            # nobody needs the results of the other tasks. With `stop` set, a task ends soon, such as when
+            # nobody needs the results of the other tasks. A task ends soon after `stop` is set, such as when
             # svnadmin prints its next line. Without an error, all tasks have ended before.
             stop.set()
 

@@ -64,22 +64,6 @@ class CardView:
     costs: Sequence[str]
     opposites: str = ""
 
-    @property
-    def largest(self) -> str:
-        """Return the comparison with the largest difference: `cold log: f7 2.0x faster, 1.24 s → 0.62 s`."""
-        # Rows are sorted: decided ones first, and of these the largest difference (_rank_pair).
-        return _describe_row(self.rows[0]) if self.rows else ""
-
-    @property
-    def smallest(self) -> str:
-        """Return the decided comparison with the smallest difference, "" if it is the only decided one."""
-        decided = [row for row in self.rows if row.pair.is_decided and not row.pair.is_noise_check]
-        return _describe_row(decided[-1]) if len(decided) > 1 else ""
-
-
-def _describe_row(row: CardRow) -> str:
-    return f"{row.label}: {row.result}"
-
 
 def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> list[CardView]:
     """Return the cards of a page in the order of the advice. Cards without an answer are last.
@@ -205,7 +189,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
     if card.question.is_cost:
         meanings = []
         for value in unique_values(value for case in card.cases for value in case.times):
-            meaning = load_vocabulary().value(axis, value).meaning
+            value_words = load_vocabulary().value(axis, value)
+            meaning = value_words.meaning or value_words.parts
             if meaning and value != card.reference:
                 meanings.append(f"{value_label(axis, value)}: {meaning}")
         if meanings:

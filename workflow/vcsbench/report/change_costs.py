@@ -12,10 +12,14 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
 from vcsbench.advice.wishes import ANY, MeasuredWork, WorkOfChange
+from vcsbench.axes.repository_axes import SHARD
 from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS, UPKEEP_AXIS
 from vcsbench.formats import NOT_PACKED, PACKED
 from vcsbench.report.results import Results
 from vcsbench.systems.git_store import GIT_FORMAT, Upkeep
+
+# A smaller share of unpacked revisions hardly limits the gain of packing.
+NOTEWORTHY_UNPACKED = 0.01
 
 
 class LoadEstimate(TypedDict):
@@ -116,7 +120,25 @@ def describe_costs(results: Results, axis: str) -> list[str]:
             duration = words.duration_from_1_s(seconds)
             remark = " in memory. A disk takes longer" if _is_in_memory(load, axis) else ""
             sentences.append(f"{work} took {duration}{remark}.")
+        if axis == PACKING_AXIS:
+            sentences += _describe_unpacked(load["revisions"])
     return sentences
+
+
+def _describe_unpacked(youngest: int) -> list[str]:
+    """Return a sentence on the revisions that packing leaves as they are, [] if they are few.
+
+    svnadmin packs full shards only, and the revisions are numbered from 0. Example: with 5 526 revisions,
+    5 000 are packed, so packing can gain no more than about tenfold.
+    """
+    packed = (youngest + 1) // SHARD * SHARD
+    unpacked_share = 1 - packed / (youngest + 1)
+    if unpacked_share < NOTEWORTHY_UNPACKED:
+        return []
+    return [
+        f"Only full shards of {words.group_digits(SHARD)} revisions are packed: "
+        f"{100 * unpacked_share:.2g} % of the revisions stay as they are."
+    ]
 
 
 def _describe_upkeep(results: Results) -> list[str]:

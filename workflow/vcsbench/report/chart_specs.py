@@ -52,10 +52,10 @@ FOREST_WIDTH = 310
 # The heights of a row with one line in a forest plot and in the plot of findings, and of each further line.
 FOREST_ROW = 18
 FINDING_ROW = 25
-FOREST_LINE = 13
+FOREST_LINE = 14
 # Characters in a line of a label, and of a text on the right. Longer ones have several lines.
-LABEL_LINE = 58
-TEXT_LINE = 52
+LABEL_LINE = 54
+TEXT_LINE = 48
 # Characters in a line of the title of an axis.
 TITLE_LINE = 50
 PLOT_WIDTH = 420
@@ -185,7 +185,7 @@ def _specification(chart: altair.Chart | altair.LayerChart | altair.FacetChart) 
         chart.configure(background="white", font="system-ui, sans-serif")
         .configure_view(stroke=None)
         .configure_axis(
-            labelColor=INK, titleColor=SOFT, titleFontWeight="normal", labelFontSize=11,
+            labelColor=INK, titleColor=SOFT, titleFontWeight="normal", labelFontSize=12,
             gridColor="#eceef0", tickColor=GREY, domainColor=GREY,
         )
         .configure_legend(titleColor=SOFT, titleFontWeight="normal", labelLimit=LABEL_WIDTH)
@@ -243,7 +243,7 @@ def forest_chart(
         x=x, stroke=stroke, fill=fill, tooltip=tooltip
     )
     texts = fitting_rows.mark_text(
-        align="left", baseline="middle", limit=TEXT_WIDTH, color=INK, lineBreak="\n"
+        align="left", baseline="middle", limit=TEXT_WIDTH, color=INK, fontSize=12, lineBreak="\n"
     ).encode(x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip)
     texts_of_rows = [str(record[key]) for record in records for key in ("label", "result")]
     # A later layer covers an earlier one: the grey band is behind everything.
@@ -342,14 +342,14 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
         x=altair.X("low:Q"), x2="high:Q", tooltip=tooltip
     )
     published = base.mark_point(
-        shape="diamond", size=110, color=INK, fill="white", opacity=1
+        shape="diamond", size=130, color=INK, fill="transparent", strokeWidth=1.6, opacity=1
     ).encode(x=altair.X("published_at:Q"), tooltip=tooltip)
     measured = base.mark_point(size=70, color=INK, fill=INK, opacity=1).encode(
         x=_factor_axis("measured_at", "factor, logarithmic", factors), tooltip=tooltip
     )
-    texts = base.mark_text(align="left", baseline="middle", color=INK, lineBreak="\n").encode(
-        x=altair.value(PLOT_WIDTH + TEXT_GAP), text="outcome:N", tooltip=tooltip
-    )
+    texts = base.mark_text(
+        align="left", baseline="middle", color=INK, fontSize=12, lineBreak="\n"
+    ).encode(x=altair.value(PLOT_WIDTH + TEXT_GAP), text="outcome:N", tooltip=tooltip)
     key = "Dot: measured, with its 95 % interval. Grey bar: the expected range."
     if any(dot.published for dot in dots):
         key = f"Hollow diamond: published. {key} On the right: published → measured."
@@ -358,7 +358,7 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
         key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
     labels = [str(record["label"]) for record in records]
     # A later layer covers an earlier one: the bar of the expected range is behind everything.
-    chart = altair.layer(expected, _line_at_1(), whiskers, published, measured, texts).properties(
+    chart = altair.layer(expected, _line_at_1(), whiskers, measured, published, texts).properties(
         data=altair.Data(values=records),
         width=PLOT_WIDTH,
         height=_row_height(FINDING_ROW, labels),

@@ -10,12 +10,12 @@ from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Pair, Row, compares
 from vcsbench.advice.effects import has_less_client_work
-from vcsbench.axis_names import ACCESS_AXIS
+from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition, axis_values
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import CANDIDATE
-from vcsbench.report.results import Results
+from vcsbench.report.results import Results, grouped_by
 from vcsbench.report.table_points import factor_words
 from vcsbench.report.table_sections import PlainTable, TableSection
 from vcsbench.statistics.baselines import table_name
@@ -39,6 +39,14 @@ class Reversal:
     keys: Mapping[str, str]  # its place in the table: {"command": "log", "candidate": "f7"}
     comparison: ComparisonRow
     published_ratio: float
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """Return what the comparisons of a row have in common: table, command, caches, sides, direction."""
+        keys = (self.keys.get(COMMAND_AXIS, ""), self.keys.get(CACHE_AXIS, ""))
+        comparison = self.comparison
+        direction = "above 1" if comparison.ratio > 1 else "below 1"
+        return (self.section.name, *keys, comparison.baseline, comparison.candidate, direction)
 
     def is_of(self, axis: str, pair: Pair, where: Mapping[str, str]) -> bool:
         """Return True if it compares the two values of a pair in the same case, such as {"command": "log"}.
@@ -141,7 +149,8 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
 
     A comparison is reversed if its measured result is the opposite of the published one. A comparison that a
     finding covers is left out, because the finding itself is shown as reversed. `sections` are the tables of
-    the page. A row has the texts of _reversal_texts().
+    the page. Comparisons of the same command, caches and sides that differ in the same direction share a row:
+    the texts of _reversal_texts().
     """
     # For each finding: the name of its table, and the axis values that it covers in this table.
     tables_of_findings = [
@@ -159,6 +168,7 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
         return None
     # By its logarithm, a ratio of 1/2 is as large as one of 2.
     reversals.sort(key=lambda reversal: -abs(math.log(reversal.comparison.ratio)))
+    rows = grouped_by(reversals, lambda reversal: reversal.row_key).values()
     # Other results may be the opposite of a smaller published difference (REVERSED_FACTOR).
     published = f"a published difference above {100 * (REVERSED_FACTOR - 1):.0f} %"
     singular = f"reversed result that belongs to no finding ({published})"
@@ -166,7 +176,7 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
     return PlainTable(
         title=words.count_of(len(reversals), singular, plural),
         heads=["Comparison", "Published", "Measured", "95 % interval"],
-        rows=[_reversal_texts(results, reversal) for reversal in reversals],
+        rows=[_reversal_texts(results, members) for members in rows],
         numbers_from=1,  # All columns but the first are aligned right.
     )
 
@@ -241,26 +251,39 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     return reversals
 
 
-def _reversal_texts(results: Results, reversal: Reversal) -> list[str]:
-    """Return the row of a reversed comparison: its case, both results, and the interval of the measured one.
+def _reversal_texts(results: Results, reversals: Sequence[Reversal]) -> list[str]:
+    """Return a row of reversed comparisons: their case, both results, and the interval of the measured one.
 
     Example: `["cold log over svn (ruby): f7 against f6", "1.3x slower", "1.2x faster", "1.10x to 1.3x
-    faster"]`.
+    faster"]`. Several comparisons (Reversal.row_key) share a row. It names the values that all of them have,
+    and the ranges of their results: `warm export: file against http (4 cases)`, `3.5x to 4.3x faster`.
     """
-    comparison = reversal.comparison
-    axis = reversal.section.compared
-    where = {key: value for key, value in reversal.keys.items() if key != CANDIDATE}
-    baseline = labels.value_label(axis, comparison.baseline)
-    candidate = labels.value_label(axis, comparison.candidate)
+    first = reversals[0]
+    axis = first.section.compared
+    places = [reversal.keys for reversal in reversals]
+    where = {
+        key: value
+        for key, value in first.keys.items()
+        if key != CANDIDATE and all(place[key] == value for place in places)
+    }
+    baseline = labels.value_label(axis, first.comparison.baseline)
+    candidate = labels.value_label(axis, first.comparison.candidate)
     case = f"{labels.case_label(where, list(where))}: {candidate} against {baseline}"
+    if len(reversals) > 1:
+        case += f" ({len(reversals)} cases)"
     # Some commands of svnbench do less work over one of the compared accesses, so the result needs a remark.
     if has_less_client_work(axis, where):
         case += f" ({LESS_CLIENT_WORK})"
     # `faster` and `slower`, or the words of another metric than a time.
-    change_words = factor_words(metric_in(results.study.tables[reversal.section.name]))
+    change_words = factor_words(metric_in(results.study.tables[first.section.name]))
+    published = [reversal.published_ratio for reversal in reversals]
+    measured = [reversal.comparison.ratio for reversal in reversals]
+    low = min(reversal.comparison.low for reversal in reversals)
+    high = max(reversal.comparison.high for reversal in reversals)
+    # All ratios of a row are on the same side of 1.
     return [
         case,
-        labels.change(reversal.published_ratio, change_words),
-        labels.change(comparison.ratio, change_words),
-        labels.change_between(comparison.low, comparison.high, change_words),
+        labels.change_between(min(published), max(published), change_words),
+        labels.change_between(min(measured), max(measured), change_words),
+        labels.change_between(low, high, change_words),
     ]

@@ -25,7 +25,7 @@ from vcsbench.report.card_rows import label_flag, name_flags
 from vcsbench.report.charts import FindingDot
 from vcsbench.report.finding_tables import find_table, overlaps
 from vcsbench.report.grids import Point
-from vcsbench.report.results import Results, Rows, unique_values
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.summary import (
     IN_DIRECTION,
     describe_verdicts,
@@ -38,10 +38,10 @@ from vcsbench.statistics.comparisons import ComparisonRow
 from vcsbench.statistics.expected_range import ExpectedRange, expected_range, range_text
 
 MEANINGS = {
-    Verdict.REVERSED: "the other side is the better one now",
+    Verdict.REVERSED: "the effect points the other way here",
     Verdict.GONE: "an effect was published, and none worth noting is here",
     Verdict.WEAKER: "the effect is smaller than published",
-    Verdict.STRONGER: "the effect is larger than published, or new",
+    Verdict.STRONGER: "the effect is larger than published, or there is one where equality was published",
     Verdict.FAILS: "the measured interval is outside the expected range. A difference that is certainly "
     "below the margin (min_effect_pct) is neither better nor worse",
     Verdict.MIXED: "some pairs are better, others worse, each by its own interval",
@@ -56,7 +56,7 @@ MEANINGS = {
 }
 # By the name under which a verdict is counted (summary.name_counted_verdict).
 COUNTED_MEANINGS = {str(verdict): meaning for verdict, meaning in MEANINGS.items()} | {
-    IN_DIRECTION: "the statement has no number, and the interval is on the stated side of 1x"
+    IN_DIRECTION: "the statement has no number, and the interval is on its side of 1x"
 }
 # Verdicts that possible reasons can explain.
 EXPLAINABLE = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
@@ -273,7 +273,7 @@ def _make_view(
     flag_text, flags = _describe_flags(results, finding, named_flags)
     reasons, remarks = split_reasons(row)
     if _differs_in_mean_only(finding, points):
-        remarks.append("No pair alone differs for certain, but their mean does.")
+        remarks.append("No pair alone is certain; their mean is.")
     # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
     margin = results.advice.margin
     expected = expected_range(expect, margin)
@@ -348,25 +348,33 @@ def _describe_rounding(finding: Finding) -> str:
 def describe_findings(views: Sequence[FindingView]) -> str:
     """Return the numbers of measured findings and of their verdicts in a sentence, "" without a measured one.
 
-    Example: `9 of 19 findings are measured. 6 hold: 4 reproduced, 2 reproduced in direction only. 2 differ: 2
-    weaker. 1 is open: 1 undecided.`
+    Example: `9 of 19 findings are measured. 4 are reproduced, 2 in direction only (no number was stated). 2
+    differ: 1 weaker, 1 reversed. 1 is undecided.` A finding in direction only is a weaker result than one
+    with a number, so the text separates them.
     """
     measured = [view for view in views if view.verdict != Verdict.NOT_MEASURED]
     if not measured:
         return ""
     verb = "is" if len(measured) == 1 else "are"
     sentences = [f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured."]
-    holding = [view for view in measured if view.verdict == Verdict.REPRODUCED]
+    reproduced = [view for view in measured if view.verdict == Verdict.REPRODUCED]
+    in_direction = sum(view.is_in_direction for view in reproduced)
+    with_number = len(reproduced) - in_direction
+    if reproduced:
+        verb = "is" if with_number == 1 else "are"
+        sentence = f"{with_number} {verb} reproduced"
+        if in_direction:
+            sentence += f", {in_direction} in direction only (no number was stated)"
+        sentences.append(f"{sentence}.")
     differing = [view for view in measured if view.verdict in (*EXPLAINABLE, Verdict.MIXED)]
-    undecided = [view for view in measured if view not in holding and view not in differing]
-    for group, singular, plural in (
-        (holding, "holds", "hold"),
-        (differing, "differs", "differ"),
-        (undecided, "is open", "are open"),
-    ):
-        if group:
-            counts = describe_verdicts(view.counted_verdict for view in group)
-            sentences.append(f"{len(group)} {singular if len(group) == 1 else plural}: {counts}.")
+    if differing:
+        verb = "differs" if len(differing) == 1 else "differ"
+        counts = describe_verdicts(view.counted_verdict for view in differing)
+        sentences.append(f"{len(differing)} {verb}: {counts}.")
+    # What is left is undecided, or too small to compare.
+    others = [view for view in measured if view not in reproduced and view not in differing]
+    for verdict, group in grouped_by(others, lambda view: view.counted_verdict).items():
+        sentences.append(f"{len(group)} {'is' if len(group) == 1 else 'are'} {verdict}.")
     return " ".join(sentences)
 
 
@@ -473,13 +481,16 @@ def _describe_all_published(finding: Finding) -> str:
 def _describe_value(finding: Finding) -> str:
     """Return the meaning of a finding's number: `time of f6 ÷ time of f7: above 1x, f7 is faster`.
 
-    For a finding that compares nothing, it is the title of its metric: `Client CPU`.
+    For a finding that compares nothing, it is the title of its metric: `Client CPU (the table has medians)`.
     """
     metric = metric_in(finding.definition)
     sides = finding.sides
     if not sides:
         # A comparison without two values of an axis is one with a saved baseline. Its row has the meaning.
-        return str(finding.row["unit"]) if finding.is_factor else metric.title
+        if finding.is_factor:
+            return str(finding.row["unit"])
+        # A finding is about the mean of the rounds.
+        return metric.title if metric.takes_mean else f"{metric.title} (the table has medians)"
     baseline = value_label(sides.axis, sides.baseline)
     ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {sides.candidate_label}"
     return f"{ratio}: above 1x, {_describe_right_side(finding)}"
@@ -651,8 +662,7 @@ def _find_anchor(where: Row, section: TableSection) -> str:
     `section` is a table of the page. `where` selects the rows of the finding in it, by axis: `{"cache":
     "cold"}`, or a list of values. If no row of the finding has a number, return the anchor of the table.
     """
-    # A pair is a measured grid, such as that of a repository, with the published grid next to it.
-    rows = [row for pair in section.pairs if pair.measured for row in pair.measured.rows]
+    rows = [row for grid in section.grids if section.is_measured for row in grid.rows]
     for row in rows:
         for point in row.points:
             if point and point.value is not None and overlaps(where, point.keys):

@@ -5,18 +5,20 @@ also CANDIDATE. Some keys are in the rows of a table, some in its columns. The r
 combination of its values, such as a grid for each repository.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import pairwise, product
+from itertools import pairwise
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import axis_label, case_label
 from vcsbench.config.study import TableDefinition
 from vcsbench.metrics import COUNT
-from vcsbench.report.results import grouped_by, unique_values, values_in, values_label, varying
+from vcsbench.report.results import grouped_by, values_in, values_label, varying
 
 # A table that compares values of the axis `format` has this key in place of the axis. Its values are those
 # that are compared with the baseline, such as `f7` and `f8`.
@@ -38,8 +40,6 @@ class PointKind(StrEnum):
     UNMEASURED = "unmeasured"
     # The cell was measured, but no run counts or its number is withheld for a reason.
     WITHHELD = "withheld"
-    # The study has no published number for a measured cell.
-    UNPUBLISHED = "unpublished"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class Point:
     bar: int | None = None  # the length of a bar in per cent, None for a comparison
     cells: tuple[str, ...] = ()  # the paths of the measured cells, the baseline's first
     row: Row | None = None  # the row of a measured number in the table's CSV file
+    # Of a measured point: the published number in the same place, None without one.
+    published: Point | None = None
 
 
 @dataclass(frozen=True)
@@ -431,42 +433,17 @@ def _make_headings(
     return lines
 
 
-def align_published(
-    published: Sequence[Point],
-    measured: Sequence[Point],
-    layout: Layout,
-    repository_axes: Sequence[str],
-) -> list[Point]:
-    """Return the published points in the places of the measured points, so that both grids look alike.
+def attach_published(measured: Sequence[Point], published: Sequence[Point]) -> list[Point]:
+    """Return the measured points, each with the published number of the same place, if there is one.
 
-    A point is a number with its place (`keys`): {"command": "log", "repo": "ruby"}. A place without a
-    published number gets a point with the text `·`. `repository_axes` are the axes whose values are names of
-    repositories. The user's own repository was not published. So if no measured repository was, the published
-    ones replace it: the place {"command": "log", "repo": "mine"} becomes one for ruby and one for bsd.
+    A point is a number with its place (`keys`): {"command": "log", "repo": "ruby"}. The published points have
+    their texts already.
     """
-    # The published repositories that replace the measured ones, by axis: {"repo": ["ruby", "bsd"]}.
-    substitutes: dict[str, list[str]] = {}
-    for axis in repository_axes:
-        published_names = unique_values(point.keys.get(axis, "") for point in published)
-        measured_names = {point.keys.get(axis, "") for point in measured}
-        if measured_names.isdisjoint(published_names):
-            substitutes[axis] = published_names
-
-    # All keys of the table: `rest` are those that select the grid.
-    keys_of_place = (*layout.rest, *layout.rows, *layout.columns)
-    published_by_place = {values_in(point.keys, keys_of_place): point for point in published}
-    # By place, so that each place is there once: two replaced repositories give the same places.
-    aligned: dict[tuple[str, ...], Point] = {}
-    for point in measured:
-        # A replaced repository has several possible values, and each other key has one value. The product
-        # of [["log"], ["ruby", "bsd"]] is ("log", "ruby") and ("log", "bsd").
-        possible_values = [substitutes.get(key, [value]) for key, value in point.keys.items()]
-        for values in product(*possible_values):
-            keys = dict(zip(point.keys, values, strict=True))
-            blank = Point(keys, PointKind.UNPUBLISHED, text="·", title="not published")
-            place = values_in(keys, keys_of_place)
-            aligned[place] = published_by_place.get(place, blank)
-    return list(aligned.values())
+    published_by_place = {tuple(point.keys.items()): point for point in published}
+    return [
+        replace(point, published=published_by_place.get(tuple(point.keys.items())))
+        for point in measured
+    ]
 
 
 def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Point]:

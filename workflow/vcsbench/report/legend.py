@@ -119,7 +119,8 @@ def list_words(results: Results) -> dict[str, str]:
     meanings_by_axis: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for axis in results.order:
         for value in unique_values(cell.get(axis, "") for cell in results.grid):
-            meaning = vocabulary.value(axis, value).meaning
+            value_words = vocabulary.value(axis, value)
+            meaning = value_words.meaning or value_words.parts
             if not meaning:
                 continue
             label = labels.value_label(axis, value)

@@ -37,7 +37,7 @@ from vcsbench.report.picks import (
     list_command_lines,
 )
 from vcsbench.report.rendering import pack_json, read_scripts, render
-from vcsbench.report.results import Results, grouped_by, name_cells
+from vcsbench.report.results import Results, grouped_by, name_cells, unique_values
 from vcsbench.report.setup_conditions import compare_conditions
 from vcsbench.report.setup_section import Setup, describe_setup
 from vcsbench.report.table_sections import (
@@ -114,12 +114,13 @@ class FindingSection:
 class TablePart:
     """The tables of the study, and the titles of those without a cell in the grid (`absent`).
 
-    `measured_where` is the origin of measured numbers (`here, 2026`), `published_where` that of published
-    numbers (`2014, 2 cores, 4 GB, ...`).
+    `key` has the signs in the tables with their meanings. `measured_where` is the origin of measured numbers
+    (`here, 2026`), `published_where` that of published numbers (`2014, 2 cores, 4 GB, ...`).
     """
 
     sections: Sequence[TableSection]
     absent: Sequence[str]
+    key: Sequence[tuple[str, str]]
     measured_where: str
     published_where: str
 
@@ -242,7 +243,9 @@ def describe_page(results: Results) -> Page:
         history=page_texts.make_history_table(results.history),
         setup=setup,
         time=page_texts.describe_time(results.account),
-        noise=quality_section.judge_noise(results.account),
+        noise=f"{quality_section.judge_noise(results.account)} {quality_section.SURENESS}".strip()
+        if index_facts.measured
+        else "",
         quality=quality_section.make_quality_tables(results),
         remarks=quality_section.describe_quality(results),
         raw=make_download(
@@ -283,7 +286,9 @@ def _describe_answers(
     # An operation is a command with a state of the caches, such as the cold log.
     operations = find_operations(results, cards)
     # For each combination: the changes that are worth it for its reader, and the answer of each card.
-    pick_answers = make_pick_answers(advice, combinations, list(values_by_axis), operations)
+    pick_answers = make_pick_answers(
+        advice, combinations, list(values_by_axis), operations, measured_work(results)
+    )
     # The next steps are runs that improve the answers. Without a measured run, there is nothing to improve.
     next_steps: Sequence[summary.NextStep] = []
     if is_measured:
@@ -319,7 +324,9 @@ def _describe_answers(
         less_work=advice.less_work,
         disturbed=summary.describe_disturbance(disturbed_share),
         is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED_SHARE,
-        uncertain=page_texts.describe_uncertain(results, next_steps),
+        uncertain=page_texts.describe_uncertain(
+            results, next_steps, in_cards=sum(len(view.rows) for view in cards)
+        ),
         next_steps=next_steps,
         commands=_list_commands(results),
         own_command="" if results.own_repository else OWN_COMMAND,
@@ -422,4 +429,10 @@ def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSec
         published_where.append(study.published.machine)
     shown = {section.name for section in sections}
     absent = [make_title(table) for name, table in study.tables.items() if name not in shown]
-    return TablePart(sections, absent, ", ".join(measured_where), ", ".join(published_where))
+    return TablePart(
+        sections=sections,
+        absent=absent,
+        key=unique_values(entry for section in sections for entry in section.key),
+        measured_where=", ".join(measured_where),
+        published_where=", ".join(published_where),
+    )

@@ -5,6 +5,8 @@ from statistics import geometric_mean
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import value_label
+from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import BUILD_AXIS, CACHE_AXIS
@@ -26,7 +28,7 @@ WHY_ENDED: Mapping[str, str] = {
     StopReason.TIME_IS_UP: "no further round fits into the time limit{limit}",
     StopReason.UNREACHABLE: "more rounds cannot answer the rest",
 }
-COLD_MEANING = "Cold runs find nothing in memory, as the first command of the morning does."
+COLD_MEANING = "Cold: the caches are empty, as for the first command of a morning."
 SIDE_BY_SIDE_LIMIT = (
     "Times of different machines, published ones included, are shown side by side only. "
     "Verdicts compare ratios and shares."
@@ -41,7 +43,9 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     that commands read and write: `ruby: 5 526 revisions, on ext4 (virtual disk); dump reads 601 revisions`.
     The second has programs, machine, time and number of runs: `Subversion 1.14.2 on here (2 cores); 21
     November 2026, 14 min with preparation and report; 360 timed runs of 72 cells (a command with all its
-    settings)`. A page with cold runs has a third line, which is about these (describe_cold).
+    settings)`. A page with cold runs has a third line, which is about these (describe_cold). The last two
+    lines have the meanings of labels that stand for several settings (explain_labels), and what the study
+    does not measure.
     """
     # originals() leaves out duplicates: second measurements of cells, for the noise.
     if not originals(results.measurements):
@@ -71,16 +75,38 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
         time = f"{words.day(setup.last)}, {length}"
     runs = count_runs(results.measurements, " (a command with all its settings)")
     measuring = _join("; ", [_join(" ", [systems, machine]), time, runs])
-    return [line for line in (subjects, measuring, describe_cold(results)) if line]
+    lines = (
+        subjects,
+        measuring,
+        describe_cold(results),
+        explain_labels(results),
+        results.study.leaves_out,
+    )
+    return [line for line in lines if line]
+
+
+def explain_labels(results: Results) -> str:
+    """Return the settings behind each label of the grid that stands for several ones, "" without any.
+
+    Example: `tuned 1 GiB: 1 GiB of cache, cached revision properties, ...`.
+    """
+    meanings = []
+    for axis in results.order:
+        for value in unique_values(cell.get(axis, "") for cell in results.grid):
+            parts = load_vocabulary().value(axis, value).parts
+            if parts:
+                # The page prints backticks as they are.
+                meanings.append(f"{value_label(axis, value)}: {parts.replace('`', '')}.")
+    return " ".join(meanings)
 
 
 def describe_cold(results: Results) -> str:
     """Return sentences on cold runs: their meaning, how fast they read, and if warm runs are faster.
 
     The page has the word `cold` here first, so the first sentence explains it (COLD_MEANING). Example of the
-    second: `They read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.` It is missing if no
-    cold run is known to read a device. The other sentences are those of _compare_cold_and_warm(). Return ""
-    without a cold run.
+    second: `Each cold run read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.` It is
+    missing if no cold run is known to read a device. The other sentences are those of
+    _compare_cold_and_warm(). Return "" without a cold run.
     """
     runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
     cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
@@ -98,7 +124,7 @@ def describe_cold(results: Results) -> str:
         # Ends with the same text are named once.
         size = " to ".join(unique_values(size_ends))
         rate = " to ".join(unique_values(rate_ends))
-        reads = f"They read {size} from the device, at {rate}."
+        reads = f"Each cold run read {size} from the device, at {rate}."
     return _join(" ", [COLD_MEANING, reads, _compare_cold_and_warm(runs, results)])
 
 
@@ -247,12 +273,13 @@ def count_skipped(results: Results) -> int:
     return sum(1 for cell in originals(results.grid) if cell["skip"])
 
 
-def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]:
+def describe_uncertain(results: Results, steps: Sequence[NextStep], in_cards: int) -> list[str]:
     """Return sentences on the comparisons without an answer, [] if none is too small or open.
 
     A comparison is open if it is undecided or nearly equal. The first sentence counts all: `Answered over all
     cases: 74 of 82 comparisons, 8 undecided.` `steps` are the advised next runs. If comparisons are open, and
-    no next run has more rounds, the last sentence is that more rounds do not help.
+    no next run has more rounds, the last sentence is that more rounds do not help. `in_cards` is the number
+    of comparisons that the cards show.
     """
     # The account has the number of comparisons by their result.
     account = results.account
@@ -262,6 +289,9 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep]) -> list[str]
     if not too_small and not account.count_open():
         return []
     sentences = [f"Answered over all cases: {describe_results(account)}."]
+    # Comparisons of accesses by svnbench, or without a server, may be in no card.
+    if in_cards < counts.total():
+        sentences.append(f"The cards show {in_cards} of them, the tables all.")
     # On a noisy machine, the scatter is the likely reason why comparisons are undecided.
     if undecided and account.scatter_pct > comparisons.NOISY_PCT:
         sentences.append(f"The noise ({account.scatter_pct:.2g} %) is the reason.")

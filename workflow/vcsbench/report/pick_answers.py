@@ -16,6 +16,7 @@ from vcsbench.advice.cards import Advice, Card, fits
 from vcsbench.advice.effects import ChangeEffect
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import OperationKey, Outcome, StepPlan, ValueChange, Worth
+from vcsbench.advice.wishes import WorkOfChange, work_of_change
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS
 from vcsbench.plan.grid import AxisValues
 from vcsbench.report.results import grouped_by, unique_values
@@ -96,12 +97,14 @@ class ChangeView:
 class CardAnswer:
     """The answer of a card (a question) for the picks. `value` is the value to apply, "" for none.
 
-    `kind` is one of codes.AnswerKind, `short` is the answer in a word, `sentence` the answer in full.
+    `kind` is one of codes.AnswerKind, `short` is the answer in a word, `effect` has its gains and losses, and
+    `sentence` is the answer in full.
     """
 
     anchor: str
     kind: str
     short: str
+    effect: str
     sentence: str
     value: str
 
@@ -140,13 +143,15 @@ class ChangeTable:
     """The table of changes for one combination of picks, before its texts are made.
 
     `changes` are in the order of the table. They are the steps of the plan, and changes under a condition.
-    `operations` are the columns: `{"command": "log", "cache": "cold"}`.
+    `operations` are the columns: `{"command": "log", "cache": "cold"}`. `work` has the time that changes took
+    here.
     """
 
     advice: Advice
     plan: StepPlan
     changes: Sequence[ValueChange]
     operations: Sequence[AxisValues]
+    work: WorkOfChange
 
     def number_of(self, change: ValueChange) -> int:
         """Return the place of a change in the table, from 1."""
@@ -157,18 +162,34 @@ class ChangeTable:
         """Return the places of the plan's steps in the table."""
         return sorted(self.number_of(step) for step in self.plan.steps)
 
+    @property
+    def sets_of_changes(self) -> list[list[ValueChange]]:
+        """Return the changes that a reader may take together: all steps, and all steps with an optional one.
+
+        A set has two changes or more, on different axes, in the order of the table.
+        """
+        optional = [change for change in self.changes if change not in self.plan.steps]
+        sets = []
+        for added in ([], *([change] for change in optional)):
+            chosen = [change for change in self.changes if change in [*self.plan.steps, *added]]
+            axes = {change.axis for change in chosen}
+            if 1 < len(chosen) == len(axes):
+                sets.append(chosen)
+        return sets
+
 
 def make_pick_answers(
     advice: Advice,
     combinations: Sequence[AxisValues],
     axes: Sequence[str],
     operations: Sequence[AxisValues],
+    work: WorkOfChange,
 ) -> list[PickAnswer]:
     """Return the answers for each of the `combinations` of picks, in the same order.
 
     A pick is a value that the reader has, and has chosen on the page. A combination is `{"format": "f6",
     "access": "svn"}`. `axes` are those on which a reader can choose a value. An operation is a command with a
-    state of the caches: `{"command": "log", "cache": "cold"}`.
+    state of the caches: `{"command": "log", "cache": "cold"}`. `work` has the time that changes took here.
     """
     # A card is a question, such as which format is best, with its comparisons and its answer. An `aggregate`
     # card has one answer over all cells, so it is the same for all picks.
@@ -181,7 +202,7 @@ def make_pick_answers(
         # and the other changes.
         plan = steps.plan_steps(advising_cards, picks)
         # The changes that the page shows in a table, and the operations as the table's columns.
-        table = _make_table(advice, plan, operations)
+        table = _make_table(advice, plan, operations, work)
         change_views = [_make_change_view(table, change) for change in table.changes]
         answer = PickAnswer(
             picks=picks,
@@ -197,7 +218,9 @@ def make_pick_answers(
     return answers
 
 
-def _make_table(advice: Advice, plan: StepPlan, operations: Sequence[AxisValues]) -> ChangeTable:
+def _make_table(
+    advice: Advice, plan: StepPlan, operations: Sequence[AxisValues], work: WorkOfChange
+) -> ChangeTable:
     """Return the table of a plan for one reader: the steps (advised changes), and the optional changes.
 
     The optional changes are two kinds of the plan's other changes. A change of the first kind (Worth.DO) is
@@ -228,7 +251,7 @@ def _make_table(advice: Advice, plan: StepPlan, operations: Sequence[AxisValues]
     # An outcome is the effect of a change in one case, such as 1.7x faster for the cold log over svn.
     affected = [outcome.operation for change in changes for outcome in change.outcomes]
     columns = [operation for operation in operations if operation in affected]
-    return ChangeTable(advice, plan, changes, columns)
+    return ChangeTable(advice, plan, changes, columns, work)
 
 
 def anchor_of(card: Card) -> str:
@@ -258,9 +281,10 @@ def _make_change_view(table: ChangeTable, change: ValueChange) -> ChangeView:
     number = table.number_of(change)
     is_step = number in table.step_numbers
     rows = _make_proof_rows(table, change)
-    # The last step also has a row with the effect of all steps together, if there are several.
-    if is_step and number == max(table.step_numbers):
-        rows += _make_row_of_all_steps(table)
+    # The last change of each set also has a row with the effect of the whole set.
+    for changes in table.sets_of_changes:
+        if changes[-1] is change:
+            rows += _make_row_of_set(table, changes)
     # An action has the commands that apply a value. For a value without an action, all texts of it are "".
     action = change.card.question.actions.get(change.value, CardAction())
     title = action.title or f"change to {labels.value_label(change.axis, change.value)}"
@@ -269,13 +293,17 @@ def _make_change_view(table: ChangeTable, change: ValueChange) -> ChangeView:
     command = action.steps[0].command if len(action.steps) == 1 else ""
     if len(command.splitlines()) > MOST_COMMAND_LINES:
         command = ""
+    # Backticks mark commands, and the table has no other font for them.
+    cost = action.cost.replace("`", "")
+    measured_work = work_of_change(change.axis, change.value, table.work)
+    if measured_work:
+        cost = f"{cost} It took {measured_work.text} here.".strip()
     return ChangeView(
         lead=f"{name}: {title}.",
         conditions=[] if is_step else _describe_conditions(table, change),
         anchor=anchor_of(change.card),
         command=command,
-        # Backticks mark commands, and the table has no other font for them.
-        cost=action.cost.replace("`", ""),
+        cost=cost,
         undo=action.undo.replace("`", ""),
         rows=rows,
     )
@@ -316,24 +344,23 @@ def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
     return rows
 
 
-def _make_row_of_all_steps(table: ChangeTable) -> list[ProofRow]:
-    """Return a list of one row: the effect of all steps (advised changes) together, `steps 1 and 2 together`.
+def _make_row_of_set(table: ChangeTable, changes: Sequence[ValueChange]) -> list[ProofRow]:
+    """Return a list of one row: the effect of several changes together, `steps 1 and 2 together`.
 
-    Return [] for fewer than two steps, and if that effect is unknown. To know it, exactly one measured
-    combination of values must fit the reader before the steps, and one after them. Without a pick on the axis
-    of a step, several combinations fit.
+    Return [] if that effect is unknown. To know it, exactly one measured combination of values must fit the
+    reader before the changes, and one after them. Without a pick on the axis of a change, several
+    combinations fit.
     """
-    if len(table.step_numbers) < 2:
-        return []
-    # A state has the reader's values: the first one before all steps, the last one after all of them.
-    before, after = table.plan.states[0], table.plan.states[-1]
+    # The reader's values before and after the changes.
+    before = table.plan.states[0]
+    after = {**before, **{change.axis: change.value for change in changes}}
     # A situation, such as the cold log, has the times of all measured combinations of the other values.
     situations = table.advice.situations
     outcomes = steps.find_combined_outcomes(situations, before, after, table.advice.margin)
     cells = _make_cells(table, outcomes)
     if not any(cells):
         return []
-    numbers = words.enumeration([str(number) for number in table.step_numbers])
+    numbers = words.enumeration([str(table.number_of(change)) for change in changes])
     return [ProofRow(f"steps {numbers} together", cells)]
 
 
@@ -536,4 +563,11 @@ def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> Card
             sentences.append(f"In the steps above, {when}: {label}.")
     if picks and card.answer.short != answer.short:
         sentences.append(f"Over all cases: {card.answer.short}: {card.answer.effect}.")
-    return CardAnswer(anchor_of(card), answer.kind, answer.short, " ".join(sentences), answer.value)
+    return CardAnswer(
+        anchor=anchor_of(card),
+        kind=answer.kind,
+        short=answer.short,
+        effect=answer.effect,
+        sentence=" ".join(sentences),
+        value=answer.value,
+    )

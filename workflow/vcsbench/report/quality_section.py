@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -29,6 +29,10 @@ METHOD = (
     "(empirical Bayes), corrected for all comparisons of a table together (Holm): a table without true "
     "differences shows a false one in at most 5 of 100 cases. Verdicts are not corrected for the number of "
     "findings."
+)
+SURENESS = (
+    "Intervals are 95 %. A difference counts if it is certain after a correction for all comparisons of its "
+    "table; verdicts of findings have no such correction."
 )
 PROMISE = "An invalid run broke a promise, such as a cold run with files in memory. Other flagged runs count."
 FIXED_COST_NOTE = (
@@ -117,7 +121,7 @@ def describe_quality(results: Results) -> list[str]:
 
 
 def count_runs(runs: Rows, explanation: str = "") -> str:
-    """Return `930 timed runs of 58 cells; 14 cells are measured twice`.
+    """Return `930 timed runs of 58 cells, 14 of them measured twice, in 5 rounds of 1 to 4 runs`.
 
     A duplicate is a second measurement of a cell, for the noise. An `explanation`, such as ` (a command with
     all its settings)`, stands behind the number of cells.
@@ -126,10 +130,20 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
     duplicates = sum(is_duplicate(cell) for cell in cells)
     number_of_cells = words.count_of(len(cells) - duplicates, "cell")
     text = f"{words.count_of(len(runs), 'timed run')} of {number_of_cells}{explanation}"
-    if not duplicates:
+    if duplicates:
+        text += f", {duplicates} of them measured twice"
+    # By cell: the number of its rounds. By cell and round: the number of its runs.
+    runs_of_rounds = Counter((run["cell"], run["round"]) for run in runs)
+    rounds_of_cells = Counter(cell for cell, _ in runs_of_rounds)
+    if not runs:
         return text
-    verb = "is" if duplicates == 1 else "are"
-    return f"{text}; {words.count_of(duplicates, 'cell')} {verb} measured twice"
+    rounds = _count_between(rounds_of_cells.values(), "round")
+    return f"{text}, in {rounds} of {_count_between(runs_of_rounds.values(), 'run')}"
+
+
+def _count_between(counts: Collection[int], noun: str) -> str:
+    """Return `5 rounds`, or `2 to 5 rounds` for different counts."""
+    return words.count_between(min(counts), max(counts), noun)
 
 
 def judge_noise(account: Account) -> str:

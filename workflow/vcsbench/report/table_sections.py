@@ -16,8 +16,8 @@ from vcsbench.config.study import Study, TableDefinition
 from vcsbench.metrics import metric_in
 from vcsbench.report import grids, table_points
 from vcsbench.report.expected_rows import expected_rows
-from vcsbench.report.grids import Grid, Layout, Point, PointKind
-from vcsbench.report.results import Results, grouped_by, unique_values
+from vcsbench.report.grids import Grid, Point, PointKind
+from vcsbench.report.results import Results, unique_values
 from vcsbench.statistics.comparisons import MEDIAN
 
 MARK_MEANINGS = {
@@ -33,7 +33,8 @@ PER_CENT_KEY = ("+150", "per cent: the factor 2.5x")
 LARGE_PCT = 9.95
 BAR_KEY = ("▁", "a longer bar is a larger number")
 GREY_KEY = ("grey", "equal or undecided; colours: the scale above, for differences")
-NOTHING_KEY = ("·", "not in the grid, or not published")
+NOTHING_KEY = ("·", "not in the grid")
+PUBLISHED_KEY = ("1.2 / 3.4", "measured, and below it in small the published number of this place")
 DEVIATION_KEY = (
     "† ‡",
     "a run is over 10 or 20 % from its cell's median (shown by the switch above)",
@@ -68,15 +69,6 @@ class Download:
 
 
 @dataclass(frozen=True)
-class SideBySide:
-    """A measured and a published grid in the same layout. One of them may be None."""
-
-    title: str
-    measured: Grid | None
-    published: Grid | None
-
-
-@dataclass(frozen=True)
 class Swatch:
     """A colour of a legend: its CSS class (`x3`), and the number at which it begins (`-17`), as text.
 
@@ -108,8 +100,10 @@ class TableSection:
     anchor: str  # its place on the page
     reading: str  # explains its numbers
     legend: Legend | None  # of a table that compares
-    pairs: Sequence[SideBySide]
-    published_in_full: Sequence[Grid]  # the published table, if the pairs show only a part of it
+    # The measured numbers, each with the published one of its place. Without a result, the published numbers.
+    grids: Sequence[Grid]
+    is_measured: bool
+    published_in_full: Sequence[Grid]  # the published table, if the grids show only a part of it
     not_measured: str  # why the whole table has no number
     nothing_published: str  # a sentence
     is_unpublished: bool  # True if the study has published numbers, but no such table
@@ -128,11 +122,12 @@ class TableSection:
 
     @property
     def measured_points(self) -> list[Point]:
-        return [point for pair in self.pairs if pair.measured for point in pair.measured.points]
+        return [point for grid in self.grids for point in grid.points] if self.is_measured else []
 
     @property
     def published_points(self) -> list[Point]:
-        return [point for pair in self.pairs if pair.published for point in pair.published.points]
+        """Return the published numbers in the places of measured ones."""
+        return [point.published for point in self.measured_points if point.published]
 
 
 def make_download(results: Results, path: str, name: str) -> Download | None:
@@ -166,8 +161,7 @@ def table_sections(results: Results) -> list[TableSection]:
         section = _make_section(results, name)
         # A cell of the table is in a measured grid, in a row that is left out because it has no number, or in
         # a table that has no number at all for a known reason.
-        has_numbers = any(pair.measured for pair in section.pairs)
-        has_cells = has_numbers or section.left_out or section.not_measured
+        has_cells = section.is_measured or section.left_out or section.not_measured
         if has_cells or not results.grid:
             sections.append(section)
     return sections
@@ -217,7 +211,7 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
 
 
 def _make_section(results: Results, name: str) -> TableSection:
-    """Return the section of the table `name`, with its measured and published grids.
+    """Return the section of the table `name`, with its measured and published numbers in the same grids.
 
     A point is a place of a grid, with its number or with the reason why it has none. A layout has the axes in
     the rows and columns of a table. The table has a grid for each combination of values of the other axes.
@@ -243,9 +237,14 @@ def _make_section(results: Results, name: str) -> TableSection:
         points = []
     # Rows and columns without a number are not shown. `left_out` counts them.
     shown_points, left_out = grids.leave_out_empty(points, layout)
-    pairs = _pair_grids(shown_points, published, layout, definition, study.axes_of("repositories"))
+    if "compare" not in definition:
+        # Numbers of a comparison have their texts already: per cent or factors.
+        unit = metric_in(definition).unit
+        shown_points = grids.format_numbers(shown_points, layout, unit)
+        published = grids.format_numbers(published, layout, unit)
     # A run without results shows the published numbers alone.
-    points_of_grids = shown_points or published
+    points_of_grids = grids.attach_published(shown_points, published) or published
+    published_here = [point.published for point in points_of_grids if point.published]
     # By reason: the measured places without a number, such as `cold log over svn (ruby, f7)`.
     withheld: defaultdict[str, list[str]] = defaultdict(list)
     for point in points:
@@ -263,8 +262,12 @@ def _make_section(results: Results, name: str) -> TableSection:
         anchor=f"table-{words.slug(name)}",
         reading=" ".join(text for text in reading if text),
         legend=_make_legend(definition, has_published) if compare else None,
-        pairs=pairs,
-        published_in_full=_make_hidden_published(published, pairs, layout, definition),
+        grids=grids.make_grids(points_of_grids, layout),
+        is_measured=bool(shown_points),
+        # A place without a measured number has no room for the published one.
+        published_in_full=grids.make_grids(published, layout)
+        if shown_points and len(published_here) < len(published)
+        else [],
         not_measured=not_measured,
         nothing_published=_why_nothing_published(study, published, has_published),
         is_unpublished=study.published is not None and not published and not has_published,
@@ -279,7 +282,7 @@ def _make_section(results: Results, name: str) -> TableSection:
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
         # The signs in the grids with their meanings.
-        key=_make_key(shown_points, definition, has_published),
+        key=_make_key(points_of_grids, definition, has_published),
     )
 
 
@@ -327,25 +330,6 @@ def _why_nothing_published(study: Study, published: Sequence[Point], has_publish
     return "The study published nothing for this table."
 
 
-def _make_hidden_published(
-    published: Sequence[Point],
-    pairs: Sequence[SideBySide],
-    layout: Layout,
-    definition: TableDefinition,
-) -> list[Grid]:
-    """Return the whole published table as grids if the pairs show only a part of it, otherwise [].
-
-    A pair is a measured grid with the published numbers next to it. It has published numbers only in the
-    places of measured cells. So if few cells were measured, the pairs lack many published numbers.
-    """
-    points = [point for pair in pairs if pair.published for point in pair.published.points]
-    # All other points stand for measured cells without a published number.
-    number_shown = sum(point.kind == PointKind.PUBLISHED for point in points)
-    if number_shown == len(published):
-        return []
-    return _make_grids(published, layout, definition)
-
-
 def _make_notes(results: Results, name: str, compared: str, points: Sequence[Point]) -> list[str]:
     """Return the notes on a table: on a saved baseline, on distances of updates, on commands with less work.
 
@@ -368,46 +352,6 @@ def _make_notes(results: Results, name: str, compared: str, points: Sequence[Poi
     if less_work:
         notes.append(f"{' or '.join(less_work)}: {LESS_CLIENT_WORK}.")
     return notes
-
-
-def _make_grids(points: Sequence[Point], layout: Layout, definition: TableDefinition) -> list[Grid]:
-    """Return the grids of points. In a table that compares nothing, numbers get their texts and bars here."""
-    if "compare" not in definition:
-        points = grids.format_numbers(points, layout, metric_in(definition).unit)
-    return grids.make_grids(points, layout)
-
-
-def _pair_grids(
-    measured: Sequence[Point],
-    published: Sequence[Point],
-    layout: Layout,
-    definition: TableDefinition,
-    repository_axes: Sequence[str],
-) -> list[SideBySide]:
-    """Return each measured grid, and next to it the published numbers in the same rows and columns.
-
-    `measured` and `published` are points: numbers with their places. `layout` has the axes of rows, columns
-    and grids. A measured grid without a published number in its places has None next to it. Published grids
-    that were not measured are left out, unless nothing was measured. `repository_axes` are the axes whose
-    values are names of repositories. Next to a user's own repository in the rows or columns, the published
-    grid has all published repositories in its place.
-    """
-    # A run without results shows all published numbers.
-    if not measured:
-        published_grids = _make_grids(published, layout, definition)
-        return [SideBySide(grid.title, None, grid) for grid in published_grids]
-    published_by_grid = grouped_by(published, layout.grid_of)
-    pairs = []
-    for grid in _make_grids(measured, layout, definition):
-        in_grid = published_by_grid.get(layout.grid_of(grid.points[0]), [])
-        # A point for each place of the measured grid, without a number if none was published.
-        aligned = grids.align_published(in_grid, grid.points, layout, repository_axes)
-        published_grid = None
-        if any(point.kind == PointKind.PUBLISHED for point in aligned):
-            # All aligned points are of one grid.
-            (published_grid,) = _make_grids(aligned, layout, definition)
-        pairs.append(SideBySide(grid.title, grid, published_grid))
-    return pairs
 
 
 def _make_reading(definition: TableDefinition, has_published: bool, is_repeated: bool) -> str:
@@ -523,8 +467,10 @@ def _make_key(
     else:
         # In a table of single values, each number has a bar.
         key.append(BAR_KEY)
-    # The sign `·` stands in places without a cell, or without a published number.
+    # The sign `·` stands in places without a cell.
     key.append(NOTHING_KEY)
+    if any(point.published for point in points):
+        key.append(PUBLISHED_KEY)
     kinds = {point.kind for point in points}
     absent_texts = table_points.ABSENT_TEXTS.items()
     # Such as ("failed", "no round has a result").

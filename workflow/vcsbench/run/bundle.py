@@ -41,17 +41,19 @@ SINGLE_STUDIES = "single studies: make bundle STUDY=NAME"
 def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     """Pack studies into the archive bundles/NAME.tar.gz, and return the path of the archive.
 
-    `root` is the checkout. If `studies` is empty, all studies with a report are packed. If `name` is "", the
-    archive is named after the studies, such as a-b.tar.gz. Raise a UserError if a study has no report, if a
-    file is missing, unreadable or of an earlier version, if the archive exists, or if the import would refuse
-    it as too large.
+    A study is a benchmark that was measured here. The archive has its page and all results that the page is
+    made from, so that unpack_bundle() can make the page again elsewhere. `root` is the checkout. If `studies`
+    is empty, all studies with a report are packed. If `name` is "", the archive is named after the studies,
+    such as a-b.tar.gz. Raise a UserError if a study has no report, if a file is missing, unreadable or of an
+    earlier version, if the archive exists, or if the import would refuse it as too large.
     """
     if not studies:
         # The rule of a report writes results/page/STUDY.json. So a study with this file has a report.
         studies = sorted(path.stem for path in (root / "results/page").glob("*.json"))
     if not studies:
         raise UserError("results: no report to pack. Make one with `make report`.")
-    # The name becomes that of a file, so it must not have a slash, for example.
+    # The name becomes that of a file, so it must not have a slash, for example. The names of baselines are
+    # names of folders, so their pattern excludes the same characters.
     if name and not BASELINE_NAME.fullmatch(name):
         raise UserError(
             f"{OPTION_BY_KEY['name']}: {name!r} is no name of a bundle. Use up to 200 letters, digits, "
@@ -64,9 +66,9 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     for file in files:
         # This raises UserError for a file that is missing, unreadable or of an earlier version.
         _check_file(root, file)
-    path = root / PACKED / f"{name or '-'.join(studies)}.tar.gz"
-    if path.exists():
-        raise UserError(f"{path}: there is a bundle of this name. Choose another --name.")
+    archive_path = root / PACKED / f"{name or '-'.join(studies)}.tar.gz"
+    if archive_path.exists():
+        raise UserError(f"{archive_path}: there is a bundle of this name. Choose another --name.")
     # The import unpacks no more than UNPACKED_BYTES (_extract).
     size = sum((root / file).stat().st_size for file in files)
     if size > UNPACKED_BYTES:
@@ -74,18 +76,18 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
         if len(studies) > 1:
             remedy = f"Pack {SINGLE_STUDIES}"
         raise UserError(
-            f"{path}: the files have {size:,} bytes, and `make import` takes at most {UNPACKED_BYTES:,}. "
-            f"{remedy}."
+            f"{archive_path}: the files have {size:,} bytes, and `make import` takes at most "
+            f"{UNPACKED_BYTES:,}. {remedy}."
         )
-    path.parent.mkdir(exist_ok=True)
+    archive_path.parent.mkdir(exist_ok=True)
     # The archive gets its name when it is complete: this process may be killed while it packs. Until then,
     # it is NAME.tar.new.
-    unfinished = path.with_suffix(".new")
+    unfinished = archive_path.with_suffix(".new")
     # The import refuses links. So the files behind links are packed as plain files.
     with tarfile.open(unfinished, "w:gz", dereference=True) as archive:
         for file in sorted(files):
             archive.add(root / file, f"{INSIDE}/{file}", filter=_without_owner)
-    return unfinished.rename(path)
+    return unfinished.rename(archive_path)
 
 
 def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -95,7 +97,10 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _check_file(root: Path, file: Path) -> None:
-    """Raise a UserError for a file that the other vcsbench could not show."""
+    """Raise a UserError if the file `root`/`file` is missing, or if the other vcsbench could not show it.
+
+    Only the content of a context (the facts about one measured round) is checked.
+    """
     if not (root / file).is_file():
         raise UserError(f"{file}: the file is missing. `make report` makes it again.")
     if file.name.endswith(CONTEXT):
@@ -108,10 +113,11 @@ def _check_file(root: Path, file: Path) -> None:
 def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     """Yield the page of a study and the files that the page is made from, as paths below `root`.
 
-    Raise a UserError if the study has no report, or if the params of its page are damaged.
+    Raise a UserError if the study has no report, or if the file with the params of its page is damaged.
     """
     page = Path("reports") / f"{study}.html"
-    # The arguments of read_results() for the page, such as {"baselines": ["january"], ...}.
+    # The params with which the page was made: the arguments of read_results(), such as {"baselines":
+    # ["january"], ...}.
     params_file = Path("results/page") / f"{study}.json"
     # `study` may be any text of the user, such as "../x". Each name of a study also fits the pattern of names
     # of baselines. So another text is no study, and its files are not looked for.
@@ -140,10 +146,11 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
 
 
 def _results_of_study(study: str, results: Path) -> list[Path]:
-    """Return the results of a study without logs, and the results that all studies share.
+    """Return the paths of a study's results without logs, and of the results that all studies share.
 
-    Those of the study `x` are, for example, measurements/x.csv and tables/x/*.csv. All studies share the
-    records of repositories, such as loaded/ruby/f7.json, and those of the nodes of a cluster (ASSIGNMENTS).
+    The results of the study `x` are, for example, measurements/x.csv and tables/x/log.csv. All studies share
+    the records of repositories, such as loaded/ruby/f7.json, and the records of the nodes of a cluster
+    (ASSIGNMENTS). Some of the paths are folders.
     """
     paths = list(results.glob(ASSIGNMENTS))
     # Unlike glob(), iterdir() raises an error for a folder that cannot be read, so that nothing is left out.
@@ -151,6 +158,7 @@ def _results_of_study(study: str, results: Path) -> list[Path]:
         if folder.name in SHARED:
             paths += folder.rglob("*.json")
         elif folder.is_dir() and folder.name != "logs":
+            # In such a folder, a study has a file (x.csv), a folder (x), or both.
             paths += [path for path in folder.iterdir() if path.name.startswith(f"{study}.")]
             if (folder / study).is_dir():
                 paths += sorted((folder / study).rglob("*"))
@@ -165,7 +173,7 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     archive is damaged or cannot be shown. After an error, nothing that was unpacked is left.
     """
     folder_name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
-    # The pattern of names of baselines, which are names of folders, too.
+    # The names of baselines are names of folders, too, so their pattern fits here.
     if not BASELINE_NAME.fullmatch(folder_name):
         raise UserError(
             f"{OPTION_BY_KEY['name']}: {one_line(repr(folder_name))} is no name of a folder. "
@@ -235,7 +243,7 @@ def _make_pages(archive: Path, folder: Path, studies: Sequence[str]) -> None:
     # Each step of the loop reads files of the archive, and may raise the errors below.
     try:
         for study in studies:
-            # The arguments with which the page was made, such as {"baselines": ["january"], ...}.
+            # Arguments of read_results() with which the page was made first: {"baselines": [...], ...}.
             params = json.loads((folder / "results/page" / f"{study}.json").read_bytes())
             definition = load_study(folder / "config/studies" / f"{study}.yaml")
             results = read_results(definition, folder / "results", folder / FINDINGS, **params)
@@ -247,8 +255,8 @@ def _make_pages(archive: Path, folder: Path, studies: Sequence[str]) -> None:
         # files are named by their paths in the bundle.
         reason = str(error).replace(f"{folder}/", "")
         raise UserError(f"{archive}: {reason}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        # Files of another version have other keys or values.
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        # Files of another version have other keys or values. A stranger's JSON can be nested too deeply.
         reason = one_line(repr(error))
         raise UserError(
             f"{archive}: this version of vcsbench cannot show it: {reason}. Import it with the version that "

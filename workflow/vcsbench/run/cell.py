@@ -61,10 +61,10 @@ def main(
 ) -> int:
     """Measure a round of a cell, write its two files, and return the exit code: 0, or 1 without a result.
 
-    The arguments come from a command line. `recipe_json` has everything that the measurement depends on.
-    `number` is that of the round, such as "3". `order` is its position among the rounds of all cells, which
-    `seed` has shuffled. `export` (the times, by hyperfine) and `context` (facts about the round) are the
-    files to write.
+    A cell is a command with all settings that it is timed with. The arguments come from a command line.
+    `recipe_json` has everything that the measurement depends on. `number` is that of the round, such as "3".
+    `order` is the position of this round among the rounds of all cells, which `seed` has shuffled. `export`
+    (the times, by hyperfine) and `context` (facts about the round) are the files to write.
     """
     # An export without its context counts as out of date. So the old context is removed first: a process that
     # is killed before the end leaves no result that looks valid.
@@ -84,16 +84,17 @@ def main(
 def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) -> int:
     """Count the system calls of a cell, write the counts to the file `output`, and return the exit code.
 
-    `recipe_json` describes the cell. `digest` is of all that can change the calls, and is stored with the
-    counts. The code is 0, or 1 after an error. A command that cannot be traced is no error: the file then has
-    the reason (`why_not`).
+    A cell is a command with all settings that it is timed with, and `recipe_json` describes it. `digest` is
+    of all that can change the calls, and is stored with the counts. The code is 0, or 1 after an error. A
+    command that cannot be traced is no error: the file then has the reason (`why_not`).
     """
-    # The import is here because no measurement needs strace.
+    # Only this task uses strace. An import at the top would delay each measurement.
     from vcsbench.measure import syscalls
 
     def job(recipe: Recipe) -> None:
         # The lock keeps measurements from running at the same time.
         with machine_lock(), run_folder(root) as folder:
+            # The counts, the seconds that the trace took, and `why_not`: "" if the command was traced.
             trace = syscalls.trace_cell(recipe, folder, root)
         if trace["why_not"]:
             print(trace["why_not"], file=sys.stderr)
@@ -107,8 +108,9 @@ def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) ->
 def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
     """Run `job` with the recipe of a cell in this process, which Snakemake started, and return the exit code.
 
-    The code is 0, or 1 after any error, whose reason is printed in one sentence (fail). A full disk also ends
-    the whole workflow run, unless only this cell writes to the disk (`is_alone`).
+    A recipe has everything that the measurement of a cell depends on. The code is 0, or 1 after any error,
+    whose reason fail() prints in one sentence. A full disk also ends the whole workflow run, because further
+    cells would fail, too. If only this cell writes to the disk (`is_alone`), the workflow run goes on.
     """
     # The servers, which run as another user, read files that this process makes.
     os.umask(0o022)
@@ -122,30 +124,35 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
         job(recipe)
     except errors.UserError as error:
         sentence = _add_remedy(error, recipe)
-        # A program that failed on a full disk shows that only by its message, "No space left on device". The
-        # number of any other error is 0.
+        # The error number of a full disk, such as ENOSPC; 0 for any other error. A program that failed on a
+        # full disk shows that only by its message, "No space left on device".
         number = errors.full_errno(sentence)
         is_alone = number != 0 and _has_disk_alone(root, recipe)
         return fail(root, sentence, full_errno=number, is_alone=is_alone)
     except OSError as error:
         # An error of shutil.copytree() has no number, but a list of messages.
         number = error.errno or errors.full_errno(str(error))
+        # FULL has the numbers after which no file can be written: a full disk, a quota, or a size limit.
         if number not in errors.FULL:
             return fail(root, errors.sentence_of(error, "the measurement"))
         # `targets` is the folder that the command writes to. It is "" for a command that writes nothing. Then
-        # any path begins with it, and _has_disk_alone() decides.
-        is_of_output = str(error.filename).startswith(recipe["targets"])
+        # _has_disk_alone() decides.
+        targets = recipe["targets"]
+        is_of_output = not targets or Path(str(error.filename)).is_relative_to(targets)
         is_alone = is_of_output and _has_disk_alone(root, recipe)
-        place = error.filename or tempfile.gettempdir()
-        return fail(root, f"{place}: {os.strerror(number)}", full_errno=number, is_alone=is_alone)
+        # An error of write() has no path. The private files of a round are in the temporary folder.
+        full_path = error.filename or tempfile.gettempdir()
+        sentence = f"{full_path}: {os.strerror(number)}"
+        return fail(root, sentence, full_errno=number, is_alone=is_alone)
     except Exception as error:
         return fail(root, errors.describe_fault(error))
     return 0
 
 
 def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
-    """Return the message of an error. A failed program's message gets the file that defines the command."""
+    """Return the message of an error. The message of a failed program gets a remedy: correct the command."""
     text = str(error)
+    # The message of any other error has a remedy already. After a full disk, fail() adds its own.
     if not isinstance(error, errors.ProgramError) or errors.full_errno(text):
         return text
     file = f"config/studies/{recipe['study']}.yaml"
@@ -156,9 +163,10 @@ def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
 def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
     """Return True if only this cell writes to the device of its output, and the device has room again."""
     filesystem = recipe.get("filesystem", {})
-    # A file system that was made for this cell-round has no other files.
+    # A file system that was made for this cell-round, here or in a virtual machine, has no other files.
     if "guest" in filesystem or filesystem.get("make"):
         return True
+    # The folder of the output, such as /mnt/out; "" for a command that writes nothing.
     if not recipe["targets"]:
         return False
     try:
@@ -201,12 +209,13 @@ def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = Fal
 
 
 def measure_round(root: Path, recipe: Recipe, number: int) -> MeasuredRound:
-    """Wait until no other measurement runs on this machine, measure a round, and return it.
+    """Wait until no other measurement runs on this machine, measure round `number` of a cell, and return it.
 
-    The context's key `took` gets the seconds of waiting (`waited_s`) and those afterwards (`cell_round_s`).
-    Raise UserError or OSError if the measurement fails.
+    `recipe` has everything that the measurement depends on. The context's key `took` gets the seconds of
+    waiting (`waited_s`) and those afterwards (`cell_round_s`). Raise UserError or OSError after a failure.
     """
     requested = time.monotonic()
+    # machine_lock() waits for the lock. run_folder() makes a private folder, and removes it at the end.
     with machine_lock() as lock, run_folder(root) as folder:
         began = time.monotonic()
         if "guest" in recipe.get("filesystem", {}):
@@ -222,12 +231,13 @@ def measure_round(root: Path, recipe: Recipe, number: int) -> MeasuredRound:
 def _measure_here(
     root: Path, recipe: Recipe, number: int, folder: Path, lock: int
 ) -> MeasuredRound:
-    """Measure a round on this machine, and check that its subjects, such as a repository, have not changed.
+    """Measure a round on this machine, and check that its subjects have not changed.
 
     `folder` is the private folder of the round, and `lock` the descriptor of the machine's lock. Raise
     ChangedError (a UserError) if a subject has changed, and UserError or OSError for any other failure.
     """
     cell_round = RoundMeasurement(recipe, number, folder, root)
+    # Subjects are what the command reads and writes, such as a copy of a repository.
     subjects = cell_round.cell.subjects
     try:
         measured = _measure_and_judge(cell_round, lock)
@@ -241,6 +251,7 @@ def _measure_here(
             subject.check_unchanged(closely=True)
         # No subject has changed, so the failure itself is the best reason.
         raise
+    # The runs succeeded. If a subject changed in the meantime, their times are of no use.
     for subject in subjects:
         subject.check_unchanged()
     return measured
@@ -249,19 +260,21 @@ def _measure_here(
 def _measure_and_judge(cell_round: RoundMeasurement, lock: int) -> MeasuredRound:
     """Measure a round, flag its runs, and return hyperfine's export with the context.
 
-    If a hot run read from the device (RETRIED_FLAG), all runs of the round are measured again, at most
-    MAX_RETRIES times. The export has the runs of the last attempt. The context also has those of earlier
-    attempts (`set_aside`). hyperfine inherits the machine's lock by its descriptor `lock`, so that no other
-    cell starts before hyperfine has ended.
+    A flag is a word for what is wrong with a run. If a hot run read from the device (RETRIED_FLAG), all runs
+    of the round are measured again, at most MAX_RETRIES times. The export has the runs of the last attempt.
+    The context also has those of earlier attempts (`set_aside`). hyperfine inherits the machine's lock by its
+    descriptor `lock`, so that no other cell starts before hyperfine has ended.
     """
     with ExitStack() as stack:
+        # This prepares the files of the command and its server. The end of the block cleans up.
         cell_round.open(stack)
         for attempt in range(1 + MAX_RETRIES):
             if attempt > 0:
+                # This moves the runs of the last attempt to `set_aside`, and starts a new server.
                 cell_round.set_runs_aside()
             cell_round.measure(lock)
-            # measure() stored the evidence of each run in `runs`. hyperfine's export has the times of the
-            # same runs.
+            # measure() stored the evidence of each run (facts such as the bytes read) in `runs`. hyperfine's
+            # export has the times of the same runs.
             timed_runs = read_export(cell_round.hyperfine.export)
             for run, timed in zip(cell_round.runs, timed_runs, strict=True):
                 run["flags"] = judgement.judge(run, timed.elapsed_s)
@@ -274,11 +287,11 @@ def _measure_and_judge(cell_round: RoundMeasurement, lock: int) -> MeasuredRound
 
 
 def _measure_in_guest(root: Path, recipe: Recipe, number: int, folder: Path) -> MeasuredRound:
-    """Measure round `number` in a User Mode Linux guest, on a file system in an image, and return it.
+    """Measure round `number` in a guest, on a file system in an image, and return the round.
 
-    The guest runs this module again (guest_main). It reads its job from a subfolder of `folder` that host and
-    guest see, and writes the result there. `folder` is private to the round. Raise UserError if the guest
-    fails.
+    The guest is a virtual machine (User Mode Linux), which runs this module again (guest_main). It reads its
+    job from a subfolder of `folder` that host and guest see, and writes the result there. `folder` is private
+    to the round. Raise UserError if the guest fails.
     """
     # Few cells need the guest, and each import takes time.
     from vcsbench.storages import guest
@@ -290,6 +303,7 @@ def _measure_in_guest(root: Path, recipe: Recipe, number: int, folder: Path) -> 
     subjects = [SUBJECTS[kind](recipe, number, folder, root) for kind in kinds]
     image_bytes = max(subject.prepare() for subject in subjects)
 
+    # With `is_in_guest`, checks that fail in a virtual machine are left out, such as that of disks.
     out = folder / "out"
     out.mkdir()
     job = {"recipe": {**recipe, "is_in_guest": True}, "number": number, "root": str(root)}
@@ -298,9 +312,9 @@ def _measure_in_guest(root: Path, recipe: Recipe, number: int, folder: Path) -> 
     # installed packages: measuring needs none.
     command = ["env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"]
     command += [sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT]
-    # `reads` are the folders of the host that the guest reads. It gets work folders, because a whole storage
-    # such as /tmp would hide the guest's own /tmp, to which programs write. The image file is in the scratch
-    # folder.
+    # `reads` are the folders of the host that the guest reads: vcsbench's work folders on the storages, and
+    # the prefixes of builds, such as /opt/svn ("" for programs on the PATH). A whole storage such as /tmp
+    # would hide the guest's own /tmp, to which programs write. The image file is in the scratch folder.
     scratch = recipe["filesystem"]["scratch"]
     work_folders = [_work_folder(path, root) for path in (recipe["storage"]["path"], scratch)]
     builds = (recipe["build"]["client"], recipe["build"]["server"])
@@ -354,7 +368,8 @@ def _read_guest_result(out: Path, remedy: str) -> MeasuredRound:
 def guest_main(out: str) -> None:
     """Measure a round in this guest, and write its result, or the error, for the host to the folder `out`.
 
-    The host and the guest share this folder. The host has written the job to it (_measure_in_guest).
+    A guest is a virtual machine. The host and the guest share the folder `out`. The host has written the job
+    to it: the recipe of the cell, the number of the round, and the checkout (_measure_in_guest).
     """
     folder = Path(out)
     job = json.loads((folder / GUEST_JOB).read_text())
@@ -363,8 +378,8 @@ def guest_main(out: str) -> None:
     try:
         with run_folder(root) as private:
             cell_round = RoundMeasurement(job["recipe"], job["number"], private, root)
-            # hyperfine inherits the lock of the machine. The guest runs no other measurement, so any open
-            # file will do. It is closed when this process ends.
+            # On the host, hyperfine inherits the lock of the machine. The guest runs no other measurement, so
+            # any open file will do. It is closed when this process ends.
             no_lock = os.open(os.devnull, os.O_RDONLY)
             measured = _measure_and_judge(cell_round, no_lock)
     except errors.UserError as error:

@@ -73,7 +73,8 @@ class NodeWork:
     def is_measured(self, folder: Path, export: str) -> bool:
         """Return True if a node's folder has a readable result that was measured with the recipe of the work.
 
-        `export` is the path of the result in it: "results/cells/fsfs-san-2014/log/svn/round1.json".
+        A recipe has everything that the measurement of a cell depends on. `export` is the path of the result
+        below `folder`: "results/cells/fsfs-san-2014/log/svn/round1.json".
         """
         result = CellRound.parse(export)
         digest = self.digests.get(f"{result.study}/{result.cell}", "")
@@ -87,7 +88,7 @@ def job_file(root: Path, job: int, kind: str) -> Path:
 
 
 def make_node_folder(root: Path, job: int, node: str) -> Path:
-    """Make the checkout of a node, with links to the files of the login node's checkout."""
+    """Make the checkout of a node, with links to the files of the login node's checkout, and return it."""
     folder = root / NODES / f"job{job}" / node
     folder.mkdir(parents=True, exist_ok=True)
     for path in root.iterdir():
@@ -157,16 +158,18 @@ class NodeAssignment:
 
 
 def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
-    """Copy the results of a job from the folders of its nodes, and return the node of each complete block.
+    """Copy the results of a job from its nodes to the checkout, and return the node of each complete block.
 
-    Example of the result: {"fsfs-san-2014/log": "n1"}. A block is a group of cells that are compared, so all
-    of its results must come from one node. It is complete if one node has all of its exports (result files of
-    cell-rounds). The results of an incomplete block are taken from the present node only, which will complete
-    it. At the end, the assignment of the job to its node is written again, because reports depend on the time
-    of this file (Cluster.records).
+    Example of the result: {"fsfs-san-2014/log": "n1"}. `work` has the exports (result files of cell-rounds)
+    of each block. A block is a group of cells that are compared, so all of its results must come from one
+    node. A block is complete if one node has all of its exports. The results of an incomplete block are taken
+    from the present node only, which will complete it. At the end, the assignment of the job to its node is
+    written again, because reports depend on the time of this file (Cluster.records).
     """
     assignment = NodeAssignment.read(root, job)
+    # The node where the job runs now, or ran last; "" before its first start.
     present_node = assignment.node
+    # The checkout of each node of the job, by the name of the node.
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
     # The present node comes last: if another node has the complete block as well, that node is taken.
     nodes = sorted(folders.keys() - {present_node})
@@ -175,6 +178,7 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     node_by_block: dict[str, str] = {}
     for block, exports in work.blocks.items():
         for node in nodes:
+            # Only results that were measured with the present recipes of their cells count.
             if all(work.is_measured(folders[node], export) for export in exports):
                 node_by_block[block] = node
                 break
@@ -185,22 +189,22 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
         if source_node in folders:
             for export in exports:
                 # If the node lacks the result, this removes another node's result from the checkout.
-                _take(folders[source_node], root, export, work)
+                _copy_result(folders[source_node], root, export, work)
     if present_node in folders:
         # `others` are the counts of system calls, which belong to no block. The present node makes all of
-        # them (run.node), so no other node's are needed.
+        # them (run.node), so the counts of other nodes are not needed.
         for file in work.others:
             _copy(folders[present_node] / file, root / file)
     assignment.write()
     return node_by_block
 
 
-def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
+def _copy_result(folder: Path, root: Path, export: str, work: NodeWork) -> None:
     """Copy the log, context and export of a cell-round from the folder of a node to the checkout `root`.
 
-    `export` is the path below both folders: "results/cells/fsfs-san-2014/log/svn/round1.json". If the node
-    has no readable result that was measured with the recipe in `work`, copy the log only, and remove another
-    node's result from the checkout.
+    The export has the times, and the context the facts about the round. `export` is its path below both
+    folders: "results/cells/fsfs-san-2014/log/svn/round1.json". If the node has no readable result that was
+    measured with the recipe in `work`, copy the log only, and remove another node's result from the checkout.
     """
     result = CellRound.parse(export)
     # The log is copied in any case. Without a result, it has the reason.
@@ -237,8 +241,9 @@ def assign_blocks(
 ) -> dict[str, int]:
     """Distribute blocks to jobs, and return the job of each block, from 1 to `count`.
 
-    `sizes` has the number of cells of each block, and `before` the job of each block in the last run. For
-    {"a": 4, "b": 2, "c": 2}, two jobs and no last run ({}), the result is {"a": 1, "b": 2, "c": 2}.
+    A block is a group of cells that one node measures. `sizes` has the number of cells of each block, and
+    `before` the job of each block in the last run. For {"a": 4, "b": 2, "c": 2}, two jobs and no last run
+    ({}), the result is {"a": 1, "b": 2, "c": 2}.
     """
     # A block keeps its job. Each job has a node of its own, so in another job, another node would have to
     # measure the block again. If this run has fewer jobs than the last one, some blocks lose their job.
@@ -259,7 +264,10 @@ class Cluster:
     """The jobs of a run and their nodes."""
 
     def __init__(self, plan: Plan) -> None:
-        """Read the nodes, and the block of each cell. Raise UserError for a relative path of a folder."""
+        """Read the nodes, and the block of each cell, a group of cells that one node measures.
+
+        Raise UserError for a relative path of a configured folder.
+        """
         self.plan = plan
         self.root = plan.root
         self.settings = plan.config.settings.cluster
@@ -298,11 +306,13 @@ class Cluster:
         write_json(path, read_json(path) | self.jobs)
 
     def records(self) -> list[str]:
-        """Return the files on which the rule of the measurements depends: the records of the nodes' jobs.
+        """Return the files on which the rule that collects the measurements depends.
 
-        Snakemake starts a job without a record, also one that failed. A run that measures nothing must start
-        none. For such a run, return the assignments of jobs to nodes, as far as they exist. collect_job()
-        copies results and then writes the assignment, so this file is newer than measurements without them.
+        If the run measures, they are the records of the nodes' jobs. Snakemake starts each job without a
+        record, also a job that failed. But a run that measures nothing must start no job. So it depends on
+        the existing assignments of jobs to nodes. collect_job() copies results, and then writes the
+        assignment. So the assignment is newer than measurements that lack these results, and Snakemake
+        collects them again.
         """
         jobs = sorted(set(self.jobs.values()))
         if self.plan.config.settings.measure == NOTHING:
@@ -314,8 +324,11 @@ class Cluster:
     def work(self, job: int) -> NodeWork:
         """Return the work of a job: the cell-rounds of its blocks, and the configuration for its node.
 
-        A block is a group of cells that one node measures, because their results are compared.
+        A block is a group of cells that one node measures, because their results are compared. A recipe has
+        everything that the measurement of a cell depends on. The work has its digest, so that the node
+        notices if it would measure differently.
         """
+        # The result files of each block: {"fsfs-san-2014/log": [".../log/svn/round1.json", ...]}.
         exports_by_block: dict[str, list[str]] = {}
         digests: dict[str, str] = {}
         trace_files = []
@@ -329,10 +342,10 @@ class Cluster:
             trace_file_by_cell = self.plan.trace_files(cell.study)
             if cell.path in trace_file_by_cell:
                 trace_files.append(trace_file_by_cell[cell.path])
-        # The node gets the configuration of the run, but with its own blocks only. The content may lack
-        # `rounds`: a cluster then measures the least number of rounds, and ignores `minutes`.
+        # The node gets the configuration of the run, but with the blocks of this job only. The content may
+        # lack `rounds`: a cluster then measures the least number of rounds, and ignores `minutes`.
         rounds = self.plan.config.settings.rounds
-        settings = {"rounds": rounds, "blocks": list(exports_by_block)}
+        keys_for_node = {"rounds": rounds, "blocks": list(exports_by_block)}
         return NodeWork(
             digests=dict(sorted(digests.items())),
             blocks=exports_by_block,
@@ -340,12 +353,13 @@ class Cluster:
             others=sorted(trace_files),
             # This machine is the login node, which must not measure.
             head=os.uname().nodename,
-            config={**self.plan.config.content, **settings},
+            config={**self.plan.config.content, **keys_for_node},
         )
 
     def digest(self, job: int) -> str:
-        """Return a digest of a job's cells. When it changes, the job measures missing cells."""
+        """Return a digest of a job's cells. If it changes, Snakemake starts the job, which measures them."""
         work = self.work(job)
+        # The configuration is left out: a change that concerns no cell must not start the job.
         text = json.dumps([work.digests, work.blocks, work.others], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -356,15 +370,15 @@ class Cluster:
         if this node is lost, or has rejected the job. `attempt` counts the starts of the job in this run,
         from 1.
         """
+        # "" if the job has never run.
         node = NodeAssignment.read(self.root, job).node
         if node:
-            # Without `sinfo`, a lost node is not known as lost, and the job could wait for it for ever. So
-            # from some attempt on, any node may take the job. Only a job that has never run waits for its
-            # configured node.
+            # Slurm's `sinfo` reports lost nodes. Without it, the job could wait for a lost node for ever. So
+            # from some attempt on, any node may take the job.
             if attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo"):
                 return ""
         elif self.nodes:
-            # Job 1 has the first node of the configuration.
+            # Job 1 waits for the first node of the configuration, job 2 for the second one, and so on.
             node = self.nodes[job - 1]
         is_usable = node not in self.avoided(job) and not is_lost(node)
         return node if is_usable else ""
@@ -392,8 +406,8 @@ class Cluster:
 
 def is_lost(node: str) -> bool:
     """Return True if Slurm reports that a node takes no jobs; False without Slurm."""
-    # Snakemake computes the resources of all jobs at once, so one output of sinfo serves all of them: it is
-    # cached for a minute. For each attempt, they are computed again, minutes later.
+    # Snakemake computes the resources of all jobs at once. So one output of sinfo, which is cached for a
+    # minute, serves all of them. For a later attempt, Snakemake computes them again, minutes later.
     period = int(time.monotonic() / SINFO_VALID_S)
     states = _states_of_nodes(period).get(node, [])
     if not states:

@@ -26,15 +26,16 @@ def open_environment(
     """Read and check the configuration, and return it with the machine, repositories, builds and servers.
 
     `raw` is the merged configuration, and was read from `files`, which errors name. `root` is the checkout.
-    `deployed` means that Snakemake deploys the programs. `is_cluster` means that the nodes of a cluster
-    measure, and not this machine. Raise a UserError that names the file and the key.
+    `deployed` means that Snakemake installs the programs later. `is_cluster` means that the nodes of a
+    cluster measure, and not this machine. Raise a UserError that names the file and the key.
     """
     config = load_config(raw, root, files, is_cluster)
-    # The work of a command shows whether two cells did the same. Some kinds of work are computed from the
-    # files that the command wrote (`inspect`), so the command needs an output.
+    # Cells are compared only if their commands did the same work. A kind of work with the function `inspect`
+    # is computed from the files that the command wrote, so the command needs an output.
     for study in config.studies.values():
         for name, command in study.commands.items():
-            if WORK_KINDS[command.work].inspect and not command.output:
+            is_inspected = WORK_KINDS[command.work].inspect is not None
+            if is_inspected and not command.output:
                 raise UserError(
                     f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects "
                     f"the output, but this command writes nothing. Add `output: target`, or choose "
@@ -74,10 +75,10 @@ def _place_of(name: str, config: Config) -> str:
 def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
     """Return the definitions of the repositories by name: {"ruby": {"source": "svn", "url": ...}, ...}.
 
-    They come from the key `repositories`. If the key `repository` has the path of the user's own repository,
-    it is the only one. The empty repository, on which fixed cost (start-up) is measured, is added in each
-    case. Raise UserError if the user's repository cannot be used, if the key `tree` (the folder of this
-    repository to export) is set without it, and if a configured repository has the name of the empty one.
+    The definitions come from the key `repositories`. If the key `repository` has the path of the user's own
+    repository, this replaces all of them. The empty repository, on which fixed cost (start-up) is measured,
+    is added in each case. Raise UserError if the user's repository cannot be used, if the key `tree` (its
+    folder to export) is set without `repository`, and if a definition has the name of the empty repository.
     """
     definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
     own_repository = config.settings.repository
@@ -105,7 +106,10 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
 
 
 def _build_places(config: Config) -> Mapping[str, BuildPlace | None]:
-    """Return the places of builds by name. By default, the first of each study is on the PATH (None)."""
+    """Return the place of each build (a value of the axis `build`) by its name; None for the PATH.
+
+    Without configured builds, the first build of each study has the programs on the PATH: {"system": None}.
+    """
     if config.settings.builds:
         return config.settings.builds
     names = []

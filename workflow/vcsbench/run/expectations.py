@@ -17,17 +17,19 @@ class Expectations:
     def __init__(self, environment: Environment, params_of: Callable[[str], StudyParams]) -> None:
         """Read and check all files that only tables and pages need. Raise a UserError with file and key.
 
-        Without these checks, a run would fail after it has measured. `params_of` returns the params of a
-        study by its name.
+        Without these checks, a run would fail after it has measured. An expectation is a requirement of the
+        user: the warm log takes at most 2 s. A baseline has saved earlier results. `params_of` returns the
+        params of a study by its name.
         """
         self.environment = environment
         self.config = environment.config
         self.root = environment.root
-        # The studies of each saved baseline, by its name.
+        # The studies of each saved baseline, by its name: {"january": ["fsfs-ssd-2014"]}.
         self.saved_studies = baselines.saved_baselines(self.root)
         # The file is read only for its errors. Its findings are read again for each study.
         definitions.read_definitions(str(self.root / FINDINGS_FILE))
         for study in self.config.studies:
+            # This raises UserError for an unknown name in the file of the study.
             params_of(study).check_names()
         self.by_study = self._read_expectations(params_of)
         self._check_baselines(params_of)
@@ -37,32 +39,33 @@ class Expectations:
     ) -> dict[str, list[definitions.FindingDefinition]]:
         """Return the expectations in all files of the user by study, also of studies that are not measured.
 
-        `params_of` returns the params of a study by its name. Raise UserError for a missing file, an unknown
-        study, and an expectation that is wrong.
+        An expectation is a requirement, such as a limit on the time of a command. `params_of` returns the
+        params of a study by its name. Raise UserError for a missing file, an unknown study, and an
+        expectation that is wrong.
         """
         files = [str(self.root / path) for path in self.config.settings.expectations]
         for file in files:
             if not Path(file).is_file():
                 text = f"no file {file}. Write it, or remove the entry."
                 raise self.config.error(["expectations"], text)
-        existing = study_names(self.root)
+        all_studies = study_names(self.root)
         is_own_repository = self.config.settings.repository is not None
         by_study: dict[str, list[definitions.FindingDefinition]] = {}
         for file in files:
             for study in definitions.read_definitions(file):
-                if study not in existing:
-                    names = ", ".join(existing)
+                if study not in all_studies:
+                    names = ", ".join(all_studies)
                     raise UserError(f"{file}: no study `{study}`. Use one of {names}.")
-                # An earlier file also has this study, whose expectations were read from all files at once.
+                # An earlier file has this study, too. read_expectations() has read all files for it.
                 if study in by_study:
                     continue
                 definition = params_of(study).definition
-                # The values that an expectation may name on each axis; None for any value.
+                # The values that an expectation may name on each axis: {"cache": ["cold", "hot"]}.
                 choices: dict[str, list[str] | None] = {
                     **axis_table.values_of(definition, self.environment)
                 }
                 if is_own_repository or study not in self.config.studies:
-                    # The expectations may be on repositories of other sessions, so any name is allowed.
+                    # The expectations may be on repositories of other sessions. With None, any name fits.
                     choices.update(dict.fromkeys(definition.axes_of("repositories")))
                 baseline_names = self.saved(study)
                 by_study[study] = definitions.read_expectations(
@@ -73,7 +76,8 @@ class Expectations:
     def _check_baselines(self, params_of: Callable[[str], StudyParams]) -> None:
         """Raise UserError for a named baseline that is missing, damaged, or lacks an axis of its study.
 
-        `params_of` returns the params of a study by its name.
+        A baseline has saved earlier results of studies: for each, a CSV file and a description of their
+        conditions. `params_of` returns the params of a study by its name.
         """
         for name in self.config.settings.baselines:
             studies = self.saved_studies.get(name, [])
@@ -88,7 +92,7 @@ class Expectations:
             for name in self.baselines(study):
                 # This raises UserError for a missing or damaged description, which is not needed here.
                 baselines.read_description(self.root / baselines.description_path(name, study))
-                # The study may have got another axis since the baseline was saved.
+                # If the study got another axis since the baseline was saved, the last call raises UserError.
                 path = self.root / baselines.csv_path(name, study)
                 columns = baselines.read_baseline_columns(path)
                 baselines.check_baseline_columns(path, columns, params_of(study).axes)

@@ -78,23 +78,24 @@ def exit_on_signals(
     """
 
     def end(number: int, _: object) -> None:
-        for name in SIGNALS:
-            signal.signal(name, signal.SIG_IGN)
+        for caught in SIGNALS:
+            signal.signal(caught, signal.SIG_IGN)
         # SystemExit may not end this process: it may wait for a program that runs for minutes, and Python
         # ignores exceptions in a finaliser. So the kernel ends this process by SIGALRM after a while.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(grace_s)
         sys.exit(status(number))
 
-    for name in SIGNALS:
+    for caught in SIGNALS:
         # A signal that is ignored already stays ignored: nohup lets a program go on when the terminal closes.
-        if signal.getsignal(name) != signal.SIG_IGN:
-            signal.signal(name, end)
+        if signal.getsignal(caught) != signal.SIG_IGN:
+            signal.signal(caught, end)
 
 
 def stop_workflow(root: Path) -> None:
     """End the Snakemake that started this job in the checkout `root`, so that no other job starts."""
-    # After failed jobs, Snakemake is called again for a report. With this mark, it is not.
+    # After failed jobs, Snakemake is called again for a report. With this mark, it is not. The disk may be
+    # too full for the mark.
     with contextlib.suppress(OSError):
         (root / STOPPED).touch()
     # The nearest ancestor with the name of Snakemake has started this job.

@@ -60,6 +60,7 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
         # returns the node of each complete block. Blocks of other nodes are not measured here.
         nodes_before = cluster.collect_job(root, job, work)
         missing_files = _missing_files(folder, work, nodes_before, node)
+        # Snakemake makes these files. If some of them fail, their blocks are not complete afterwards.
         _run(folder, missing_files)
         node_by_block = cluster.collect_job(root, job, work)
         unfinished = [block for block in work.blocks if block not in node_by_block]
@@ -93,8 +94,9 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
 def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     """Make the checkout in which this node measures, assign the job to the node, and return the checkout.
 
-    `root` is the checkout of the login node, and `node` the name of this node. Raise UserError if the node
-    may not measure (_check_node), or if it differs from the other nodes.
+    `root` is the checkout of the login node, and `node` the name of this node. `work` has the blocks of the
+    job (groups of cells that one node measures), and `assignment` stores its node. Raise UserError if the
+    node may not measure (_check_node), or if it differs from other nodes. The difference is stored.
     """
     _check_node(node, work)
     # On this node, the job is a workflow of its own. Its configuration is that of the login node, limited to
@@ -121,8 +123,7 @@ def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignm
 
 
 def _check_node(node: str, work: NodeWork) -> None:
-    """Raise UserError if the run was started on this node, or if the job may not use all its processors."""
-    # `work.head` is the login node.
+    """Raise UserError on the login node (`work.head`), and if the job may not use all processors here."""
     if node == work.head:
         raise UserError(
             f"{node}: the workflow run was started on this node, so nothing is measured here. Start it on "
@@ -142,20 +143,28 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
 
     A recipe has everything that the measurement of a cell depends on. `plan` was made on this node. With
     other programs or rights, a recipe has another digest here than on the login node (`work.digests`). The
-    hardware and the system are compared with those of the first node of the run, which are stored below the
-    login node's checkout `root`. Example: "its kernel is 6.1.0, but 5.15.0 on n1".
+    hardware and the system are compared with those of the first node of the run (_find_other_fact).
     """
     # A name is the study and the path of a cell: "fsfs-san-2014/log/svn".
     for name, digest in work.digests.items():
         study, _, path = name.partition("/")
         if plan.digest(study, path) == digest:
             continue
-        # If this node cannot measure the cell, `skip` is a clause on why, which tells more.
+        # If this node cannot measure the cell, `skip` is a clause on why, which is more exact.
         reason = "its programs, rights or storage differ"
         for cell in plan.grids[study]:
             if cell.path == path and cell.skip:
                 reason = cell.skip
         return f"it would measure {name} differently than the login node: {reason}"
+    return _find_other_fact(root, node)
+
+
+def _find_other_fact(root: Path, node: str) -> str:
+    """Return in what the hardware or system of this node differs from the run's first node; "" if in nothing.
+
+    Example: "its kernel is 6.1.0, but 5.15.0 on n1". The first node of the run writes its facts to the file
+    CLASS below the login node's checkout `root`, and is then compared with itself.
+    """
     machine = host()
     # The names are parts of the returned clause.
     facts = {
@@ -166,10 +175,9 @@ def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
         "kernel": machine["kernel"],
         "system": machine["os"],
     }
-    # The first node of the run writes its facts to the file CLASS, and is compared with itself.
     record = root / CLASS
     if not record.exists():
-        # If several nodes start at once, the link of one of them succeeds.
+        # If several nodes start at once, the link of one of them succeeds, and this one is the first node.
         new = record.with_name(f".{node}.{record.name}.new")
         write_json(new, {"node": node, **facts})
         with suppress(FileExistsError):
@@ -207,7 +215,7 @@ def _missing_files(
 
 
 def _run(folder: Path, targets: list[str]) -> None:
-    """Make the files `targets` by Snakemake in the folder of this node."""
+    """Make the files `targets` by Snakemake in the checkout of this node, as far as that succeeds."""
     if not targets:
         return
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(folder / "Snakefile")]
@@ -216,6 +224,7 @@ def _run(folder: Path, targets: list[str]) -> None:
     # at a time, so no other Snakemake works here.
     command += ["--nolock", "--keep-going", "--rerun-incomplete", "--", *targets]
     environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
+    # If this process ends first, the kernel sends the signal to Snakemake.
     with processes.background(
         command, signal="TERM", env=environment, cwd=folder, stdout=sys.stderr
     ) as process:

@@ -33,7 +33,7 @@ from vcsbench.run.environment_reader import open_environment
 from vcsbench.run.expectations import Expectations
 from vcsbench.run.provenance import store_command
 from vcsbench.run.sampling import Decide, SamplingState
-from vcsbench.sources import Source
+from vcsbench.sources import SizeEstimate, Source
 from vcsbench.sources.server_log import check_measured, read_server_log
 from vcsbench.storages import filesystems, workdir
 from vcsbench.storages.workdir import WorkDir
@@ -72,10 +72,11 @@ class Project:
     ) -> None:
         """Read and check the configuration, and make the plan of its cells.
 
-        `raw` is the merged configuration, and was read from `files`, which errors name. `deployed` means that
-        Snakemake deploys the programs. `is_cluster` means that the nodes of a cluster measure, and not this
-        machine. Raise a UserError for an error in the configuration, or in a source of a repository, and for
-        a machine that lacks what programs need (trials.OF_PROGRAMS).
+        A cell is a command with all settings that it is timed with. `raw` is the merged configuration, and
+        was read from `files`, which errors name. `deployed` means that Snakemake installs the programs later.
+        `is_cluster` means that the nodes of a cluster measure, and not this machine. Raise a UserError for an
+        error in the configuration, or in a source of a repository, and for a machine that lacks what all
+        programs need (trials.OF_PROGRAMS).
         """
         self.root = root
         self.environment = open_environment(
@@ -103,7 +104,8 @@ class Project:
         self.mounted: dict[str, list[str]] = {}
         for name, folder in self.config.settings.storages.items():
             self.mounted[name] = filesystems.mounted_at(workdir.resolve(folder, root))
-        # A source starts programs, which fail without these. The trials name the lack and its remedy.
+        # A source reads the history of a repository. It starts programs, which would fail on a machine that
+        # lacks what the trials try. So the trials come first, and name the lack and its remedy.
         self.check_machine(trials.OF_PROGRAMS)
         for source in self.used_sources():
             # This raises UserError for a source without a usable history.
@@ -178,10 +180,11 @@ class Project:
         return shlex.join(arguments)
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports and contexts of a study, its last decision and its system-call counts.
+        """Return the exports and contexts of a study, its last decision, and its system-call counts.
 
-        An export has the times of a round of a cell, and a context the facts about it. `decide` requires a
-        decision on more rounds. It raises an exception of Snakemake until the decision exists.
+        An export has the times of a round of a cell, and a context the facts about the round. With a time
+        limit, decisions on more rounds are made until one gives none. `decide` requires a decision: it raises
+        an exception of Snakemake until the decision exists.
         """
         # Contexts are listed, too, because Snakemake makes a removed file again only if a target names it.
         exports = self.sampling.exports(study, decide)
@@ -192,6 +195,7 @@ class Project:
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
         """Return the records of all that is prepared for a cell, such as results/repositories/disk.json."""
+        # The recipe has everything that the measurement of the cell depends on.
         recipe = self.plan.draft(self.plan.cell(study, path))
         records: list[str] = []
         # The kinds of data that the command reads and writes, such as "dump"; "" for none.
@@ -209,9 +213,10 @@ class Project:
         this job (time_spans.TimeSpan), from which the time of all preparations is computed.
         """
         cells = self.plan.measured(study)
+        # A cell without a repository adds None, which is the name of no repository.
         study_repos = {self.plan.draft(cell).get("repository", {}).get("name") for cell in cells}
         records: list[str] = []
-        # loads() and packs() are of all studies.
+        # loads() and packs() return repositories and formats of all studies, such as ("ruby", "f7").
         for repo, fmt in self.repositories.loads():
             if repo in study_repos:
                 records.append(load_record(repo, fmt))
@@ -228,7 +233,8 @@ class Project:
     def other_loads(self, repo: str, fmt: str) -> list[OtherLoad]:
         """Return the loads of this session other than that of a repository in a format, with their space.
 
-        A load makes a repository in one format from a source. Loads run at the same time and share the disks.
+        A load makes a repository in one format, such as f7, from a source. Loads run at the same time and
+        share the disks, so each load leaves space for the others.
         """
         others: list[OtherLoad] = []
         for name, other_format in missing_loads(self.repositories):
@@ -237,29 +243,37 @@ class Project:
             # A source that cannot be read is an error of its own load.
             with suppress(UserError):
                 estimate = self.environment.sources[name].estimate()
-                # The size of the loaded repository, and of each copy that is made of it later.
-                size = repository_bytes(estimate)
-                request = self.repositories.load_request(name, other_format)
-                # By folder of a storage, such as {"/var/tmp": 4096}: first the bytes of the spacers, which
-                # scatter the copies on the device. The loop adds those of the copies and other repositories.
-                bytes_by_folder = count_spacer_bytes(request, other_format, estimate.revisions)
-                # Older repositories, which are removed before the new ones are made.
-                replaced = count_replaced_bytes(request, size)
-                for folder, number in request["repositories"].items():
-                    new_bytes = max(0, number * size - replaced.get(folder, 0))
-                    bytes_by_folder[folder] = bytes_by_folder.get(folder, 0) + new_bytes
                 others.append(
                     {
                         "repo": name,
                         "format": other_format,
+                        # When the load has ended, its record has this time.
                         "made": self.repositories.load_token(name, other_format),
                         # One of any two loads has to be the earlier one, so any fixed order will do.
                         "is_earlier": (name, other_format) < (repo, fmt),
-                        "bytes": size,
-                        "storages": bytes_by_folder,
+                        "bytes": repository_bytes(estimate),
+                        "storages": self._count_later_bytes(name, other_format, estimate),
                     }
                 )
         return others
+
+    def _count_later_bytes(self, repo: str, fmt: str, estimate: SizeEstimate) -> dict[str, int]:
+        """Return the bytes of what is made from a load, by folder of a storage: {"/var/tmp": 4096}.
+
+        A storage gets copies of the loaded repository, for example, and spacers: files that scatter the
+        copies on the device. `estimate` is the size of the source.
+        """
+        # The size of the loaded repository, and of each copy of it.
+        size = repository_bytes(estimate)
+        # The request has the number of repositories in each folder, such as {"/var/tmp": 7}.
+        request = self.repositories.load_request(repo, fmt)
+        bytes_by_folder = count_spacer_bytes(request, fmt, estimate.revisions)
+        # Older repositories, which are removed before the new ones are made.
+        replaced = count_replaced_bytes(request, size)
+        for folder, number in request["repositories"].items():
+            new_bytes = max(0, number * size - replaced.get(folder, 0))
+            bytes_by_folder[folder] = bytes_by_folder.get(folder, 0) + new_bytes
+        return bytes_by_folder
 
     def begin(self) -> None:
         """Begin a session in this Snakemake process. If it cannot begin, end the process with a sentence.
@@ -310,7 +324,7 @@ def open_project(
     """Return the project of a Snakemake run, after checks of the configuration and of this machine.
 
     `raw` is the merged configuration, `files` are the files that it was read from; a later one has
-    precedence. `deployed` means that Snakemake deploys the programs. If this machine measures, raise
+    precedence. `deployed` means that Snakemake installs the programs later. If this machine measures, raise
     UserError with everything required that it lacks. On a cluster, and if nothing is measured, only the needs
     of all programs and the times of files are checked here.
     """
@@ -335,7 +349,8 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
     """Return what has to be prepared for the cells: the repositories on each storage, and the dump files.
 
     A variant is a repository in one format and state, such as ruby in format 7, packed. Raise UserError for a
-    command that reads a repository, if its study lacks an axis of repositories.
+    command that reads a repository or a dump file, if its study lacks an axis of repositories (variant_of,
+    require_axes).
     """
     settings = plan.config.settings
     # By the name of the storage in the configuration.
@@ -347,12 +362,12 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
         block = f"{cell.study}/{plan.name_of_block(cell)}"
         if settings.blocks and block not in settings.blocks:
             continue
+        # The recipe has everything that the measurement of the cell depends on.
         recipe = plan.draft(cell)
         # The kind of the command's input, such as "tree"; "" without an input.
         kind = recipe["input"]
         if kind and SUBJECTS[kind].reads_repository(recipe):
-            # Storages with the same folder share the copies in it. The `shelf` is the name of the first of
-            # these storages.
+            # Storages with the same folder share the copies in it. `shelf` is the first of these storages.
             storage_of_copies = recipe["storage"]["shelf"]
             variants = variants_by_storage.setdefault(storage_of_copies, set())
             # For {}, a study without the axes of repositories, variant_of() raises the error.

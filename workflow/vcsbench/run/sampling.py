@@ -11,7 +11,7 @@ Decide = Callable[..., object]
 
 
 class SamplingState:
-    """The exports and decisions that rules read. On a cluster, they are the records of the nodes' jobs."""
+    """The exports and decisions that rules read. On a cluster, rules read the records of the nodes' jobs."""
 
     def __init__(self, plan: Plan, is_cluster: bool = False) -> None:
         self.plan = plan
@@ -22,14 +22,15 @@ class SamplingState:
         """Return the exports (result files) of a study, after the last decision on more rounds.
 
         With a time limit, a study is measured in batches of rounds. A decision file defines each batch after
-        the first one. `decide` requires the file of a batch: it raises an exception of Snakemake until the
-        file exists. Snakemake then makes the file, and calls this method again.
+        the first one, or ends the measurement: it has no rounds then. `decide` requires the file of a batch:
+        it raises an exception of Snakemake until the file exists. Snakemake then makes the file, and calls
+        this method again.
         """
         if self.is_cluster:
             # The jobs of the nodes make the exports, so rules here depend on the records of these jobs.
             return []
         if self.measures_nothing:
-            # Only existing results: Snakemake would measure a missing one.
+            # Only results that exist and are up to date: Snakemake would measure all others.
             return self.plan.fresh_exports_of_study(study)
         # A study without a time limit has no batches, because the configuration fixes its rounds.
         if study in self.plan.batches:
@@ -37,15 +38,13 @@ class SamplingState:
             # The property `next` reads the decision files each time. It is the batch after the last one with
             # rounds: 2 before any decision.
             batch = batches.next
-            while True:
+            decided_batch = 0  # no batch has this number
+            while batch != decided_batch:
                 # This ends the method by Snakemake's exception, unless the decision on the batch exists.
                 decide(study=study, number=str(batch))
-                # With rounds in the decision, `next` is now a later batch. A decision without rounds is the
-                # last one, and `next` stays the same.
-                following = batches.next
-                if following == batch:
-                    break
-                batch = following
+                decided_batch = batch
+                # If the decision has rounds, `next` is now a later batch. Otherwise it stays the same.
+                batch = batches.next
         return self.plan.exports_of_study(study)
 
     def exports_of_nodes(self, study: str) -> list[str]:
@@ -71,12 +70,13 @@ class SamplingState:
     def spent_s(self) -> float:
         """Return about how many seconds earlier runs took for the results that are up to date.
 
-        Only studies with a time limit count, whose rounds are decided in batches.
+        These seconds are a part of the time limit. A study with a limit is measured in batches of rounds, and
+        a file has the decision on each batch. Studies without a limit do not count.
         """
         total_s = 0.0
         for study in self.plan.batches:
-            # The last decision that exists has the time of all results until then. The decision on the next
-            # batch may be missing, and is read as {} then.
+            # The last decision that exists has the time of all results until then (`spent_s`). The decision
+            # on the next batch may be missing, and is read as {} then.
             for file in reversed(self.decisions(study)):
                 decision = read_json(self.plan.root / file)
                 if "spent_s" in decision:

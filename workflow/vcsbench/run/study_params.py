@@ -47,7 +47,10 @@ class StudyParams:
         environment: Environment,
         measured_commands: Sequence[str] = (),
     ) -> None:
-        """Read the study. `measured_commands` are those of its grid, () for one that is not measured."""
+        """Read the file of the study `name`. Raise UserError if an axis has a reserved name.
+
+        `measured_commands` are the commands in the study's grid; () for a study that is not measured.
+        """
         self.root = root
         self.environment = environment
         self.measured_commands = measured_commands
@@ -76,9 +79,10 @@ class StudyParams:
     def _metadata_of(self, files: Sequence[str]) -> definitions.PublishedMetadata:
         """Return the facts of the study's file that the rows of its published numbers lack.
 
-        `files` are the paths of the published numbers, in the form in which their reader gets them.
+        `files` are the paths of the published numbers, in the order of the study's file. Their reader finds
+        the facts of a file by its path. So the paths are relative or absolute, as the reader gets them.
         """
-        # By command, such as {"dump": ["access"]}.
+        # By command, the axes that do not apply to it: {"dump": ["access"]}.
         inapplicable_axes = {}
         for name, command in self.definition.commands.items():
             if command.inapplicable_axes is not None:
@@ -99,7 +103,7 @@ class StudyParams:
 
     @property
     def table_columns(self) -> list[str]:
-        """Return the columns that tables group by, next to the axes."""
+        """Return the columns other than axes by which tables of the study group, such as "run"."""
         tables = self.definition.tables.values()
         return list(dict.fromkeys(column for table in tables for column in table.get("by", [])))
 
@@ -107,7 +111,7 @@ class StudyParams:
     def published_rows(self) -> dict[str, list[dict[str, str]]]:
         """Return the rows of the published numbers by file: {"f7.csv": [{"command": "log", ...}]}."""
         files = [str(self.root / file) for file in self.published_files]
-        # The columns that are neither axes nor numbers.
+        # The columns that are neither axes nor numbers. STATISTIC is, for example, "median".
         by = list(dict.fromkeys([*self.table_columns, STATISTIC]))
         return definitions.read_published_rows(files, self.axes, by, self._metadata_of(files))
 
@@ -158,9 +162,10 @@ class StudyParams:
                 raise UserError(text)
 
     def _known_values(self) -> dict[str, list[str]]:
-        """Return the values that published numbers may have, by axis. A missing axis may have any value.
+        """Return the values that published numbers may have, by axis: {"format": ["f6", "f7"], ...}.
 
-        They are the names of statistics, the values of the study's axes, and its `unmeasured_values`.
+        The values are the names of statistics, the values of the study's axes, and the values that were only
+        published (`unmeasured_values`). An axis that the result lacks may have any value.
         """
         study = self.definition
         # Files of published numbers have a column for the statistic, as if it were an axis.
@@ -182,9 +187,9 @@ class StudyParams:
     def check_names(self) -> None:
         """Raise UserError for a column, finding, repository or command in the study's file that is unknown.
 
-        A finding with a key that only expectations may have, and a published value that an axis lacks, are
-        errors, too. Only tables and pages use these names, so without this check a run would fail after it
-        has measured.
+        A finding is a published statement. A finding with a key that only expectations may have is an error,
+        too, and so is a published value that its axis lacks. Only tables and pages use these names. So
+        without this check, a run would fail after it has measured.
         """
         study = self.definition
         # Tables may have rows by these columns of the measurements, and by all columns of published numbers.
@@ -195,6 +200,7 @@ class StudyParams:
             self._check_name(key, fault="no column", names=table.get("by", []), known=columns)
         # Reading the property raises UserError for an axis that the study lacks, and an unknown statistic.
         for finding in self.findings:
+            # With these keys, the action `check` accepts an outcome of a user's expectation.
             for allowance in ("allow_inconclusive", "allow_not_measured"):
                 if allowance in finding:
                     file_and_key = f"{FINDINGS_FILE}: `{finding['id']}.{allowance}`"
@@ -240,8 +246,9 @@ class StudyParams:
         published = self.definition.published
         if published is None:
             return {}
+        numbers = {"scale", "revisions", "limits"}
         return published.model_dump(
-            include={"scale", "subversion", "storage", "server", "system", "revisions", "limits"}
+            include={*numbers, "subversion", "storage", "server", "system", "history"}
         )
 
     @property
@@ -258,7 +265,7 @@ class StudyParams:
 
     @property
     def by(self) -> list[str]:
-        """Return the columns that tables group by."""
+        """Return the columns other than axes that tables group by, with the statistic if it was published."""
         columns = list(self.table_columns)
         if STATISTIC in self.published_values and STATISTIC not in columns:
             columns.append(STATISTIC)
@@ -279,7 +286,7 @@ class StudyParams:
 
     @property
     def published_settings(self) -> StudySettings:
-        """Return the settings with only those tables that are made of published numbers, too."""
+        """Return the settings with only the tables that published numbers have something for."""
         tables = {name: each for name, each in self.tables.items() if each.get("published", True)}
         return replace(self.settings, tables=tables)
 
@@ -323,11 +330,13 @@ class StudyParams:
 
         Raise UserError for an axis that the study lacks, and for an unknown statistic.
         """
-        # None allows any value. The column STATISTIC, which is no axis, has fixed values.
+        # The values that a finding may name on each axis or column; None for any value. Only the column
+        # STATISTIC, which is no axis, has fixed values.
         choices: dict[str, Sequence[str] | None] = dict.fromkeys([*self.axes, *self.by])
         if STATISTIC in choices:
             choices[STATISTIC] = get_args(Statistic)
         findings: list[definitions.FindingDefinition] = []
+        # A group is a key of the file, mostly the study's name. Findings are written as expectations are.
         for group in self.definition.findings:
             findings += definitions.read_expectations([self.root / FINDINGS_FILE], group, choices)
         return findings
@@ -340,7 +349,11 @@ def study_names(root: Path) -> list[str]:
 def find_studies_with_findings(
     root: Path, params_of: Callable[[str], StudyParams]
 ) -> list[StudyWithFindings]:
-    """Return the studies that have published findings, those with the most findings first."""
+    """Return the studies that have published findings (statements), those with the most findings first.
+
+    `params_of` returns the params of a study by its name.
+    """
+    # A group is a key of the file of findings. A study names the groups that have its findings.
     findings_by_group = definitions.read_definitions(str(root / FINDINGS_FILE))
     studies = []
     for name in study_names(root):

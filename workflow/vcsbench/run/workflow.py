@@ -81,16 +81,18 @@ def run_workflow(
 
     `options` override the keys of `configfiles`. `arguments` and `targets` are vcsbench's own, for both calls
     of Snakemake: ["--cores", "all"] and ["published"]. `user_arguments` are the user's, for the first call
-    only: with some of them, such as `--forceall`, the second call would measure again. Raise UserError before
-    the first call for a configuration file that cannot be read, and for a file in the place of a folder that
-    a session writes to. Unless it is a dry run, also raise it for a folder that cannot be written, and for a
-    full disk.
+    only: with some of them, such as `--forceall`, the second call would measure again.
+
+    Raise UserError before the first call for a configuration file that cannot be read, and for a file in the
+    place of a folder that a session (a run of Snakemake) writes to. Unless it is a dry run, also raise
+    UserError for a folder that cannot be written, and for a full disk.
     """
     # This raises an OSError on a machine without room for temporary files, and the caller prints a sentence
     # about it. Snakemake would print a traceback.
     tempfile.gettempdir()
     # setpriv starts Snakemake, so that Snakemake ends with this process. This raises UserError without it.
     processes.check_setpriv()
+    # This raises UserError if something else is in the place of a folder of the session.
     check_session_folders(root)
     # This raises UserError for a file that Snakemake must not read.
     _check_file(root / CONFIGURATION)
@@ -102,15 +104,17 @@ def run_workflow(
         full_folder = find_full_folder(root)
         if full_folder is not None:
             raise UserError(f"{full_folder}: {IS_FULL}")
+        # This raises UserError for a folder that cannot be written.
         check_session_rights(root)
         _remove_unreadable_results(root)
 
-    # Snakemake wants all targets in one row. Behind the user's `--`, all words are targets.
+    # Snakemake takes targets in one row only. Behind the user's `--`, all words are targets.
     if "--" in user_arguments:
         all_arguments = [*arguments, *user_arguments, *targets]
     else:
         all_arguments = [*arguments, *targets, *user_arguments]
     call = _call_snakemake(root, options, configfiles, all_arguments, may_leave_jobs=not only_looks)
+
     # The run may have filled the disk. Then a report has no room.
     full_folder = find_full_folder(root)
     if full_folder is not None:
@@ -170,13 +174,14 @@ def _call_snakemake(
 ) -> SnakemakeCall:
     """Call Snakemake, wait for its end, and end the jobs that it has left.
 
-    A dry run leaves none (`may_leave_jobs` is False), so it does not take the lock that this needs. A signal
-    to this process, such as Ctrl-C, raises SystemExit here (__main__). Then Snakemake and all processes of
-    the session are ended, and the exception is raised again. If a signal has killed Snakemake, raise
-    SystemExit, too.
+    Ending jobs takes the lock of the checkout. A dry run leaves no jobs (`may_leave_jobs` is False), so it
+    needs no lock. A signal to this process, such as Ctrl-C, raises SystemExit here (__main__). Then Snakemake
+    and all processes of the session are ended, and the exception is raised again. If a signal has killed
+    Snakemake, raise SystemExit, too.
     """
     files = list(configfiles)
     if options:
+        # A later file overrides earlier ones, so the file of the options is the last one.
         files.append(_options_file(root, options))
     # The logger plugin `vcsbench` prints messages in place of Snakemake's output. It lets Snakemake print in
     # a dry run, and with an argument such as --verbose or --quiet.
@@ -212,7 +217,8 @@ def _call_snakemake(
     # A signal killed Snakemake: `status` is its negative number. The exit code is 128 plus the number.
     if status < 0:
         sys.exit(128 - status)
-    # The mark of another call has another process id, and does not count. A missing mark is {}.
+    # A session whose jobs failed writes this file as a mark (end_session). The mark of another call has
+    # another process id, and does not count. A missing mark is {}.
     failure = read_json(root / FAILED)
     has_failed_jobs = status != 0 and failure.get("pid") == process.pid
     return SnakemakeCall(
@@ -250,7 +256,8 @@ def _end_snakemake(process: processes.Process) -> None:
 
 
 def _end_leftovers(root: Path) -> None:
-    """End the jobs that a Snakemake left, unless another session works here: those are its jobs."""
+    """End the jobs that a Snakemake left, unless another session works here: the jobs may belong to it."""
+    # checkout_lock() raises UserError if another session works here.
     with suppress(UserError), checkout_lock(root):
         end_processes(root)
 
@@ -278,7 +285,8 @@ def begin_session(root: Path) -> None:
 def end_session(root: Path, failed: bool, is_deployed: bool) -> None:
     """Record that jobs failed, unless one of them stopped the session (job.stop_workflow).
 
-    `is_deployed` means that Snakemake has deployed the programs of the jobs.
+    `is_deployed` means that Snakemake has installed the programs of the jobs (`--sdm conda`). The process
+    that called Snakemake reads the record, and calls Snakemake again for a report.
     """
     if failed and not (root / STOPPED).exists():
         # Without the mark, only the report after failed jobs is missing.
@@ -326,9 +334,11 @@ def checkout_lock(root: Path) -> Iterator[None]:
 def lock_checkout(root: Path, wait_s: float = 0) -> int:
     """Lock a checkout, and return the descriptor of the lock's file. To close the descriptor ends the lock.
 
-    Raise a UserError if another session holds the lock for longer than `wait_s` seconds, if the folders of a
-    session cannot be written, or if the file system has no locks.
+    A session is one run of Snakemake in a checkout. Raise a UserError if another session holds the lock for
+    longer than `wait_s` seconds, if the folders of a session cannot be written, or if the file system has no
+    locks.
     """
+    # This raises UserError for a folder that cannot be written.
     check_session_rights(root)
     path = root / LOCK
     try:
@@ -366,9 +376,10 @@ def find_full_folder(root: Path) -> Path | None:
 def end_processes(root: Path) -> int:
     """End all processes of a killed session in a checkout, and return how many there were.
 
-    The caller holds the lock of the checkout, so no other session works there. The processes get SIGTERM, and
-    SIGKILL after GRACE_S seconds. Processes that they start in the meantime are ended, too, but not counted.
-    Raise UserError if a process outlives SIGKILL by KILL_LIMIT_S seconds.
+    A session is one run of Snakemake. The caller holds the lock of the checkout, so no other session works
+    there. The processes get SIGTERM, and SIGKILL after GRACE_S seconds. Processes that they start in the
+    meantime are ended, too, but not counted. Raise UserError if a process outlives SIGKILL by KILL_LIMIT_S
+    seconds.
     """
     running = run_processes(root)
     number = len(running)
@@ -407,7 +418,8 @@ def run_processes(root: Path) -> list[int]:
 def _sees_checkout(pid: int, path: str) -> bool:
     """Return True if a process has the same checkout at a path as this process.
 
-    A process in a container may have another checkout at this path. Return False if it cannot be seen.
+    A process in a container may have another checkout at this path. Return False if the root folder of the
+    process, or the checkout in it, cannot be opened.
     """
     # The root folder of the process, as a descriptor.
     try:

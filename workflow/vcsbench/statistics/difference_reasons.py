@@ -130,6 +130,12 @@ def possible_reasons(
     # Less work makes most effects weaker, because start-up is a larger part of the time.
     if difference in (Verdict.WEAKER, Verdict.GONE):
         yield from _reasons_of_scale(rows, subject, context)
+    # Only generated repositories have a scale.
+    is_generated = subject and any(
+        context.scales.get(name) is not None for name in dict.fromkeys(rows[subject])
+    )
+    if is_generated and published.history == "real":
+        yield Reason(ReasonCode.GENERATED)
     versions = context.known_values(rows, VERSION_COLUMNS)
     newer = [version for version in versions if words.is_newer(version, published.subversion)]
     if newer:

@@ -52,8 +52,8 @@ class Conditions:
     """Conditions under which published numbers were measured. An unpublished condition is None or "".
 
     Examples: the scale 1.0 (all revisions), Subversion `1.9`, storage `SSD`, a `server` on another machine,
-    system `Windows`. `revisions` has the number of revisions of each repository. `limits` has the most
-    revisions that a command reads at any scale: {"log": 20000}.
+    system `Windows`, history `real`. `revisions` has the number of revisions of each repository. `limits`
+    has the most revisions that a command reads at any scale: {"log": 20000}.
     """
 
     scale: float | None = None
@@ -63,6 +63,7 @@ class Conditions:
     system: str = ""
     revisions: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
+    history: str = ""
 
 
 NOTHING_PUBLISHED = Conditions()

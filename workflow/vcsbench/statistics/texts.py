@@ -65,11 +65,12 @@ VERDICTS = {verdict: str(verdict) for verdict in Verdict} | {Verdict.FAILS: "doe
 # reason_text() adds.
 REASON_TEXTS = {
     ReasonCode.FASTER_STORAGE: (
-        "other storage: {measured}, published on {published}. Of the published time "
-        "for each revision or file, cold runs take {cold_share:g} %, warm runs {warm_share:g} %"
+        "other storage: {measured}, published on {published}. For each revision or file, cold runs take "
+        "{cold_share:g} % of the published time, warm runs {warm_share:g} %"
     ),
     ReasonCode.OTHER_STORAGE: "other storage: {measured}, published on {published}",
     ReasonCode.SCALE: "smaller scale: {subject} has {share:g} % of its published revisions",
+    ReasonCode.GENERATED: "generated history: published on real ones",
     ReasonCode.NEWER_VERSION: "newer Subversion: {measured}, published with {published}",
     ReasonCode.OTHER_SYSTEM: "other operating system: servers on Linux, published on {published}",
     ReasonCode.SAME_MACHINE: "same machine: client and server share it, published with a network between",
@@ -111,8 +112,9 @@ ACTION_TEXTS = {
     ReasonCode.FASTER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.OTHER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.SCALE: "Measure the repository at a larger scale (key `repositories`).",
-    ReasonCode.NEWER_VERSION: "Compare a build of the published version with yours (study `builds`).",
-    ReasonCode.OTHER_SYSTEM: "Nothing: servers run on Linux here.",
+    ReasonCode.GENERATED: "Measure a real history (key `repositories`: a dump, or `REPO=`).",
+    ReasonCode.NEWER_VERSION: "Compare a build of the published version with yours (docs/builds.md).",
+    ReasonCode.OTHER_SYSTEM: "Nothing: all servers run on Linux here.",
     ReasonCode.SAME_MACHINE: "Measure with a server on another machine (key `server`).",
     ReasonCode.FEWER_CELLS: "Measure the other cells, too (config/full.yaml).",
     ReasonCode.FIXED_COST: "Take a larger repository or scale, so that runs take longer (Next steps).",

@@ -33,6 +33,7 @@ EXPLAINING_CODES = (
     ReasonCode.FASTER_STORAGE,
     ReasonCode.OTHER_STORAGE,
     ReasonCode.SCALE,
+    ReasonCode.GENERATED,
     ReasonCode.NEWER_VERSION,
     ReasonCode.OTHER_SYSTEM,
     ReasonCode.SAME_MACHINE,

@@ -51,6 +51,7 @@ def why_cannot_make(kind: str) -> str:
     """Return in a clause why this process cannot make and mount a file system of a kind; "" if it can.
 
     `kind` is, for example, "ext4" or "tmpfs". A clause is "mkfs.xfs is not installed (Debian: xfsprogs)".
+    A tmpfs is in memory. Any other kind is made in an image, a file, which a loop device shows as a disk.
     """
     if kind not in MAKEABLE:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
@@ -75,8 +76,8 @@ def why_cannot_make(kind: str) -> str:
 def attach_loop(image: int) -> tuple[str, int]:
     """Attach an open image to a free loop device, and return the device (/dev/loop0) and its descriptor.
 
-    The kernel detaches the device when its last user closes it, also after a SIGKILL. The device uses direct
-    I/O if the storage supports that.
+    A loop device shows a file (the image, given by its descriptor) as a disk. The kernel detaches the device
+    when its last user closes it, also after a SIGKILL. The device uses direct I/O if the storage supports it.
     """
     # The device stays attached over several mounts, so that each new file system has the same blocks. `mount
     # -o loop` would detach the device at each unmount, and losetup has no option for a device that goes with
@@ -107,15 +108,23 @@ class CellFilesystem:
     """
 
     def __init__(self, part: RecipeFilesystem, root: Path) -> None:
-        """`part` is the value of the axis `filesystem` in a recipe, `root` the checkout."""
+        """Set the paths. open() makes the folder and the file system. `root` is the checkout of vcsbench.
+
+        `part` is a recipe's key `filesystem`: {"make": "", "root": "/srv/files", "mounted": ["xfs", "/srv"]}.
+        """
         self.workdir = WorkDir(part["root"], root)
+        # A folder that only this process uses, such as /srv/files/vcsbench-1a2b3c4d/targets/4711.
         self.folder = self.workdir.path / TARGETS / str(os.getpid())
+        # The kind of the file system to make, such as "ext4"; "" for a folder of the user's.
         self.kind = part["make"]
+        # The kind and the mount point of the user's folder when the workflow run began.
         self.mounted = part.get("mounted", [])
         self.inside = self.folder / "mounted" if self.kind else self.folder
+        # open() sets the size in bytes. _attach() sets the loop device (/dev/loop0) and its descriptor.
         self.size = 0
         self.device = ""
         self._loop: int | None = None
+        # The bytes that an empty file system has allocated.
         self._empty_bytes = 0
 
     @staticmethod
@@ -142,7 +151,7 @@ class CellFilesystem:
         filesystems.check_mounted(self.workdir.storage, self.mounted, "the workflow run began")
 
     def clear(self) -> None:
-        """Make the file system again, or remove all files from a folder of the user's."""
+        """Make the file system again. In a folder of the user's, remove only the cell's own files."""
         if self.kind:
             self._make()
         else:
@@ -160,17 +169,17 @@ class CellFilesystem:
         if self.kind in filesystems.IN_MEMORY:
             processes.run_program([*mount, "-o", f"size={self.size}", "none", self.inside])
             return
-        # The image and its loop device stay for all later file systems.
+        # The image, a file, and its loop device, which shows it as a disk, stay for all later file systems.
         if self._loop is None:
             self._attach()
         processes.run_program([*MKFS[self.kind], self.device])
         processes.run_program([*mount, "-o", "nodiscard", self.device, self.inside])
 
     def _attach(self) -> None:
-        """Attach a new image on the storage to a loop device, and set `device` and `_loop`.
+        """Attach a new image (a file on the storage) to a loop device, and set `device` and `_loop`.
 
-        Raise UserError if the storage has no room for the `size` of the file system, and OSError with the
-        `folder` if the storage fills up in the meantime.
+        Raise UserError if the storage has no room for the `size` of the file system. Raise OSError with the
+        path `folder` if the storage fills up in the meantime.
         """
         image = self.folder / "image"
         if filesystems.free_bytes(self.folder) < self.size:
@@ -178,7 +187,7 @@ class CellFilesystem:
                 f"{self.folder}: has no room for a file system of {self.size >> 20} MiB. Free some space, "
                 f"or use another folder in `storages`."
             )
-        # The error of a full storage then names the folder of this cell-round.
+        # naming(): an error of a full storage gets the path of this folder.
         with filesystems.naming(self.folder), image.open("w+b") as file:
             # Without a name, the image exists as long as the file and the loop device are open, also if this
             # process is killed.
@@ -227,7 +236,7 @@ class CellFilesystem:
         return ["host-cached"] if self.direct_io is False else []
 
     def describe(self) -> StorageFacts:
-        """Return the facts of the file system. If vcsbench made it (`made`), they have its size in bytes."""
+        """Return facts about the file system, with its size in bytes if vcsbench made it (`made`)."""
         facts = describe_storage(filesystems.mount_of(self.inside).filesystem, self.inside)
         facts["made"] = bool(self.kind)
         if self.kind:

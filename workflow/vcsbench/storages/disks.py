@@ -68,6 +68,7 @@ class Disk(NamedTuple):
 
 def disks_of(path: str | Path) -> list[Disk]:
     """Return the disks below a folder; [] on a file system without block devices, such as NFS."""
+    # Folders of sysfs, such as /sys/block/sda, in which the kernel reports facts about a disk.
     folders: set[str] = set()
     for device in block_folders(path):
         folders.update(whole_disks(device))
@@ -76,7 +77,10 @@ def disks_of(path: str | Path) -> list[Disk]:
 
 @cache
 def whole_disks(folder: str) -> frozenset[str]:
-    """Return the disks of a partition, or those below a device of LVM, LUKS or RAID, as folders of sysfs."""
+    """Return the disk of a partition, or the disks below a device of LVM, LUKS or RAID.
+
+    Argument and result are folders of sysfs: /sys/block/sda/sda1 gives {"/sys/block/sda"}.
+    """
     path = os.path.realpath(folder)
     # /sys/block/sda/sda1 is a partition of /sys/block/sda.
     disk = os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
@@ -99,9 +103,9 @@ def find_block_devices(path: str | Path) -> set[str]:
 def find_image_devices(device: str) -> set[str]:
     """Return the block devices that hold the images of a device's loop devices, as folders of sysfs.
 
-    If the image of loop0 is a file on sda1, the result for loop0 is sda1. An image may lie in another image:
-    the devices of both are in the result. Return an empty set for a device without images, and for images in
-    memory.
+    A loop device shows a file, its image, as a disk. If the image of loop0 is a file on sda1, the result for
+    loop0 is sda1. An image may lie in another image: the devices of both are in the result. Return an empty
+    set for a device without images, and for images in memory.
     """
     devices: set[str] = set()
     for disk in whole_disks(device):
@@ -114,6 +118,7 @@ def find_image_devices(device: str) -> set[str]:
 # An image stays where it is. After caches were cleared, another search would load the folder of the image.
 @cache
 def _devices_of_image(image: str) -> frozenset[str]:
+    """Return the block devices that hold an image, and those that hold the images in which it lies."""
     folder = _image_folder(image)
     if not folder:
         return frozenset()
@@ -123,7 +128,7 @@ def _devices_of_image(image: str) -> frozenset[str]:
 
 
 def _image_folder(image: str) -> str:
-    """Return the folder of a loop device's image; "" if it is in another mount namespace."""
+    """Return the folder of the file behind a loop device; "" if it is not visible here, as in a container."""
     # The kernel adds DELETED to the path of an image that was removed while the device is in use.
     folder = os.path.dirname(image.removesuffix(DELETED))
     return folder if os.path.isdir(folder) else ""
@@ -150,12 +155,13 @@ def has_counted_flushes(disk: str) -> bool:
 def _disk(folder: str) -> Disk:
     """Return the disk of a folder of sysfs, such as /sys/block/nvme0n1."""
     name = os.path.basename(folder)
-    # The file behind a loop device; "" for another disk.
+    # The file that a loop device shows as a disk; "" for another disk.
     image = read(f"{folder}/loop/backing_file")
     if image:
-        # The number of a loop device is that of any free one. So the path of the image identifies the device.
+        # A loop device gets any free number. So the path of the image identifies it. `dio` is 1 if the image
+        # is read without the page cache.
         return Disk(name, DiskKind.LOOP, image, image, read(f"{folder}/loop/dio") == "1")
-    # ram0, zram1, pmem0s: they have no identity but their name.
+    # Disks in memory, such as ram0, zram1 and pmem0s, have no identity but their name.
     if re.split(r"\d", name)[0] in RAM_DISKS:
         return Disk(name, DiskKind.RAM, name)
     for file in IDENTITIES:
@@ -197,9 +203,13 @@ def storage_identity(path: str | Path) -> list[str]:
 
 
 def describe_storage(name: str, path: Path) -> StorageFacts:
-    """Return a storage's file system, device, disks, mount options, settings of the disk, and free space."""
+    """Return a storage's file system, device, disks, mount options, settings of the disk, and free space.
+
+    `name` is the name that the storage gets in these facts, and `path` its folder.
+    """
     mount = mount_of(path)
-    # The kernel lists all schedulers, the chosen one in brackets: none [mq-deadline] kyber.
+    # _queue() returns a setting of the disk as the kernel prints it. The kernel lists all schedulers, the
+    # chosen one in brackets: none [mq-deadline] kyber.
     scheduler = _queue(path, "scheduler")
     chosen = re.search(r"\[(.+?)\]", scheduler)
     return {
@@ -244,9 +254,10 @@ def check_same_disks(disks: Mapping[str, Sequence[str]]) -> None:
 def is_cached_below(path: str | Path) -> bool:
     """Return True if reads of a folder's disk can come from memory, even if this system's caches are empty.
 
-    This is so on a RAM disk. It is so on a loop device if its image is read through the page cache, or lies
-    in memory, on a disk for which this function returns True, or on an unknown disk. For an overlay, the
-    folder of its new files decides, if it is visible here.
+    A RAM disk is in memory itself. A loop device shows a file, its image, as a disk. Its reads can come from
+    memory if the image is read through the page cache, or lies in memory, on an unknown disk, or on a disk
+    for which this function returns True. For an overlay (a file system in layers), the folder of its new
+    files decides, if it is visible here.
     """
     mount = mount_of(path)
     if mount.filesystem == OVERLAY:
@@ -269,7 +280,7 @@ def is_cached_below(path: str | Path) -> bool:
 
 
 def _is_in_memory(folder: str) -> bool:
-    """Return True if a folder is on a file system in memory, or on a disk that is cached below."""
+    """Return True if a folder is on a file system in memory, or if reads of its disk can come from memory."""
     return mount_of(folder).filesystem in IN_MEMORY or is_cached_below(folder)
 
 

@@ -52,7 +52,7 @@ def first_extent(path: str | Path) -> Extent | None:
     """Return the first extent (contiguous bytes) of a file if it has a position on the device, or None.
 
     Empty files, files that are not written yet and files inside their inode have no position. Raise
-    ExtentsUnsupportedError if the file system has no FIEMAP.
+    ExtentsUnsupportedError if the file system has no FIEMAP, the kernel's report of extents.
     """
     with open(path, "rb") as file:
         extents = _extents(file.fileno(), start=0, flags=0, limit=1)
@@ -88,7 +88,10 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
 
 
 def _all_extents(path: str) -> list[Extent]:
-    """Return the extents of a file in their order. Its data is written to the device first."""
+    """Return the extents (contiguous pieces on the device) of a file in their order.
+
+    The data of the file is written to the device first.
+    """
     extents: list[Extent] = []
     with open(path, "rb") as file:
         start = 0
@@ -98,6 +101,7 @@ def _all_extents(path: str) -> list[Extent]:
             # A file without data has no extent, and so no last one.
             if not batch or batch[-1].flags & _LAST:
                 return extents
+            # The next batch begins with the byte of the file behind the last extent.
             start = batch[-1].logical + batch[-1].length
 
 
@@ -111,7 +115,8 @@ def _covered_bytes(extents: Iterable[Extent]) -> int:
     reached = 0
     for extent in sorted(extents, key=lambda extent: extent.start):
         end = extent.start + extent.length
-        covered += max(0, end - max(extent.start, reached))
+        first_uncounted = max(extent.start, reached)
+        covered += max(0, end - first_uncounted)
         reached = max(reached, end)
     return covered
 
@@ -120,7 +125,7 @@ def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Ext
     """Return up to `limit` extents of an open file from the byte `start` on, as the kernel reports them.
 
     `flags` are the flags of the request: 0, or _SYNC to write the file to the device first. Raise
-    ExtentsUnsupportedError if the file system has no FIEMAP.
+    ExtentsUnsupportedError if the file system has no FIEMAP, the kernel's report of extents.
     """
     # The buffer has a head and room for the extents. The head requests all bytes from `start` to the end. Its
     # zeros are the number of extents, which the kernel sets, and a reserved field.

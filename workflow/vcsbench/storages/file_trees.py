@@ -117,7 +117,7 @@ def remove_path(path: Path, above: int | None = None) -> None:
     """
     # Each call is relative to an open folder. With paths, somebody could put a link in place of a folder
     # after the check, and files elsewhere would be removed. shutil.rmtree is as safe, but it enters mounts.
-    # Any of these calls can raise an error.
+    # All calls are in one `try`, because each of them can raise an error without the path.
     try:
         # Without `above`, this opens the folder around the path, and calls itself with it.
         if above is None:
@@ -129,6 +129,7 @@ def remove_path(path: Path, above: int | None = None) -> None:
             os.unlink(path.name, dir_fd=above)
             return
         with open_folder(path.name, above) as folder:
+            # This raises UserError if something is mounted at the path.
             check_mount(folder, above, path)
             # A copied tree keeps its modes. An ordinary user cannot empty a folder that is read-only.
             if mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -149,16 +150,18 @@ def remove_path(path: Path, above: int | None = None) -> None:
 
 
 def next_directory(above: Path, name: str) -> Path:
-    """Make a new folder in a part of the disk from which nothing was removed lately, and return it.
+    """Make the folder `name` in the folder `above`, in a random part of the disk, and return its path.
 
-    Where files were removed, writing a tree is slow for minutes on an ext4 without a journal (lacks_journal).
+    Where files were removed lately, writing a tree is slow for minutes on an ext4 without a journal
+    (lacks_journal). From a random part, nothing was removed, most likely.
     """
     # ext4 spreads the folders in a marked folder over the disk, and chooses the part by the name. The mark is
-    # the flag T of chattr. On file systems without this flag, any part is as good.
+    # the flag T of chattr. File systems without this flag raise an error, and any part is as good.
     with open_folder(above) as folder, contextlib.suppress(OSError):
         (flags,) = struct.unpack("i", fcntl.ioctl(folder, FS_IOC_GETFLAGS, bytes(4)))
         fcntl.ioctl(folder, FS_IOC_SETFLAGS, struct.pack("i", flags | FS_TOPDIR_FL))
-    # A random name gives a random part. The same name again would give the part where files were removed.
+    # A random name gives a random part. The name `name` would always give the same part. A renamed folder
+    # stays where it is on the disk.
     new = above / os.urandom(16).hex()
     new.mkdir()
     return new.rename(above / name)
@@ -167,9 +170,11 @@ def next_directory(above: Path, name: str) -> Path:
 def copy_tree(source: str | Path, path: Path) -> None:
     """Copy a tree to a new path: contents, modes, times, symbolic and hard links, without shared blocks."""
     try:
+        # With -T, `path` itself becomes the copy, and not a folder in it.
         processes.run_program(["cp", "-aT", "--reflink=never", source, path])
     except UserError as error:
-        # cp prints a message about a full disk. Callers expect an OSError.
+        # cp has failed. If its message is about a full or read-only disk, this raises the OSError that
+        # callers expect. Otherwise it does nothing, and the error itself is raised.
         raise_write_error(str(error), path)
         raise
 
@@ -214,7 +219,8 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     # A recipe has everything that the cell's measurement depends on. `input` and `output` are the kinds of
     # data that its command reads and writes, such as "repository" and "working_copy".
     subjects = {recipe["input"], recipe["output"]}
-    # An export or a checkout to {target}. Its command line has {tree}, the tree's path in the repository.
+    # An export or a checkout to {target}, the path of the output. Its command line also has {tree}, the
+    # tree's path in the repository.
     writes_target = "target" in subjects and "{tree}" in recipe["argv"]
     has_working_copy = bool(subjects & {"working_copy", "changed_working_copy"})
     has_tree = bool(subjects & {"tree", "built_tree"})

@@ -60,7 +60,10 @@ def mounts() -> list[Mount]:
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount:
-    """Return the mount that holds a path; one without type if the mounts are unknown."""
+    """Return the mount that holds a path: its device, mount point, type (`filesystem`) and options.
+
+    Return a mount without a type if the mounts are unknown.
+    """
     real = Path(os.path.realpath(path))
     holding = _innermost_mount(real)
     # The kernel mounts the file system of an automount point when something in it is used. So os.stat() is
@@ -73,7 +76,7 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
 
 
 def _innermost_mount(real: Path) -> Mount:
-    """Return the mount that holds a path without links now."""
+    """Return the mount that holds a path now. The path has no links. Nothing is mounted by this call."""
     holding = Mount("", "/", "")
     for mount in mounts():
         # The innermost mount holds the path. Of two at one point, the later one hides the other.
@@ -113,9 +116,9 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
 
 
 def why_unusable(folder: Path) -> tuple[str, str]:
-    """Return in clauses why vcsbench cannot write to a configured folder, and the remedy.
+    """Return in clauses why vcsbench cannot write to a folder of the configuration, and the remedy.
 
-    Example: ("no such folder", "make it, or use another"). Both are "" if it can write there.
+    Example: ("no such folder", "make it, or use another"). Both are "" if vcsbench can write there.
     """
     unmounted = why_unmounted(folder)
     if unmounted:
@@ -137,12 +140,13 @@ def mounted_at(folder: str | Path) -> list[str]:
 
 
 def check_mounted(folder: Path, expected: Sequence[str], since: str, remedy: str = "") -> None:
-    """Raise UserError if a folder is on another mount than `expected`, its mounted_at() at an earlier moment.
+    """Raise UserError if a folder is on another mount than at an earlier moment.
 
-    The error names this moment by `since`, such as "the workflow run began", and ends with `remedy`.
+    `expected` has the type and the mount point at that moment (mounted_at), such as ["ext4", "/var/tmp"]. The
+    error names the moment by `since`, such as "the workflow run began", and ends with `remedy`.
     """
     mounted = mounted_at(folder)
-    # For a file system that vcsbench makes itself, nothing is expected ([]).
+    # [] means that any mount will do, as for a file system that vcsbench makes itself.
     if not expected or mounted == [*expected]:
         return
     kind, point = mounted
@@ -163,10 +167,10 @@ def storage_kind(filesystem: str, is_rotational: bool | None) -> str:
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes that may be written to a folder. In RAM, a container's memory limit counts."""
+    """Return the bytes that may be written to a folder. In RAM, limits on memory count as well."""
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
-    # None if the kernel does not report it.
+    # The memory that this process, or its container, can use; None if the kernel does not report it.
     available = kernel.memory().available
     if available is None or mount_of(folder).filesystem not in IN_MEMORY:
         return free
@@ -191,9 +195,9 @@ def lacks_journal(path: str) -> bool:
 
 
 def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
-    """Return in a clause why no run on a storage can be cold; "" if it can.
+    """Return in a clause why no run on a storage can be cold (read from the disk); "" if it can.
 
-    `clear_caches` is the user's setting: auto, drop-caches or evict.
+    `storage` is a folder, and `clear_caches` the user's setting: auto, drop-caches or evict.
     """
     kind = mount_of(storage).filesystem
     if kind in IN_MEMORY:
@@ -216,9 +220,12 @@ def why_not_cleared(machine: Machine, clear_caches: str) -> str:
 
 
 def block_folder(path: str | Path) -> str:
-    """Return the kernel's folder about the block device of a path; it may be missing."""
+    """Return the kernel's folder about the block device of a path, such as /sys/dev/block/8:1.
+
+    The folder does not exist for a path without a block device, such as one on NFS.
+    """
     device = os.stat(path).st_dev
-    # The major number 0 is of no block device. btrfs and NFS, for example, have device numbers of their own.
+    # No block device has the major number 0. btrfs and NFS, for example, have device numbers of their own.
     if not os.major(device):
         # The mount of a btrfs names its block device, and the mount of NFS names none.
         with contextlib.suppress(OSError):
@@ -248,9 +255,10 @@ def is_full(folder: str | Path) -> bool:
 def naming(folder: Path) -> Iterator[None]:
     """Name a folder in the errors of the `with` block that writes there.
 
-    An OSError without a path, as of a write to a full disk, gets the path of the folder. Two errors are
-    replaced: any error after an unmount of the folder's file system, by a UserError about this cause, and an
-    error of shutil.copytree() on a full or read-only storage, by an OSError with the path of the file.
+    - An OSError without a path, as of a write to a full disk, gets the path of the folder.
+    - If the folder's file system was unmounted, any error is replaced by a UserError about this cause.
+    - An error of shutil.copytree() on a full or read-only storage is replaced by an OSError with the path of
+      the file.
     """
     mounted = mounted_at(folder)
     try:
@@ -275,8 +283,10 @@ def naming(folder: Path) -> Iterator[None]:
 def raise_write_error(output: str, path: str | Path) -> None:
     """Raise an OSError for `path` if the message of a program is about a full or read-only storage.
 
-    `svnadmin: E000028: Can't write to file '...': No space left on device` raises ENOSPC (28).
+    `svnadmin: E000028: Can't write to file '...': No space left on device` raises ENOSPC (28). Do nothing for
+    any other message.
     """
+    # Subversion prints the error number, and the code of SQLite for a full disk. Other programs print text.
     svn_errno = _SVN_ERRNO.search(output)
     if svn_errno:
         number = int(svn_errno[1])

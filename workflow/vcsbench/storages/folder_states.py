@@ -30,6 +30,7 @@ def walk(repository: Path) -> Iterator[tuple[str, Entries]]:
 
 
 def join(folder: str, name: str) -> str:
+    """Return the path of an entry of a folder that walk() has yielded: "db/current", or "format" in "."."""
     return name if folder == "." else f"{folder}/{name}"
 
 
@@ -41,12 +42,12 @@ def _scan(folder: str) -> Entries:
 def folder_state(entries: Entries) -> str:
     """Return a digest of the names, modes, sizes and times in a folder.
 
-    Each write, replacement and chmod changes it. The files are not read. So the digest does not show that a
-    device returns other bytes than were written.
+    `entries` are the sorted names in the folder with their states. Each write, replacement and chmod changes
+    the digest. The files are not read. So the digest does not show that a device returns wrong bytes.
     """
-    # No program can set the ctime of a file back.
     lines = []
     for name, status in entries:
+        # A program can set the mtime of a file back after a change, but not its ctime.
         times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
         # No name has a NUL, so two folders with the same text have the same names.
         lines.append(f"{name}\0{status.st_mode} {status.st_size} {times}")
@@ -55,7 +56,7 @@ def folder_state(entries: Entries) -> str:
 
 
 def read_state(repository: Path) -> dict[str, str]:
-    """Return the state of each folder of a repository (folder_state), by its path in it."""
+    """Return the state (folder_state) of each folder in a repository, by its path: {"db/revs": "9f86..."}."""
     return {folder: folder_state(entries) for folder, entries in walk(repository)}
 
 
@@ -67,22 +68,23 @@ def changed_folder(
 ) -> str:
     """Return a folder of a repository that differs from `state`, an earlier read_state(); "" if none does.
 
-    Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). The state of a folder is a
-    digest of the names, modes, sizes and times in it. A repository may have very many folders for which
-    `is_sampled` is true. Of these, `sample` random ones are checked, or all if `sample` is None. In the
-    unchecked ones, added and removed files are noticed, but not changed files.
+    Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). `state` has a digest of the
+    names, modes, sizes and times in each folder: {"db/revs/3": "9f86..."}. A repository may have very many
+    folders of one kind, such as shards of revisions. `is_sampled` is true for them, and only `sample` random
+    ones are checked (None: all). In unchecked folders, added and removed files are noticed, but not changed
+    files.
     """
     if not state:
         return "."
     candidates = [folder for folder in state if is_sampled(folder)]
-    others = [folder for folder in state if not is_sampled(folder)]
+    always_checked = [folder for folder in state if not is_sampled(folder)]
     sampled = candidates
     if sample is not None and sample < len(candidates):
         sampled = random.sample(candidates, sample)
-    # All `others` are checked. One of them contains the candidates, and its state has their times. The time
-    # of a folder changes if a file is added to it or removed from it. Of several changed candidates, sorted()
+    # A folder that is always checked contains the candidates, and its state has their times. The time of a
+    # folder changes if a file is added to it or removed from it. Of several changed candidates, sorted()
     # makes the first one by name the result.
-    for folder in [*others, *sorted(sampled)]:
+    for folder in [*always_checked, *sorted(sampled)]:
         try:
             entries = _scan(os.path.join(repository, folder))
         except OSError:
@@ -102,7 +104,7 @@ def read_chunks(path: str, size: int) -> Iterator[bytes]:
 
 
 class StoredFile(NamedTuple):
-    """A file of a repository. `step` is its place in the order of writing; `name` is its path in it."""
+    """A file of a repository. `name` is its path there, and `step` its number in the order of writing."""
 
     step: int
     name: str

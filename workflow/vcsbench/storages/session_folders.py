@@ -11,7 +11,7 @@ WRITTEN = (STATE_FOLDER, ".snakemake", "results", "reports")
 
 
 def check_session_folders(root: Path, *, allows_dead_links: bool = False) -> None:
-    """Raise UserError if something else is where a session (a workflow run) has its folders."""
+    """Raise UserError if a file is in the place of a folder that a session (a workflow run) writes to."""
     for name in WRITTEN:
         path = root / name
         # A dead link is a link to nothing. exists() is False for it, and lexists() is True.
@@ -23,13 +23,13 @@ def check_session_folders(root: Path, *, allows_dead_links: bool = False) -> Non
 
 
 def check_session_rights(root: Path) -> None:
-    """Raise UserError for a folder of a session, or one in it, that this user cannot write."""
-    # `make clean` removes a link to nothing.
+    """Raise UserError if this user cannot write a folder of a session (a workflow run), or a folder in it."""
+    # This raises UserError for a file in place of a folder. `make clean` removes a link to nothing.
     check_session_folders(root, allows_dead_links=True)
     folders = [root]
     for name in WRITTEN:
         folders.append(root / name)
-        # A run as root may have made some of them.
+        # An earlier session of root may have made a folder in it, which this user cannot write.
         folders += [path for path in (root / name).glob("*") if path.is_dir()]
     for folder in folders:
         if folder.exists() and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
@@ -37,7 +37,7 @@ def check_session_rights(root: Path) -> None:
 
 
 def how_to_write(path: Path) -> str:
-    """Return the remedy if a path, which may not exist yet, cannot be written."""
+    """Return the remedy, a sentence, for a path that cannot be written. The path may not exist yet."""
     existing = path if path.exists() else path.parent
     flags = os.statvfs(existing).f_flag if existing.exists() else 0
     if flags & os.ST_RDONLY:

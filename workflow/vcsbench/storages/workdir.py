@@ -48,10 +48,10 @@ def resolve(folder: str | Path, root: str | Path) -> Path:
 
 
 class WorkDir:
-    """vcsbench's folder on a storage, one for each checkout.
+    """The work folder: the only folder of a checkout of vcsbench on a storage.
 
-    `storage` is the configured folder, `root` the checkout. The folder is the checkout's if it is a folder of
-    this user, and no link.
+    `storage` is a folder of the configuration, such as /var/tmp, and `root` the checkout. The work folder is
+    then /var/tmp/vcsbench-1a2b3c4d. It is this checkout's if it is a folder of this user, and no link.
     """
 
     def __init__(self, storage: str | Path, root: str | Path) -> None:
@@ -73,7 +73,7 @@ class WorkDir:
             # Nobody else may enter the folder before _protect() has set its group.
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
-            # This raises UserError if the work folder is not this checkout's.
+            # This raises UserError if the work folder is not this checkout's. `folder` is a descriptor.
             with self._open() as folder:
                 self._protect(folder)
             # With `make`, this makes the missing folders below before it opens them.
@@ -89,7 +89,7 @@ class WorkDir:
 
         Two checkouts in different containers may have the same path, and so the same work folder. Return None
         if the folder cannot be opened, or if its file system has no locks. Raise UserError if another session
-        holds the lock for longer than `wait_s`.
+        (a workflow run) holds the lock for longer than `wait_s`.
         """
         try:
             # The copy of the descriptor keeps the folder open after the `with` block.
@@ -114,9 +114,10 @@ class WorkDir:
         )
 
     def _protect(self, folder: int) -> None:
-        """Give access to the owner only and, if that is root, to the servers' group.
+        """Let only the owner into the open work folder and, if that is root, the group of root's servers.
 
-        A file system without owners and modes ignores this: see check_protected().
+        Root's servers run as another user. A file system without owners and modes ignores this: see
+        check_protected().
         """
         status = os.fstat(folder)
         # The mode that the folder needs, and its group: that of root's servers, or UNCHANGED for any group.
@@ -137,7 +138,8 @@ class WorkDir:
             )
 
     def check_reachable(self) -> None:
-        """Raise UserError if the user of root's servers cannot enter the work folder."""
+        """Raise UserError if the user of root's servers cannot enter the work folder or one above it."""
+        # The lowest of these folders that this user cannot enter; None if there is none.
         folder = server_user.closed_folder(self.path)
         if folder:
             raise UserError(
@@ -157,7 +159,8 @@ class WorkDir:
         # If a folder on the way to the file does not exist, the file is already gone.
         with contextlib.suppress(FileNotFoundError):
             if below:
-                # A process of a killed job may still make files there, so the removal is tried several times.
+                # `above` is the folder around the file. A process of a killed job may still make files there,
+                # so the removal is tried several times.
                 with self._open(below[:-1]) as above:
                     _remove_while_written(self.path.joinpath(*below), above)
             else:
@@ -165,7 +168,10 @@ class WorkDir:
                     self._remove_all(folder)
 
     def _remove_all(self, folder: int) -> None:
-        """Remove all that vcsbench made in the open work folder, and the folder if it is empty then."""
+        """Remove all that vcsbench made in the open work folder, and the folder if it is empty then.
+
+        `folder` is the descriptor of the work folder. Raise UserError if something cannot be removed.
+        """
         for name in (*SUBFOLDERS, OLD_MARKER):
             _remove_while_written(self.path / name, folder)
         try:
@@ -201,8 +207,9 @@ class WorkDir:
             yield folder
 
     def _foreign(self) -> UserError:
-        """Return the error for a path of the work folder that is not this checkout's work folder."""
+        """Return the error for something at the path of the work folder that vcsbench did not make."""
         uid = os.lstat(self.path).st_uid
+        # It belongs to this user, but is no folder that can be opened.
         if uid == os.geteuid():
             command = f"rm -r {shlex.quote(str(self.path))}"
             text = f"{self.path}: vcsbench did not make this. Move it, or remove it: {command}."
@@ -220,8 +227,8 @@ def _is_open(folder: Path) -> bool:
     status = os.stat(folder)
     # The mode that vcsbench gives to the folder, and the group of root's servers (UNCHANGED without root).
     rights = server_user.granted_rights(MODE)
+    # The bits of the mode that may be set. A group may have rights only if it is the servers' group.
     allowed = rights.mode
-    # A group may have rights only if it is the servers' group.
     if rights.gid not in (server_user.UNCHANGED, status.st_gid):
         allowed &= ~stat.S_IRWXG
     # A folder may inherit other bits, such as that of its group (S_ISGID), which give nobody a right.
@@ -303,8 +310,8 @@ def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
 def run_folder(root: str | Path) -> Iterator[Path]:
     """Make a temporary folder for the `with` block, hold its lock, and yield its path.
 
-    If this process is killed, the kernel frees the lock. A later remove_abandoned() takes it, and removes the
-    folder.
+    `root` is the checkout of vcsbench. If this process is killed, the kernel frees the lock. A later
+    remove_abandoned() takes it, and removes the folder.
     """
     made = tempfile.TemporaryDirectory(prefix=_prefix(root), ignore_cleanup_errors=True)
     with made as path, open_folder(path) as folder:
@@ -320,9 +327,9 @@ def _prefix(root: str | Path) -> str:
 def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
     """Remove what killed jobs of the checkout `root` left, and return the removed paths.
 
-    Jobs leave run folders (private folders of a measurement) in the temporary folder. In `workdirs`, whose
-    locks the caller holds, they leave outputs of commands (targets), unfinished loads, and loaded
-    repositories without a record.
+    Jobs leave run folders (private folders of a measurement) in the temporary folder. In the work folders
+    `workdirs`, whose locks the caller holds, they leave outputs of commands (targets), unfinished loads, and
+    loaded repositories without a record.
     """
     removed = _remove_run_folders(root)
     for workdir in workdirs:
@@ -335,7 +342,10 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
 
 
 def _remove_run_folders(root: str | Path) -> list[Path]:
-    """Remove the run folders of a checkout that no process has locked, and return their paths."""
+    """Remove the run folders of a checkout that no process has locked, and return their paths.
+
+    A run folder is a temporary folder of a measurement. The measuring process holds its lock (run_folder).
+    """
     removed = []
     for path in Path(tempfile.gettempdir()).glob(f"{_prefix(root)}*"):
         with contextlib.suppress(UserError, OSError):
@@ -343,7 +353,7 @@ def _remove_run_folders(root: str | Path) -> list[Path]:
             # In the temporary folder, another user may have made something with this name.
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
                 continue
-            # A process id in another container means another process. So the lock decides.
+            # A process id would not show a process in another container. So the lock decides.
             with open_folder(path) as folder:
                 if take_lock(folder):
                     remove_path(path)
@@ -352,7 +362,10 @@ def _remove_run_folders(root: str | Path) -> list[Path]:
 
 
 def _find_leftovers(root: Path, workdir: WorkDir) -> list[Path]:
-    """Return what killed jobs left in a work folder: targets, loads, and repositories without a record."""
+    """Return what killed jobs left in a work folder: targets, loads, and repositories without a record.
+
+    Targets are the outputs of measured commands. A load makes a repository from a source.
+    """
     leftovers = [*_entries(workdir.path / TARGETS), *_entries(workdir.path / STAGING)]
     for path in _entries(workdir.path / LOADED_FOLDER, "*/*"):
         record = read_json(root / "results" / "loaded" / path.parent.name / f"{path.name}.json")

@@ -28,43 +28,45 @@ CLIENT_NUMBER = "@CLIENT@"
 class Subject:
     """The data that a cell's command reads or writes in a round, such as a copy of a repository.
 
-    The cell calls check(), before each run restore(), after all runs facts() and flags(), and discard().
+    A cell is a command with all its settings. In each round, it calls check() first, restore() before each
+    run, facts() and flags() after all runs, and discard() at the end.
     """
 
     # The bytes in `folders`; 0 if unknown.
     size: int = 0
-    # The tree that a written tree has to equal, and the URL in its keywords. `urls`: other URLs in keywords.
+    # The tree that the written tree has to equal, and the URL in the keywords of its files, such as
+    # $HeadURL$. `urls` are other URLs that the keywords of the written tree may have.
     counterpart: tuple[Path, str] | None = None
     urls: Sequence[str] = ()
-    # Of a subject that is written: the subject that the cell reads, and a function for the URL of its tree.
+    # For an output: the subject that the command reads, and a function that returns the URL of its tree.
     input: Subject | None = None
     origin: Callable[[], str] | None = None
-    # The folder that a server serves; None without a server. `name`: the subject below this folder,
-    # `idle_name`: a repository without content there.
+    # The folder that a server serves; None if no server can serve the subject. `name` is the subject's name
+    # in this folder, and `idle_name` the name of a repository without content there.
     served: Path | None = None
     name: str = ""
     idle_name: str = ""
-    # The command changes its input, and restore() puts the input back.
+    # True if the command changes its input. restore() then puts the input back.
     is_written: bool = False
-    # A run may leave files in its input, such as the entry of a work tree in a git repository.
+    # True if a run may leave files in its input, such as the entry of a work tree in a git repository.
     gets_traces: bool = False
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         """Set the attributes. check() makes the files of the subject, or checks them.
 
         `recipe` has everything that the measurement of the cell depends on. `run` is the cell's private
-        folder in round `number`, and `root` the checkout.
+        folder in round `number`, and `root` the checkout of vcsbench.
         """
         self.recipe = recipe
         self.number = number
         self.run = run
         self.root = root
-        # Paths that are cleared from caches, and whose share in memory is queried.
+        # The paths whose content is cleared from the page cache, and whose share in memory is recorded.
         self.folders: list[Path] = []
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
-        """Return the files of the Snakemake rules that prepare the subject, relative to the checkout."""
+        """Return the outputs of Snakemake's rules that the subject needs, such as results/dumps/ruby.json."""
         return []
 
     @classmethod
@@ -78,22 +80,25 @@ class Subject:
     def check_unchanged(self, closely: bool = False) -> None:
         """Raise UserError if the subject changed since check().
 
-        `closely`: after a failure, with every file and with the mount of the file system.
+        `closely` is True after a failure: every file, and the mount of the file system, are then checked.
         """
 
     def prepare(self) -> int:
-        """Make the templates that a guest (a virtual machine) needs. Return the bytes of its file system."""
+        """Make the templates that a guest (a virtual machine) needs. Return the bytes of its file system.
+
+        A template is a tree or a working copy that is made once, and used in many runs.
+        """
         return 0
 
     def words(self) -> Words:
-        """Return the words that commands may use, such as {tree}."""
+        """Return the words that commands may use, such as {"tree": "trunk"} for {tree}."""
         return {}
 
     def idle_words(self) -> Words:
-        """Return the words of commands for a run that does nothing, such as on an empty tree; {} without one.
+        """Return the words of an idle run: the command on something empty, such as an empty tree.
 
-        In a cold cell, such a run loads the client's own files into the cache, so that only the subject is
-        cold.
+        In a cold cell, an idle run loads the client's own files into the cache, so that only the subject is
+        cold. Return {} if there is no idle run.
         """
         return {}
 
@@ -101,7 +106,7 @@ class Subject:
         """Reset the subject before a run, outside the timed region."""
 
     def restore_after_idle_run(self) -> None:
-        """Reset the subject after a run that does nothing. What a timed run reads must not be read here."""
+        """Reset the subject after an idle run. A file that a timed run will read must not be read here."""
         self.restore()
 
     def check_run(self) -> None:
@@ -124,19 +129,19 @@ class Subject:
         """Remove the files of the cell-round, also after a check() that failed."""
 
     def facts(self) -> SubjectFacts:
-        """Return facts about the subject after the runs, for the context: the file about a cell-round."""
+        """Return facts about the subject after the runs. They are stored with the results of the round."""
         return {}
 
     def flags(self) -> list[str]:
-        """Return the flags of all runs of the cell-round, such as "nothing-packed"."""
+        """Return the flags (warnings) of all runs of the round, such as ["nothing-packed"]."""
         return []
 
 
 def require_axes(subject: str, axes: Mapping[str, bool]) -> None:
-    """Raise UserError for the first axis that the study lacks.
+    """Raise UserError for the first axis that the study lacks. An axis is a dimension of the study's grid.
 
-    `axes` has True for an axis of the study. Example: require_axes("a tree", {"repo": True, "filesystem":
-    False}).
+    `axes` has True for an axis of the study. `subject` needs all of these axes, and the message names it:
+    require_axes("a tree", {"repo": True, "filesystem": False}).
     """
     names = ", ".join(axes)
     for axis, is_in_study in axes.items():
@@ -145,7 +150,7 @@ def require_axes(subject: str, axes: Mapping[str, bool]) -> None:
 
 
 class FilesystemSubject(Subject):
-    """A subject on a file system of the cell-round: `filesystem`.
+    """A subject on `filesystem`: a folder of the user's, or a file system that is made for one round.
 
     content_bytes() makes the templates of the subject's files, and returns the bytes of these files.
     """
@@ -175,9 +180,10 @@ class FilesystemSubject(Subject):
 
 
 class Target(Subject):
-    """A file or tree that is removed before each run, on the storage under test or in the scratch folder.
+    """An output: the file or tree that a command writes. It is removed before each run.
 
-    {target} is its path. If several clients write at once, each has a {target} of its own, in one folder.
+    It is on the storage under test or in the scratch folder. {target} is its path. If several clients write
+    at once, each has a {target} of its own, in one folder.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -188,6 +194,7 @@ class Target(Subject):
         self.folders = [self.path]
 
     def words(self) -> Words:
+        # The launcher of several clients replaces CLIENT_NUMBER by the number of each client.
         path = self.path / CLIENT_NUMBER if "clients" in self.recipe else self.path
         return {"target": str(path)}
 
@@ -196,6 +203,7 @@ class Target(Subject):
 
     def restore(self) -> None:
         remove_path(self.path)
+        # A single client makes the path itself. Several clients need a folder for their paths.
         if "clients" in self.recipe:
             self.path.mkdir()
 

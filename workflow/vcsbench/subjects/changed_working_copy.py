@@ -45,10 +45,10 @@ class ChangedWorkingCopy(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         """Set the paths, below a folder that only this process uses. restore() makes the working copy.
 
-        `number` is the round, `run` the cell's private folder, and `root` the checkout. Raise UserError for a
-        cell with the axis filesystem or clients, which a commit does not have.
+        A recipe has everything that the measurement of a cell depends on, with a key for each axis of the
+        cell. `number` is the round, `run` the cell's private folder, and `root` the checkout of vcsbench.
+        Raise UserError for a cell with the axis filesystem or clients: commits do not support these two.
         """
-        # A recipe has everything that the measurement of a cell depends on, with keys for the cell's axes.
         for axis in ("filesystem", "clients"):
             if axis in recipe:
                 raise UserError(
@@ -61,11 +61,13 @@ class ChangedWorkingCopy(Subject):
         # for outputs, here /var/tmp, and 4711 is the id of this process.
         self.path = WorkDir(recipe["targets"], root).make(TARGETS) / f"{os.getpid()}-working-copy"
         self.working_copy = self.path / "changed"
-        # An empty working copy without changes, for the run that loads the client's files.
+        # An empty working copy without changes. A commit of it does nothing, but loads the client's own files
+        # into the cache before a cold run.
         self.idle_copy = self.path / "idle"
         self.folders = [self.working_copy]
         self.client = Programs(**recipe["build"]["client"])
-        # The names of the changed files, and the backup of the changed working copy. restore() sets both.
+        # The names of the changed files, and the backup that can put the working copy back to its state
+        # before a run. restore() sets both.
         self.changed: Sequence[str] = ()
         self.backup: FolderBackup | None = None
 
@@ -94,18 +96,21 @@ class ChangedWorkingCopy(Subject):
         self.backup.put_back()
 
     def _make_working_copy(self) -> FolderBackup:
-        """Check out and change the working copy, set `changed`, and return the backup of the working copy.
+        """Check out and change the working copy, set `changed`, and return a backup of the working copy.
 
-        Also check out `idle_copy`, an empty working copy of the root of the repository.
+        `changed` has the names of the changed files. The backup has copies of all files that a commit may
+        change, so that it can put them back. Also check out `idle_copy`, an empty working copy.
         """
         # The name of the folder has this process's id. A killed process with the same id may have left it.
         remove_path(self.path)
         self.path.mkdir()
-        # The checkouts read the repository from the disk, also in a cell with a server.
+        # The checkouts read the repository from the disk, also in a cell with a server. pegged() adds an @ to
+        # some URLs, because svn reads the text behind the last @ of a URL as a revision.
         root_url = file_url(self.repository.path)
         tree_path = f"/{self.repository.tree}".rstrip("/")
+        # `base` is the youngest revision before a run.
         options = ("-q", "--ignore-externals", f"-r{self.repository.base}")
-        # This is no timed run, so it needs the limit here. A very large tree would take hours.
+        # Without a limit, the checkout of a very large tree could take hours.
         run_client(
             self.client,
             "checkout",
@@ -117,7 +122,7 @@ class ChangedWorkingCopy(Subject):
         empty_options = ("-q", "--depth", "empty", "-r0")
         run_client(self.client, "checkout", *empty_options, pegged(root_url), self.idle_copy)
         if self.change == LARGE_BINARY:
-            # Random bytes cannot be compressed. They are the same in each round.
+            # Random bytes cannot be compressed. The fixed seed makes them the same in each round.
             self.changed = self._add_files(1, random.Random(1).randbytes(LARGE_BYTES))
         else:
             self.changed = self._change_files()
@@ -125,6 +130,7 @@ class ChangedWorkingCopy(Subject):
         # origin(), which the cell has set, returns the URL of the tree, such as svn://host:40123/x/trunk.
         assert self.origin
         served_root_url = self.origin().removesuffix(tree_path)
+        # Without a server, the URL is that of the checkout already.
         if not served_root_url.startswith("file:"):
             set_root(self.working_copy, served_root_url)
         # A commit also changes the client's database, .svn/wc.db. All names are relative to the working copy.
@@ -136,27 +142,28 @@ class ChangedWorkingCopy(Subject):
         files = []
         for name, _ in list_working_files(self.working_copy):
             path = self.working_copy / name
-            # A link leads to another file. A file that needs a lock is read-only.
+            # A link leads to another file. A file that needs a lock lacks the owner's right to write (0o200).
             if not path.is_symlink() and path.stat().st_mode & 0o200:
                 files.append(name)
         return files
 
     def _change_files(self) -> list[str]:
-        """Add a text to one file, or to 1,000 files at scale 1, and return the names of the changed files.
+        """Add a text to one file or to 1,000 files, and return the names of the changed files.
 
-        If the tree has fewer files, the missing ones are added as new files.
+        The 1,000 are scaled with the history of the repository: 5 files at a scale of 0.005. If the tree has
+        too few files, new files make up the number.
         """
         number = 1
         if self.change == THOUSAND_FILES:
-            # The number of files is scaled like a number of revisions: 5 at a scale of 0.005.
             number = max(1, scaled_revisions(THOUSAND, self.recipe))
         files = self._list_files()
+        # The list is divided into equal parts. The file in the middle of each part is changed, such as
+        # files[2] and files[7] of 10 files in 2 parts.
         parts = min(number, len(files))
         changed = []
         for part in range(parts):
-            # The list is divided into equal parts. The file in the middle of each part is changed, such as
-            # files[2] and files[7] of 10 files in 2 parts.
-            name = files[(2 * part + 1) * len(files) // (2 * parts)]
+            middle = (2 * part + 1) * len(files) // (2 * parts)
+            name = files[middle]
             with open(self.working_copy / name, "ab") as file:
                 file.write(ADDED_TEXT)
             changed.append(name)
@@ -191,7 +198,8 @@ class ChangedWorkingCopy(Subject):
         )
 
     def facts(self) -> SubjectFacts:
-        """Check the working copy after the runs, and return the change. Raise UserError for local changes."""
+        """Return the change and the number of its files. Raise UserError if the last run left changes."""
+        # After a commit of all changes, `svn status` prints nothing.
         options = ("-q", "--ignore-externals")
         changes = run_client(self.client, "status", *options, self.working_copy).splitlines()
         if changes:

@@ -36,7 +36,7 @@ CLUSTERS = (
 
 
 class FossilRepository(Repository):
-    """A copy of a Fossil repository. It has one word more: {trunk}, its newest check-in."""
+    """A copy of a Fossil repository. {trunk} in commands is its newest check-in (commit) of trunk."""
 
     @property
     def trunk(self) -> str:
@@ -56,17 +56,18 @@ class HgCheckout(Checkout):
     kind = "hg_checkout"
 
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        """Make the template, which is copied for runs: a clone of trunk without the newest commits."""
         # Mercurial writes caches into a repository that it reads, so it reads a temporary copy.
         source = temporary / "source"
         copy_tree(self.repository.path, source)
         revision = TRUNK
-        # `commits` counts the newest commits of all branches, which the clone will lack.
+        # The clone will lack the newest `commits` commits. hg prints the last revision of trunk before them.
         if self.commits:
             options = ("-R", source, "-r", OLDER_REVISION.format(self.commits), "-T", "{node}")
             revision = run_hg("log", *options)
         # A clone on one disk would have links to the files of its source. --pull copies them by the protocol.
         run_hg("clone", "--quiet", "--pull", "-r", revision, "-u", revision, source, path)
-        # hgrc names the source, which will be gone.
+        # hgrc has the path of the source, which is removed with `temporary`.
         (path / ".hg" / "hgrc").unlink()
         return {}
 
@@ -78,21 +79,24 @@ class FossilCheckout(Checkout):
 
     def check(self) -> None:
         super().check()
-        # The first command also writes the user's settings. So it is this one, and not that of a timed run.
+        # The first command in a home folder writes a user's settings there. So it must not be a timed run.
         run_fossil(self.run, "timeline", "-n", "1", cwd=self.path)
 
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
+        """Make the template, which is copied for runs: a clone without the newest check-ins of trunk.
+
+        A check-in is a commit. `temporary` is a private folder, and the home folder of Fossil.
+        """
         source = temporary / "source"
         copy_tree(self.repository.path, source)
-        # Fossil may write to a repository that it clones, and the copies are read-only.
+        # Fossil may write to a repository that it clones, and the prepared copies are read-only.
         (source / FOSSIL_FILE).chmod(0o644)
         path.mkdir()
         clone = path / FOSSIL_FILE
         run_fossil(temporary, "clone", "--no-open", source / FOSSIL_FILE, clone)
-        # A check-in is a commit. `commits` counts the newest check-ins of all branches. The clone will lack
-        # those of trunk among them.
+        # The clone will lack the check-ins of trunk among the newest `commits` check-ins of all branches.
         (number_lacking,) = query_database(clone, TRUNK_OF_NEWEST, self.commits)
-        # `lacking` are the check-ins that the clone will lack. `newest` is the one before them.
+        # The list begins with the newest check-in. The last one, `newest`, is the newest that stays.
         *lacking, newest = newest_checkins(clone, int(number_lacking) + 1)
         run_fossil(temporary, "open", clone, newest, "--workdir", path)
         if lacking:
@@ -109,7 +113,7 @@ class FossilCheckout(Checkout):
 
     def _copy(self) -> None:
         super()._copy()
-        # The database of the working tree still has the path of the template's repository.
+        # The copied database has the path of the template's repository, and gets the path of the copy's.
         _change(
             self.path / CHECKOUT_DATABASE,
             "UPDATE vvar SET value = ? WHERE name = 'repository'",
@@ -118,10 +122,11 @@ class FossilCheckout(Checkout):
 
     def restore(self) -> None:
         super().restore()
+        # A clone that lacks no commits is not updated.
         if not self.commits:
             return
         assert self.origin
-        # The update fetches from this URL. The server has an address only now, after check().
+        # The timed update fetches from this URL. The server has an address only now, after check().
         _change(
             self.path / FOSSIL_FILE,
             "REPLACE INTO config(name, value, mtime) VALUES ('last-sync-url', ?, 0)",

@@ -21,7 +21,7 @@ FOLDER = "working-copies"
 
 
 class ClientFolder(Target):
-    """A folder that is copied from a template before the runs. `_make` makes the template on the storage.
+    """A folder that is copied from a template, which _make() makes once on the storage for many runs.
 
     `kind` is its name in studies, as the `output` of a command.
     """
@@ -41,14 +41,17 @@ class ClientFolder(Target):
 
     @property
     def commits(self) -> int:
-        """The number of commits that a clone lacks, or adds for a push: at most half of the history."""
+        """The number of commits that a clone lacks, or has in addition for a push: at most half of all."""
         behind = scaled_revisions(self.recipe.get("revisions_behind", 0), self.recipe)
         return min(behind, self.repository.metadata["youngest"] // 2)
 
     def check(self) -> None:
-        """Make the template if it does not exist or was changed, and set `template`: its path."""
+        """Make the template if it does not exist or was changed, and set its path: `template`.
+
+        A template, such as a clone, is made once and used in many runs.
+        """
         repository = self.repository
-        # Copies with equally many refs have the same objects and refs in any state. They share a template.
+        # Copies of one source (`identity`) with equally many refs have equal commits, so they share it.
         key = [repository.variant.identity, repository.metadata.get("refs_count"), self.commits]
         digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
         folder = self.workdir.make(FOLDER)
@@ -59,8 +62,8 @@ class ClientFolder(Target):
         raise NotImplementedError
 
     def idle_words(self) -> Words:
-        # There is no idle run, because there is no empty folder for it. In this folder, it would load the
-        # files of a cold cell into the caches.
+        # An idle run loads only the client into the caches before a cold run. In this folder, it would also
+        # load the files that have to be cold. There is no empty folder for it, and so no idle run.
         return {}
 
     def facts(self) -> SubjectFacts:
@@ -70,8 +73,8 @@ class ClientFolder(Target):
 class Checkout(ClientFolder):
     """A clone with the working tree of its main branch. {checkout} is its path.
 
-    With `revisions_behind`, it lacks the last commits, and is made again before each run. Otherwise, commands
-    do not change it.
+    With `revisions_behind`, it lacks the last commits, and is copied from the template before each run.
+    Otherwise, commands do not change it, and it is copied once.
     """
 
     def check(self) -> None:

@@ -27,19 +27,20 @@ WRITABLE, WRITABLE_FILE, READABLE = 0o770, 0o660, 0o750
 
 
 class CommittedRepository(Repository):
-    """A private copy of a prepared copy, made for one round of a cell. restore() puts it back before a run.
+    """A repository to which the command commits: a private copy, made in one round, of a prepared copy.
 
-    A run writes to the private copy only. {repository} is its path. `base` is its youngest revision before a
-    run, and 0 before restore(). `hooks` is the value of the axis `hooks`.
+    A prepared copy is one of several equal copies of a repository on the storage. A run writes to the private
+    copy only, and restore() puts it back before a run. {repository} is its path. `base` is its youngest
+    revision before a run, and 0 before restore(). `hooks` is the value of the axis `hooks`.
     """
 
     is_written = True
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Set the paths of the copy for round `number`, below a folder that only this process uses.
+        """Set the paths of the private copy for round `number`, below a folder that only this process uses.
 
-        `run` is the cell's private folder, `root` the checkout. Raise UserError for a server on another
-        machine.
+        restore() makes the copy. `recipe` has everything that the cell's measurement depends on. `run` is the
+        cell's private folder, `root` the checkout. Raise UserError for a server on another machine.
         """
         super().__init__(recipe, number, run, root)
         # The key has the address of the other machine.
@@ -52,13 +53,14 @@ class CommittedRepository(Repository):
         # Such as /var/tmp/vcsbench-1a2b3c4d/targets/4711-repository, with the id of this process.
         self.private = workdir.make(TARGETS) / f"{os.getpid()}-repository"
         # The superclass has set `name`, the name of the copy in a URL. `served` is the folder that the server
-        # sees, with the copy and an empty repository, and none of the prepared copies.
+        # serves. It has the private copy and an empty repository, and none of the prepared copies.
         self.path = self.private / "served" / self.name
         self.served = self.path.parent
         self.folders = [self.path]
         # A value of the axis `hooks`, "" without the axis.
         self.hooks = recipe.get("hooks", "")
-        # The first restore() makes the copy, and sets its youngest revision (`base`) and its backup.
+        # The first restore() makes the copy. It sets `base`, the youngest revision, and `backup`, which puts
+        # the copy back after a commit.
         self.base = 0
         self.backup: FolderBackup | None = None
 
@@ -68,7 +70,7 @@ class CommittedRepository(Repository):
         # A killed process with the same id may have left the folder.
         remove_path(self.private)
         self.path.parent.mkdir(parents=True)
-        # Only this user and root's servers enter these folders.
+        # Root's servers run as another user. Only they and this user may enter these folders.
         for folder in (self.private, self.path.parent):
             server_user.grant(folder, READABLE)
         # Requests to the empty repository show that the server refuses what its settings forbid.
@@ -78,7 +80,7 @@ class CommittedRepository(Repository):
         """Make the private copy before the first run, and put it back before each other run."""
         if self.backup is None:
             copy_tree(self.prepared, self.path)
-            # A lock of the user's on a path would refuse the commit.
+            # If a user had locked a path in the repository, Subversion would refuse the commit.
             remove_path(self.path / "db" / "locks")
             hooks.install_hooks(self.path, self.hooks)
             self.base = fsfs.youngest(self.path)
@@ -110,8 +112,8 @@ class CommittedRepository(Repository):
         return files_to_copy
 
     def check_run(self) -> None:
-        """Raise UserError if the run has committed, and a hook has not run."""
-        # The hooks that have left no mark in the repository, such as ["post-commit"].
+        """Raise UserError if the run has committed, and a hook (a program for each commit) has not run."""
+        # A hook leaves a file in the repository. These hooks have left none, such as ["post-commit"].
         missing = hooks.find_missing_marks(self.path, self.hooks)
         if missing and fsfs.youngest(self.path) > self.base:
             raise UserError(
@@ -124,7 +126,9 @@ class CommittedRepository(Repository):
         shape = formats.read_shape(self.path)
         total = 0
         for revision in range(self.base + 1, shape.youngest + 1):
+            # Such as 1/1234 in shards (folders) of 1,000 revisions.
             file = fsfs.revision_file(revision, shape.shard)
+            # The changes of the revision, and its properties.
             for kind in ("revs", "revprops"):
                 total += (self.path / "db" / kind / file).stat().st_size
         return total

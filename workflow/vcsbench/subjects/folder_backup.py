@@ -17,13 +17,13 @@ _DIGEST_MODULUS = 1 << 128
 
 
 class FolderBackup:
-    """The content of a folder, with copies of those files that a run may change.
+    """A backup of a folder: the states of its files, and copies of those files that a run may change.
 
-    A run may change these files, and add new ones. put_back() raises an error after any other change.
+    A run may change the copied files, and add new files. put_back() raises an error after any other change.
     """
 
     def __init__(self, folder: Path, copies: Path, names: Iterable[str]) -> None:
-        """Copy the files `names`, which are paths below `folder`, to the new folder `copies`."""
+        """Copy the files that a run may change (`names`: paths below `folder`) to the new folder `copies`."""
         self.folder = folder
         # {"db/current": copies/0, ...}
         self.copies = {name: copies / str(number) for number, name in enumerate(names)}
@@ -32,25 +32,26 @@ class FolderBackup:
             shutil.copy2(folder / name, copy)
         # The states (os.lstat) of all files and folders by their paths below `folder`.
         self.states = dict(self._list_states())
-        # The identity and the digest of each entry: a file with the same identity is not read again.
+        # {path: (identity, digest)}. A file with the same identity as before is not read again.
         self.known_digests: dict[str, tuple[str, int]] = {}
         self.digest = self._read_digest()
 
     def put_back(self) -> None:
-        """Remove what was added, and restore what was changed, since the backup was made.
+        """Remove what was added to the folder, and restore what was changed, since the backup was made.
 
-        The backup has copies only of the files that were given to __init__(). Raise UserError if an entry
-        without a copy was changed or removed, or if the folder then has another digest than before.
+        The backup has copies only of the files that a run may change. Raise UserError if anything without a
+        copy was changed or removed, or if the content of the folder then differs from that in the backup.
         """
         present = dict(self._list_states())
         # In reverse order, the content of a folder comes before the folder.
         for name in sorted(present.keys() - self.states.keys(), reverse=True):
             remove_path(self.folder / name)
         for name, state in self.states.items():
-            # An identity has the whole state of a file, but only the owner and the mode of a folder.
-            # _restore() raises UserError for an entry without a copy.
+            # An identity is a text that changes with each write to a file. _restore() raises UserError if the
+            # backup has no copy of it.
             if name not in present or _identity(present[name]) != _identity(state):
                 self._restore(name, state)
+        # The digest includes the contents of restored files. So a damaged copy in the backup is noticed.
         if self._read_digest() != self.digest:
             raise UserError(
                 f"{self.folder}: cannot be put back to its content before the run. Run again; if it fails "
@@ -78,20 +79,23 @@ class FolderBackup:
                 yield join(folder, name), status
 
     def _read_digest(self) -> str:
-        """Return a digest of names, modes and contents of everything below the folder now.
+        """Return a digest of the names, modes and contents of everything below the folder now.
 
         A file without a copy counts by its state (_identity) instead of its content.
         """
+        # A sum is the same in any order of the files.
         total = 0
         for name, status in self._list_states():
             identity = _identity(status)
-            if self.known_digests.get(name, ("", 0))[0] != identity:
-                self.known_digests[name] = (identity, self._digest_entry(name, status))
-            total += self.known_digests[name][1]
+            known_identity, number = self.known_digests.get(name, ("", 0))
+            if known_identity != identity:
+                number = self._digest_entry(name, status)
+                self.known_digests[name] = (identity, number)
+            total += number
         return f"{total % _DIGEST_MODULUS:032x}"
 
     def _digest_entry(self, name: str, status: os.stat_result) -> int:
-        """Return an entry's digest as a number: of its content if it has a copy, else of its identity."""
+        """Return a digest as a number: of the content of a file with a copy, otherwise of the identity."""
         if name not in self.copies:
             text = f"{name}\0{_identity(status)}"
             return _as_number(hashlib.blake2b(os.fsencode(text), digest_size=16))

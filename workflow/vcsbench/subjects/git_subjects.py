@@ -48,26 +48,28 @@ class GitRepository(Repository):
 
     @cached_property
     def changes(self) -> Counter[str]:
-        """The numbers of changes of the branch's files in its last commits, such as {"src/main.c": 12}.
+        """The number of changes of each file in the last commits of the branch, such as {"src/main.c": 12}.
 
         Only LISTED_COMMITS commits are searched. Links, submodules, and names that are not printable ASCII
         are left out. Raise UserError if no file is left.
         """
         ref = HEADS + self.branch
+        # The plain and executable files of the last commit.
         existing_names = set()
         for line in run_git(self.path, "ls-tree", "-r", "-z", ref).split(b"\0"):
             # A line has mode, kind and object, a tab, and the name.
             facts, _, name = line.partition(b"\t")
             if facts.startswith(FILE_MODES):
                 existing_names.add(name)
+        # With -z, a NUL ends each name. An empty --format leaves out the facts about each commit.
         options = ("-z", f"--max-count={LISTED_COMMITS}", "--format=", "--name-only")
         # git lists the names of the files that each commit changes, none for a merge. It may print line ends
         # between the commits.
         logged = run_git(self.path, "log", *options, ref).replace(b"\n", b"")
         changes: Counter[str] = Counter()
         for name in logged.split(b"\0"):
-            # The names become words of commands. So the files must still exist, and each program must be able
-            # to print their names.
+            # The names become arguments of commands, such as `git blame`. So the files must still exist, and
+            # each program must be able to print their names.
             if name in existing_names and name.isascii():
                 text = name.decode("ascii")
                 if text.isprintable():
@@ -97,11 +99,12 @@ class GitRepository(Repository):
         }
 
     def flags(self) -> list[str]:
+        # The files of this copy do not alternate on the disk with those of the other copies.
         return ["apart"] if self.path.name in self.layout["apart"] else []
 
 
 class _TemplateTarget(ClientFolder):
-    """A folder that is made from a template of a git repository (ClientFolder)."""
+    """A folder for a command of git. It is made from a template: a clone that many runs use."""
 
     @property
     def repository(self) -> GitRepository:
@@ -115,7 +118,7 @@ class _TemplateTarget(ClientFolder):
 class GitClone(_TemplateTarget):
     """A bare mirror without the last `revisions_behind` commits. {clone} is its path.
 
-    It is put back before each run.
+    Before each run, it is copied from its template.
     """
 
     kind = "git_clone"
@@ -140,6 +143,7 @@ class GitCheckout(Checkout, _TemplateTarget):
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
         git = path / ".git"
         path.mkdir()
+        # The clone lacks the last `commits` commits.
         make_older_clone(self.repository.path, git, temporary, self.commits)
         # The bare clone becomes one with a working tree: read-tree makes the index, the list of its files,
         # and checkout-index writes the files.
@@ -151,15 +155,15 @@ class GitCheckout(Checkout, _TemplateTarget):
     def _copy(self) -> None:
         super()._copy()
         # The index has the times and inodes of the template's files. With these, git would read all files of
-        # the copy in each run. So they are updated.
+        # the copy in each run. So git updates them here.
         run_git(self.path / ".git", f"--work-tree={self.path}", "update-index", "-q", "--refresh")
 
 
 class GitPushTarget(_TemplateTarget):
-    """A copy of the repository that a push changes, and the clone that is pushed, with more commits.
+    """A copy of the repository to which a command pushes, and the clone from which it pushes.
 
-    {clone} is the path of the clone, which has `revisions_behind` new commits on HEAD's branch. {push_url} is
-    the URL of the copy, which is made again before each run.
+    {clone} is the path of the clone, which has `revisions_behind` new commits on HEAD's branch. No run
+    changes it. {push_url} is the URL of the copy, which is made again before each run.
     """
 
     kind = "git_pushed"
@@ -179,16 +183,18 @@ class GitPushTarget(_TemplateTarget):
         return {"clone": self.template}
 
     def restore(self) -> None:
-        """Make the copy that the push changes, in a new folder that the server serves."""
+        """Make the copy to which the next run pushes, in a new folder that the server serves."""
+        # This removes the folder of the last run.
         super().restore()
         self.path.mkdir()
         server_user.grant(self.path, 0o750)
         copy = self.folders[0]
         copy_tree(self.repository.path, copy)
-        # Only this copy accepts a push.
+        # By default, git's servers refuse the push of an anonymous client.
         for service in ("http.receivepack", "daemon.receivepack"):
             run_git(copy, "config", service, "true")
-        # Root's servers, which run as another user, have to write to the copy.
+        # Root's servers, which run as another user, have to write to the copy. grant() gives the rights to
+        # the group of these servers.
         for folder, _, names in os.walk(copy):
             server_user.grant(Path(folder), 0o770)
             for name in names:
@@ -196,9 +202,10 @@ class GitPushTarget(_TemplateTarget):
 
 
 class GitRef(NamedTuple):
-    """A ref such as refs/heads/main, its object, and the object that an annotated tag names.
+    """A ref such as refs/heads/main: its name, and the object that it leads to (`target`), such as "9f86...".
 
-    That object (`peeled`) is mostly a commit, and "" for other refs.
+    The object of an annotated tag is the tag itself, and `peeled` is the object that the tag names, mostly a
+    commit. For all other refs, `peeled` is "".
     """
 
     name: str
@@ -211,7 +218,7 @@ class GitRef(NamedTuple):
 
 
 def refs_of(repository: Path) -> list[GitRef]:
-    """Return the refs of a repository."""
+    """Return the refs of a repository: its branches, its tags, and other names of objects."""
     listed = run_git(repository, "for-each-ref", "--format=%(refname) %(objectname) %(*objectname)")
     # Names of refs may have blanks and line ends of Unicode, so bytes are split, and not a text.
     return [GitRef(*map(os.fsdecode, line.split(b" "))) for line in listed.splitlines()]
@@ -232,7 +239,8 @@ def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
     """Make a bare repository at `path` with `refs` of the repository, and all objects that they need."""
     create_bare(path, object_format(repository))
     (path / "HEAD").write_bytes(os.fsencode(f"ref: {HEADS}{find_branch(repository)}\n"))
-    # The new repository borrows the objects of the other one (alternates), until `repack` has copied them.
+    # The refs need their objects. So the new repository borrows the objects of the other one (alternates),
+    # until `repack` has copied them.
     alternates = path / "objects" / "info" / "alternates"
     alternates.write_text(f"{repository / 'objects'}\n")
     lines = [f"update {ref.name} {ref.target}\n" for ref in refs]
@@ -246,7 +254,8 @@ def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
 def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int) -> None:
     """Make a bare mirror at `path`, without the last `behind` commits of a repository.
 
-    Its refs are those of the repository, moved back. `temporary` is a private folder on the same storage.
+    Its refs, such as branches, are those of the repository, moved back to older commits. `temporary` is a
+    private folder on the same storage.
     """
     listed = run_git(repository, "rev-list", "--date-order", f"--max-count={behind}", "--all")
     new_commits = set(os.fsdecode(listed).split())
@@ -256,6 +265,7 @@ def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int)
         commit, *parents_of_commit = line.split()
         parents[commit] = parents_of_commit
     refs = list(_move_back(refs_of(repository), new_commits, parents))
+    # The clone gets its path when it is complete.
     clone = temporary / "clone"
     copy_refs(repository, clone, refs)
     clone.rename(path)
@@ -266,24 +276,27 @@ def _move_back(
 ) -> Iterator[GitRef]:
     """Yield the refs, each moved back along first parents to a commit that is not in `new_commits`.
 
-    Leave out annotated tags of new commits and of other objects, and refs that lead to new commits only.
-    `parents` has the parents of each commit.
+    `parents` has the parents of each commit. If there are new commits, leave out annotated tags of them and
+    of objects that are no commits. Also leave out a ref if all commits on its way back are new.
     """
     for ref in refs:
-        # Of a tag of a tag, git before 2.45 names the inner tag, which may lead to a new commit.
-        leads_to_no_commit = bool(ref.peeled) and ref.peeled not in parents
-        if new_commits and leads_to_no_commit:
+        # An annotated tag is an object that names another object (`peeled`), mostly a commit.
+        is_annotated_tag = bool(ref.peeled)
+        # The other object may be a second tag, which may lead to a new commit: git before 2.45 returns only
+        # the second tag.
+        names_no_commit = is_annotated_tag and ref.peeled not in parents
+        if new_commits and names_no_commit:
             continue
         if ref.commit not in new_commits:
             yield ref
             continue
-        # An annotated tag is an object that names its commit, so it cannot be moved to another one.
-        is_annotated_tag = bool(ref.peeled)
+        # The name of the commit is a part of the tag, so the tag cannot be moved to another commit.
         if is_annotated_tag:
             continue
         commit = ref.commit
         while commit in new_commits and parents[commit]:
             commit = parents[commit][0]
+        # The first commit of a history has no parent, and may be new as well.
         if commit not in new_commits:
             yield GitRef(ref.name, commit)
 

@@ -72,6 +72,7 @@ def dump_record(repo: str) -> str:
 
 
 def copy_path(workdir: Path, name: str, copy: int) -> Path:
+    """Return the folder of a copy of a variant, such as repositories/ruby.f7.pack.1 in the work folder."""
     return workdir / REPOSITORIES / f"{name}.{copy}"
 
 
@@ -98,18 +99,19 @@ def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
 def check_copy(
     workdir: Path, variant: Variant, number: int, shards: int | None = SAMPLED_SHARDS
 ) -> CopyMetadata:
-    """Return the metadata of copy `number` of a variant (a repository in one format and state).
+    """Check copy `number` of a variant (a repository in one format and state), and return its metadata.
 
-    `shards` is the number of random shards (folders of revisions) that are checked; None: all. Raise
-    ChangedError if the copy is missing, was changed, or is of another source. A changed copy also loses its
-    metadata, so that the next run makes it again.
+    A copy is one of several equal repositories in the work folder `workdir`. Its metadata are facts that were
+    stored when it was made. `shards` is the number of random shards (folders of revisions) that are checked;
+    None: all. Raise ChangedError if the copy is missing, was changed, or is of another source. A changed copy
+    also loses its metadata, so that the next run makes it again.
     """
     copy = copy_path(workdir, variant.name, number)
     metadata = read_metadata(copy)
     problem = problem_with(copy, metadata, variant, number, shards)
     if not problem:
         return metadata
-    # A copy of another source may be in order for another run, so it keeps its metadata.
+    # A copy of another source (`identity`) may be in order for another run, so it keeps its metadata.
     if metadata.get("identity") == variant.identity:
         metadata_file(copy).unlink(missing_ok=True)
     raise ChangedError(
@@ -156,7 +158,11 @@ def problem_with(
 
 
 def check_copies_mounted(record: CopiesRecord) -> None:
-    """Raise UserError if the storage is on another file system than when its copies were made."""
+    """Raise UserError if the storage is on another file system than when its copies were made.
+
+    `record` is about all copies on a storage. It has their work folder (`place`), and the kind and the mount
+    point of the file system at that time (`mounted`), such as ["ext4", "/var/tmp"].
+    """
     # Copies on the disk below an unmounted storage would be measured under the name of the storage.
     check_mounted(
         Path(record["place"]).parent,
@@ -186,7 +192,8 @@ def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
 def scaled_revisions(revisions: int, parts: Recipe) -> int:
     """Return a number of revisions at the scale of the repository: 500 of 50,000 at a scale of 0.01.
 
-    `parts` is a recipe. A command with `scale_revisions: false` has the same number at any scale.
+    `parts` is a recipe. The number stays as it is for a repository without a scale, which has its whole
+    history, and for a command with `scale_revisions: false`.
     """
     scale = parts["repository"]["scale"]
     if scale is None or not parts.get("scale_revisions", True):
@@ -195,23 +202,28 @@ def scaled_revisions(revisions: int, parts: Recipe) -> int:
 
 
 class Repository(Subject):
-    """A copy of a repository, which is only read. The rounds take the copies in turn.
+    """One of several equal copies of a repository, which is only read. The rounds take the copies in turn.
 
     Words: {tree} is the exported path, {folder} the largest folder below {tree}, {busy_file} its file with
     the most changes, {last} the last revision of a dump, {url} the URL on the server.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Choose the copy for round `number`. `run` is the cell's private folder, `root` the checkout."""
+        """Choose the copy of the repository for round `number`. check() checks it.
+
+        `recipe` has all that the measurement depends on. `run` is a private folder, `root` the checkout.
+        """
         super().__init__(recipe, number, run, root)
-        # A repository has one record: that of all copies on the storage.
+        # The only record, about all copies on the storage. Its `place` is the work folder in which they were
+        # made, such as /var/tmp/vcsbench-1a2b3c4d.
         (file,) = self.records(recipe)
         self.record = cast("CopiesRecord", read_record(root / file))
-        # The work folder in which the copies were made, such as /var/tmp/vcsbench-1a2b3c4d.
         self.workdir = Path(self.record["place"])
+        # How the files of the copies lie on the device. `apart` has copies that are not interleaved.
         self.layout = self.record["layout"]
         # Round 1 uses copy 1, round 2 copy 2, and so on. After the last copy, the next round uses copy 1.
         self.copy = (number - 1) % self.record["copies"] + 1
+        # The repository in its format and state, such as ruby.f7.pack.
         self.variant = variant_of(recipe["repository"])
         self.prepared = copy_path(self.workdir, self.variant.name, self.copy)
         # A subclass may have a private copy of the prepared copy.
@@ -222,13 +234,14 @@ class Repository(Subject):
         system = self.variant.system
         self.served = self.workdir / REPOSITORIES
         self.name = system.name_on_server(self.path.name)
-        # The name of the empty repository.
+        # The name of the empty repository, on which a command does nothing.
         self.idle_name = system.name_on_server(system.empty_name)
         # check() reads the metadata of the copy.
         self.metadata: CopyMetadata = {}
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
+        # Several names of storages may have one folder, and so the same copies. `shelf` is the first name.
         return [f"results/repositories/{recipe['storage']['shelf']}.json"]
 
     @classmethod
@@ -236,12 +249,13 @@ class Repository(Subject):
         return True
 
     def check(self) -> None:
-        """Check the copy, and that its tree can be written if the cell writes it. Set `metadata` and `size`.
+        """Check the copy, and set `metadata` (facts about the copy) and `size` (its bytes).
 
-        Raise ChangedError or UserError if the copy is not as it was made, or if the tree cannot be written.
+        Raise ChangedError or UserError if the copy is not as it was made. Also raise UserError if the cell
+        writes the tree of the repository, and no disk or working copy can hold it.
         """
         self.metadata = self._check_copy(SAMPLED_SHARDS)
-        # The numbers of paths that no disk can have, and of those that no working copy can have.
+        # The numbers of paths in the tree that no disk can hold, and of others that no working copy can.
         odd_paths = OddPaths(
             self.metadata.get("long_names", 0), self.metadata.get("reserved_names", 0)
         )
@@ -287,6 +301,7 @@ class Repository(Subject):
         }
 
     def facts(self) -> SubjectFacts:
+        # Recipe and metadata share some keys, such as the format. The value in the metadata counts.
         repository: RepositoryFacts = {
             **self.recipe["repository"],
             "variant": self.variant.name,
@@ -297,10 +312,10 @@ class Repository(Subject):
 
     def flags(self) -> list[str]:
         flags = []
-        # The repository has no full shard.
+        # Only full shards (folders of revisions) are packed, and this repository has none.
         if self.recipe["repository"].get("packed") and not self.metadata["packed_shards"]:
             flags.append("nothing-packed")
-        # The files of the copies are not interleaved on the device.
+        # The files of this copy do not alternate on the device with those of the other copies.
         if self.path.name in self.layout["apart"]:
             flags.append("apart")
         return flags

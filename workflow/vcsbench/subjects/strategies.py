@@ -1,6 +1,6 @@
-"""Build a tree by a strategy of vcsbench's own: python -I strategies.py NAME SOURCE TARGET.
+"""Build a tree by a strategy, a way to write files: python -I strategies.py NAME SOURCE TARGET.
 
-A strategy gets a tree `source` and a new path `target`. The start of Python is a part of its time: this
+A strategy copies the tree `source` to the new path `target`. The start of Python is a part of its time: this
 file imports nothing of vcsbench, and a strategy imports what it measures.
 """
 
@@ -14,14 +14,15 @@ def start(source: str, target: str) -> None:
 
 
 def copytree(source: str, target: str) -> None:
-    """Copy with modes and times by shutil.copytree, symbolic links as links."""
+    """Copy the tree `source` to `target` by shutil.copytree: with modes and times, and links as links."""
+    # The time of the import is a part of the measured time.
     import shutil
 
     shutil.copytree(source, target, symlinks=True)
 
 
 def naive(source: str, target: str) -> None:
-    """Make each folder, link and file at its final path. Files keep their contents and executable bits."""
+    """Build a copy of the tree `source` at `target`: make each folder, link and file at its final path."""
     os.mkdir(target)
     for entry in os.scandir(source):
         path = os.path.join(target, entry.name)
@@ -66,6 +67,7 @@ def rename(source: str, target: str) -> None:
 
 
 def _write(entry: os.DirEntry[str], path: str) -> None:
+    """Write the content of a file to a new path, with the mode of the file."""
     mode = entry.stat().st_mode & 0o777
     copy = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with open(entry.path, "rb") as original, os.fdopen(copy, "wb") as file:
@@ -89,6 +91,7 @@ def transform(source: str, target: str) -> None:
     All additions are one TreeTransform of Breezy: it writes them to a temporary folder "limbo", and apply()
     renames them into place. The format is 2a, today's usual one.
     """
+    # The time of the imports is a part of the measured time.
     import breezy
     import breezy.bzr
     import breezy.controldir

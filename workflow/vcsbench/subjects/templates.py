@@ -38,12 +38,12 @@ def make_template(
     """Make the template at `path` if it is not complete, and return its record.
 
     A template, such as a tree or a working copy, is made once and used in many runs. `make(path, temporary)`
-    makes it, with a private folder `temporary`, and returns facts on it. The record, such as
-    trees/0123-tree.json for trees/0123-tree, has the path, the sizes, the state and these facts. A template
-    whose state has changed is made again, because somebody has written to it. The state is not checked
-    without `check_state`, as in a guest (a virtual machine), where files have other times. With
-    `check_sizes`, the number of entries and the bytes are checked. After an error, nothing of the template
-    stays.
+    makes it, with a private folder `temporary`, and returns further facts for the record: {"path": ...,
+    "entries": 500, "bytes": 4096, "state": "9f86...", ...}. The record of trees/0123-tree is in the file
+    trees/0123-tree.json. The state is a digest of names, sizes and times. A template with another state is
+    made again, because somebody has written to it. Without `check_state`, the state is not compared: in a
+    guest (a virtual machine), files have other times. With `check_sizes`, the number of entries and the bytes
+    are compared. After an error, nothing of the template stays.
     """
     record_file = _record_file(path)
     record = cast("TreeRecord", read_json(record_file))
@@ -78,10 +78,13 @@ def make_template(
 
 
 def refresh_template_state(path: Path) -> None:
-    """Store the present state of a template in its record, after runs that write to the template itself."""
+    """Store the present state of a template in its record, after runs that wrote to the template itself.
+
+    Otherwise make_template() would notice another state, and make the template again.
+    """
     record_file = _record_file(path)
     record = read_json(record_file)
-    # A template without a record is made again.
+    # A template without a record is incomplete, and is made again.
     if record:
         write_json(record_file, {**record, "state": _read_state(path)})
 
@@ -93,9 +96,10 @@ def _record_file(path: Path) -> Path:
 def _read_state(path: Path) -> str:
     """Return a digest of the names, modes, sizes and times of a template's files; "" if one is unreadable.
 
-    The files are not read. 50,000 of them take some tenths of a second.
+    The contents are not read. For 50,000 files, this takes some tenths of a second.
     """
     try:
+        # Some templates are a single file.
         if not path.is_dir():
             return folder_state([(path.name, os.lstat(path))])
         states = read_state(path)
@@ -131,9 +135,10 @@ def _list_states(path: Path) -> list[os.stat_result]:
 
 
 def run_sources(*arguments: str) -> list[str]:
-    """Run sources.main, and return the lines that it prints. Raise UserError with its last line if it fails.
+    """Run a task of sources.main() in another process, and return the lines that it prints.
 
-    It runs in another process. If it were imported, a change of its code would make results out of date.
+    Example: run_sources("git", "/src/ruby", folder, commit). If this process imported the module, a change of
+    its code would make results out of date. Raise UserError with the last line of the errors if it fails.
     """
     done = processes.run_program(
         [sys.executable, "-c", RUN_SOURCES, *arguments],

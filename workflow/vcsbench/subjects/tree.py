@@ -36,10 +36,12 @@ BUILD_FOLDER = "here"
 
 
 class Tree(FilesystemSubject):
-    """A tree, or its store of the command's kind `store`. Both are made once on the storage (make_template).
+    """A tree that a command reads to build an equal tree, or a store: the tree in another form.
 
-    Words: {source} and {store} are its path, {store_url} the path in a URL. `idle` is the path of a store of
-    an empty tree, with which a client starts without work.
+    The command's key `store` is the kind of the store, such as "git". Tree and store are templates, which are
+    made once on the storage and used in many runs. Words: {source} and {store} are the path of what the
+    command reads, {store_url} the path in a URL. `idle` is the path of a store of an empty tree, with which a
+    client starts without work.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
@@ -55,14 +57,15 @@ class Tree(FilesystemSubject):
         self.repository: Repository | None = None
         if self.reads_repository(recipe):
             self.repository = Repository(recipe, number, run, root)
-        # "" means that the command reads the tree itself.
+        # A store has the tree in another form, such as "git": a repository. "" means that the command reads
+        # the tree itself.
         self.store_kind = recipe.get("store", "")
         self.store = STORES[self.store_kind]
-        # Only a store with traces of runs has something to clean.
+        # Only a store in which runs leave traces has a function that cleans it. keep_store() does nothing.
         self.gets_traces = self.store.clean is not keep_store
-        # The templates of trees and stores are on the storage.
+        # The templates of trees and stores, made once for many runs, are on the storage.
         self.workdir = WorkDir(recipe["storage"]["path"], root)
-        # The names of the templates of this source begin with this digest.
+        # The names of the templates begin with this digest of the identity of the repository's source.
         identity = recipe["repository"]["identity"]
         self.digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.path = self.filesystem.inside / "store"
@@ -82,8 +85,9 @@ class Tree(FilesystemSubject):
     def check(self) -> None:
         """Make the file system under test, and copy to it what the command reads: a tree, or a store of it.
 
-        A store has the tree in another form, such as a git repository. Set `size`, `folders` and `idle` (the
-        store of an empty tree). Set `path` if the command reads the template itself, without a copy.
+        A store has the tree in another form, such as a git repository. Both are templates: they were made
+        once on the storage. Set `size`, `folders` and `idle` (the store of an empty tree). Set `path` if the
+        command reads the template itself, without a copy.
         """
         # This makes the templates, and a file system with room for a tree and a store (content_bytes).
         super().check()
@@ -112,6 +116,7 @@ class Tree(FilesystemSubject):
         # The host has made the file system of a guest (a virtual machine), so the guest needs no size.
         if self.recipe.get("is_in_guest"):
             return 0
+        # The tree is exported from this copy of a repository. The check raises an error if it was changed.
         if self.repository:
             self.repository.check()
         self._make_idle_store()
@@ -157,14 +162,15 @@ class Tree(FilesystemSubject):
 
     def discard(self) -> None:
         super().discard()
-        # A git work tree, for example, is noted in its repository. Such a store is not made again.
+        # A run may have written to a store: git, for example, notes a work tree in its repository. Without a
+        # refreshed record, the store would be made again.
         for path in self.stores_in_use:
             with suppress(UserError, OSError):
                 refresh_template_state(path)
 
     @cached_property
     def source_record(self) -> TreeRecord:
-        """The record of the tree. A tree that was changed is made again."""
+        """The facts about the tree, such as its path and bytes. A missing or changed tree is made first."""
         path = self.workdir.make(TREES_FOLDER) / f"{self.digest}-tree"
         # Some strategies make hard links to the files of the tree, which changes the times of these files. So
         # only the sizes are checked.
@@ -172,7 +178,7 @@ class Tree(FilesystemSubject):
 
     @cached_property
     def store_record(self) -> TreeRecord:
-        """The record of the store; it is the record of the tree if the command reads the tree itself."""
+        """The facts about the store, or about the tree if the command reads the tree itself."""
         return self._make_store(self.digest, self.source_record)
 
     def _make_idle_store(self) -> Path:
@@ -186,7 +192,7 @@ class Tree(FilesystemSubject):
         return Path(self._make_store("idle", empty)["path"])
 
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
-        """Return the record of the store of a tree, which is made first if it does not exist.
+        """Return the record (the facts) of the store of a tree. The store is made if it does not exist.
 
         A store has the tree in another form, such as a git repository with one commit. If the command reads
         the tree itself, return `source`, the record of the tree. The name of the store's folder begins with
@@ -237,15 +243,19 @@ class Tree(FilesystemSubject):
         return copy, len(left_out)
 
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
-        """Put the tree at a path: an export of its repository or, without one, the source's youngest tree."""
+        """Put the tree at a path: an export of its repository or, without one, the source's youngest tree.
+
+        Return notes on names that differ from those in the source, if there are any. `temporary` is unused.
+        """
         client = Programs(**self.recipe["build"]["client"])
         if self.repository:
             url = file_url(self.repository.path, self.repository.tree)
+            # pegged() adds an @ to some URLs: svn reads the text behind the last @ as a revision.
             run_client(client, "export", "-q", "--ignore-externals", pegged(url), path)
             return {}
         repository = self.recipe["repository"]
-        # The times of files differ in a guest (a virtual machine), and with them the identity of a
-        # folder. With "", the folder is not compared with its identity.
+        # The identity of a folder depends on the times of its files, which differ in a guest (a virtual
+        # machine). With "", the folder is not compared with its identity.
         identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
         # The client runs with the libraries of its build.
         command = shlex.join([*client.env_command(), client.find("svn")])
@@ -258,7 +268,10 @@ def _make_words(path: Path) -> Words:
 
 
 class BuiltTree(Subject):
-    """A tree that a strategy builds from the input (a Tree), on its file system. {target} is its path."""
+    """A tree that a strategy builds from the input (a Tree), on its file system. {target} is its path.
+
+    A strategy is a command that writes an equal tree, such as `cp`.
+    """
 
     def check(self) -> None:
         """Set the paths and `counterpart`, the tree that the built tree has to equal. Reset the stores."""
@@ -269,7 +282,8 @@ class BuiltTree(Subject):
         self.tree = self.input
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
-        # From a store that lacks names, a strategy builds another tree. It is compared with nothing.
+        # From a store that lacks names, a strategy builds another tree, which is compared with nothing. So is
+        # the output of a command with another kind of work, such as a single file.
         is_whole = not self.tree.store_record.get("left_out")
         if is_whole and self.recipe["work_kind"] == "built_tree":
             # The files of such a tree have no keywords, and so no URL.

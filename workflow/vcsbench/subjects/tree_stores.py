@@ -53,7 +53,7 @@ def _run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
 
 
 def make_svn(source: Path, path: Path, home: Path) -> None:
-    """Make a Subversion repository with the tree `source` as one revision."""
+    """Make a Subversion repository with the tree `source` as one revision. `home` is a private folder."""
     _run("svnadmin", "create", path, home=home)
     options = ("--no-ignore", "--no-auto-props", "--non-interactive", "--config-dir", home)
     _run("svn", "import", "-q", *options, "-m", MESSAGE, source, pegged(file_url(path)), home=home)
@@ -88,9 +88,9 @@ def prune_worktrees(path: Path) -> None:
 
 
 def make_hg(source: Path, path: Path, home: Path) -> None:
-    """Make a Mercurial repository with the tree as one commit, and no working files.
+    """Make a Mercurial repository with the tree `source` as one commit, and no working files.
 
-    An empty tree gives a repository without a commit.
+    An empty tree gives a repository without a commit. `home` is a private folder outside of the tree.
     """
     hg = partial(_run, "hg", "-R", path, home=home, cwd=path)
     # Mercurial commits only files in the repository's own folder. So the tree is copied there, and the copied
@@ -102,14 +102,13 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
         # Mercurial has no folders, only the paths of files. A symbolic link to a folder is a file for it.
         if file.is_symlink() or not file.is_dir():
             names.append(os.fsencode(file.relative_to(path)))
-    # `home` is a private home folder, so a file there is not in the tree.
+    # hg reads the names from a file, because a command line could not hold all of them. NULs separate them.
     list_file = home / "names"
     list_file.write_bytes(b"\0".join(sorted(names)))
     _run("hg", "init", path, home=home)
     # A commit without files fails.
     if names:
-        # The names are given by a list, because `hg add` without names leaves out the files that `.hgignore`
-        # names. A command line could not hold all names.
+        # `hg add` without names would leave out the files that `.hgignore` in the tree names.
         hg("add", "-q", f"listfile0:{list_file}")
         hg("commit", "-q", "-u", AUTHOR, "-m", MESSAGE)
         # `null` is the empty revision: this removes the working files.
@@ -117,9 +116,13 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
 
 
 def make_brz(source: Path, path: Path, home: Path) -> None:
-    """Make a Breezy branch in the usual format 2a, with the tree as one commit, and no working files."""
+    """Make a Breezy branch in the usual format 2a, with the tree as one commit, and no working files.
+
+    `source` is the tree, `path` the new branch, and `home` a private home folder for Breezy's settings.
+    """
     brz = partial(_run, sys.executable, "-I", "-m", "breezy", home=home)
-    # By default, Breezy ignores the output of compilers. With an empty file `ignore`, it ignores nothing.
+    # By default, Breezy ignores the output of compilers. With an empty file `ignore`, it ignores nothing. The
+    # file is made in both folders in which Breezy may look for it.
     for folder in (home, home / "breezy"):
         folder.mkdir(exist_ok=True)
         (folder / "ignore").write_text("")
@@ -134,8 +137,12 @@ def make_brz(source: Path, path: Path, home: Path) -> None:
 
 
 def make_fossil(source: Path, path: Path, home: Path) -> None:
-    """Make a Fossil repository, which is one file, with the tree as one check-in."""
+    """Make a Fossil repository, which is one file, with the tree `source` as one check-in (commit).
+
+    `home` is a private folder for Fossil's settings and for a copy of the tree.
+    """
     _run("fossil", "init", path, "-A", "vcsbench", home=home)
+    # Fossil makes a check-out of a folder by writing a file into it. So it gets a copy of the tree.
     tree = home / "check-out"
     copy_tree(source, tree)
     fossil = partial(_run, "fossil", home=home, cwd=tree)
@@ -143,7 +150,7 @@ def make_fossil(source: Path, path: Path, home: Path) -> None:
     fossil("open", "--force", "--keep", path)
     for name, value in FOSSIL_SETTINGS.items():
         fossil("settings", name, value)
-    # A commit without files fails.
+    # A commit without files fails. The options of `add` include all files, also those that it would ignore.
     if any(source.iterdir()):
         fossil("add", "--dotfiles", "--ignore", "", ".")
         fossil("commit", "-m", MESSAGE, "--no-warnings", "--user-override", "vcsbench")
@@ -157,7 +164,7 @@ def forget_checkouts(path: Path) -> None:
 
 
 def make_one_file(source: Path, path: Path, home: Path) -> None:
-    """Write the contents of all files to one file, without names."""
+    """Write the contents of all files of the tree `source` to the file `path`, without names."""
     with path.open("wb") as whole:
         for name, status in entries(source):
             if stat.S_ISREG(status.st_mode):
@@ -168,16 +175,17 @@ def make_one_file(source: Path, path: Path, home: Path) -> None:
 def make_pack(source: Path, path: Path, home: Path) -> None:
     """Write the tree `source` to the file `path`. No program is run, so `home` is not used.
 
-    For each entry, the file has a PACK_HEADER, the name, a NUL, the content and a NUL. A folder (kind d) has
-    no content, and comes before the entries in it. The content of a symbolic link (l) is its target, that of
-    a hard link (h) the name of an earlier file (f).
+    For each entry (file, folder or link), the file has a PACK_HEADER, the name, a NUL, the content and a NUL.
+    The header has the kind, the mode, and the lengths of name and content. A folder (kind d) has no content,
+    and comes before the entries in it. The content of a symbolic link (l) is the path to which it leads. The
+    content of a hard link (h) is the name of an earlier file (f).
     """
     # The first name of each file, by device and inode. Its other names are hard links.
     first_names: dict[tuple[int, int], bytes] = {}
     with path.open("wb") as pack:
         for file, status in entries(source):
             name = os.fsencode(os.path.relpath(file, source))
-            # This is `name` itself, unless an earlier entry is the same file.
+            # setdefault() returns `name` itself, unless an earlier entry is the same file.
             first_name = first_names.setdefault((status.st_dev, status.st_ino), name)
             if stat.S_ISDIR(status.st_mode):
                 kind, content = b"d", b""
@@ -193,7 +201,7 @@ def make_pack(source: Path, path: Path, home: Path) -> None:
 
 
 def copy_source(source: Path, path: Path, home: Path) -> None:
-    """Copy the tree itself."""
+    """Copy the tree `source` itself to `path`."""
     copy_tree(source, path)
 
 
@@ -215,7 +223,7 @@ class TreeStore(NamedTuple):
     clean: Callable[[Path], None] = keep_store
 
     def carries(self, name: bytes) -> bool:
-        """Return True if the store can have a file of this name, without its folder."""
+        """Return True if the store can have a file or folder of this name, which is the end of its path."""
         if self.only_utf8:
             try:
                 name.decode("utf-8")

@@ -45,14 +45,21 @@ _WORKING_FILES = (
 class WorkingCopy(FilesystemSubject):
     """A working copy, alone on the file system under test. {working_copy} is its path.
 
-    For an update (with `revisions_behind` in the command), it is a copy of a template at an older revision.
-    For a checkout, it does not exist before a run. {pristine_options} are options for its checkout.
-    `revisions` are its revisions before and after a run; the first is 0 for a checkout.
+    For an update (with `revisions_behind` in the command), it is a copy of a template: a working copy at an
+    older revision, made once on the storage. For a checkout, it does not exist before a run.
+    {pristine_options} are options for its checkout. `revisions` are its revisions before and after a run; the
+    first is 0 for a checkout.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
+        """Set the paths. check() makes the file system and the template. restore() makes the working copy.
+
+        `recipe` has everything that the measurement depends on. `run` is the cell's private folder in round
+        `number`, and `root` the checkout. Raise UserError if the study lacks the axis filesystem.
+        """
         require_axes("a working copy", {"filesystem": "filesystem" in recipe})
         super().__init__(recipe, number, run, root)
+        # The number of revisions that an update gets; None for a checkout.
         self.behind = recipe.get("revisions_behind")
         self.repository = Repository(recipe, number, run, root)
         self.path = self.filesystem.inside / "wc"
@@ -65,11 +72,12 @@ class WorkingCopy(FilesystemSubject):
     def content_bytes(self) -> int:
         """Make the templates of this cell, and return the approximate bytes of a working copy.
 
-        The cell's file system is made for these bytes. The templates are an export of the youngest revision,
-        and for an update a working copy at an older one. Set `counterpart` (the export, which the result has
-        to equal) and `revisions` (before and after a run), and for an update `template` (its path) and `urls`
-        (other URLs that may be in the result).
+        The cell's file system is made for these bytes. Templates are made once on the storage, and used in
+        many runs: an export of the youngest revision, and for an update a working copy at an older one. Set
+        `counterpart` (the export, which the result has to equal) and `revisions` (before and after a run).
+        For an update, also set `template` (its path) and `urls` (other URLs that may be in the result).
         """
+        # This raises an error if the copy of the repository was changed.
         self.repository.check()
         youngest = self.repository.metadata["youngest"]
         templates = WorkingCopyTemplates(self.recipe, self.repository, self.client)
@@ -98,8 +106,9 @@ class WorkingCopy(FilesystemSubject):
     def restore(self) -> None:
         """Make the state before a run: nothing for a checkout, a copy of the template for an update.
 
-        The copy gets the URL from which this cell reads. With reflinks, working files of the copy share the
-        disk blocks of their pristines.
+        A template is a working copy that was made once on the storage. The copy gets the URL from which this
+        cell reads. With `reflink` in the recipe, its working files share the disk blocks of their pristines,
+        the unchanged copies in .svn/pristine.
         """
         # `behind` is the number of revisions that an update gets, and None for a checkout. With 0, an update
         # changes nothing, so the working copy of the last run stays.
@@ -109,8 +118,7 @@ class WorkingCopy(FilesystemSubject):
         # A checkout begins without a working copy.
         if self.behind is None:
             return
-        # The copy has disk blocks of its own. Blocks that it shared with the template would be measured as
-        # shared.
+        # copy_tree() shares no disk blocks, because facts() counts the blocks that files share.
         file_trees.copy_tree(self.template, self.path)
         # The cell has set origin(), which returns the URL of the tree: at the cell's server, if it has one.
         assert self.origin
@@ -126,9 +134,9 @@ class WorkingCopy(FilesystemSubject):
             clone_working_files(self.path)
 
     def parts(self) -> dict[str, list[Path]]:
-        """Return the paths of pristines, database and working files; {} without a working copy.
+        """Return the paths of pristines, database and working files: {"database": [...], ...}.
 
-        A pristine is the unchanged copy of a file in .svn/pristine.
+        A pristine is the unchanged copy of a file in .svn/pristine. Return {} without a working copy.
         """
         administrative = self.path / ".svn"
         if not administrative.exists():
@@ -166,7 +174,7 @@ class WorkingCopy(FilesystemSubject):
 
 
 def set_root(working_copy: Path, url: str) -> None:
-    """Set the URL of the repository's root, at which the server of a cell serves it."""
+    """Set the URL of the repository's root in a working copy, such as svn://127.0.0.1:40123/ruby."""
     # `svn relocate` would connect to the server, which may not run yet.
     with closing(sqlite3.connect(working_copy / DATABASE)) as database, database:
         database.execute("UPDATE repository SET root = ?", (url,))
@@ -210,8 +218,9 @@ def measure_disk_space(path: Path) -> dict[str, int | None]:
 def list_working_files(path: Path) -> list[tuple[str, str]]:
     """Return the versioned files of a working copy, sorted, each with the checksum of its pristine.
 
-    Example: [("lib/a.c", "$sha1$0a4d55a8...")].
+    A pristine is the unchanged copy of a file in .svn/pristine. Example: [("lib/a.c", "$sha1$0a4d55a8...")].
     """
+    # The path may have signs that mean something in a URI. With mode=ro, the database is only read.
     uri = f"file:{urllib.parse.quote(os.fsencode(path / DATABASE))}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as database:
         return database.execute(_WORKING_FILES).fetchall()
@@ -297,7 +306,8 @@ def count_cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
 class WorkingCopyTemplates:
     """Working copies and exports of one repository, made once on the storage (make_template).
 
-    Their keywords have the URL of the copy that was used first.
+    The rounds use several equal copies of the repository. Keywords in the files of a template have the URL of
+    the copy from which it was made.
     """
 
     def __init__(self, recipe: Recipe, repository: Repository, client: Programs) -> None:
@@ -308,15 +318,18 @@ class WorkingCopyTemplates:
         self.options = recipe.get("pristine_options", [])
         # In a guest, the files have other times. The host has checked the templates before.
         self.check_state = not recipe.get("is_in_guest")
+        # These facts decide on the content of a template. `identity` is a digest of the source.
         key = [recipe["repository"]["identity"], repository.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
     def working_copy(self, revision: int) -> TreeRecord:
-        """Return the record of a working copy at a revision.
+        """Return the record of a working copy at a revision: {"path": ..., "url": ..., "bytes": ..., ...}.
 
-        Raise UserError if the revision lacks the tree, or if a disk cannot hold it.
+        The working copy is made if it does not exist. Raise UserError if the revision lacks the tree, or if a
+        disk or a working copy cannot hold the tree.
         """
 
+        # make_template() calls this if there is no such working copy yet.
         def make(path: Path, _: Path) -> TreeRecord:
             self._check_tree(revision)
             # Count the paths of this older revision that a working copy cannot hold.
@@ -348,7 +361,7 @@ class WorkingCopyTemplates:
             # Such as ^/trunk. For a tree that was moved since, it is the path in that revision.
             printed = run_client(self.client, *options, self._tree_url)
         except ProgramError:
-            # The client can read the repository: the export of the youngest revision was made before.
+            # The revision has no such tree. The client can read the repository: it made the export before.
             printed = ""
         path = urllib.parse.unquote(printed.removeprefix("^"), errors="surrogateescape")
         if path != os.path.normpath(f"/{tree}"):
