@@ -260,7 +260,9 @@ def test_keys_move_in_a_grid_and_open_a_number(page, tmp_path):
 
 FILTER = """
 const cells = all("#tables .measured td").filter(seen);
+const sections = all("section.table").filter((section) => !section.hidden);
 return { same: cells.filter((cell) => cell.classList.contains("same")).length, all: cells.length,
+         single: sections.filter((section) => !section.dataset.compares).length,
          marks: all("i.deviation").filter(seen).length, caches: filter.elements.cache.length,
          selected: selected.textContent };
 """
@@ -271,6 +273,8 @@ def test_filter_shows_differences_only_and_marks_on_request(page, tmp_path):
     plain = drive(page, tmp_path, FILTER)
     differs = drive(page, tmp_path, FILTER, anchor="#only=differs")
     assert (differs["same"], plain["marks"]) == (0, 0) and 0 < differs["all"] < plain["all"]
+    # A table without comparisons has no differences, and neither have its published numbers.
+    assert differs["single"] == 0 < plain["single"]
     assert plain["caches"] == 4  # three, and all
     assert re.fullmatch(r"\d+ of \d+ measured numbers are shown\.", differs["selected"])
     marked = drive(page, tmp_path, f"select({{marks: 'on'}}); {FILTER}")
@@ -288,7 +292,8 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
     """
     text, shown = drive(page, tmp_path, steps, anchor="#access=svn&format=f7")
     rows = [line.split(",") for line in text.splitlines()]
-    assert rows[0][-2:] == ["shown", "marks"] and [row[-2] for row in rows[1:]] == shown
+    assert rows[0][-3:] == ["shown", "published", "marks"]
+    assert [row[-3] for row in rows[1:]] == shown
     assert {row[rows[0].index("access")] for row in rows[1:]} == {"svn"}
 
 

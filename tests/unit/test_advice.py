@@ -429,7 +429,8 @@ def test_effect_below_the_margin_is_equal_and_drawn_as_sure_but_small(ratios, ga
         # f5 is undecided.
         ("f7", "f5", ChangeEffect.UNDECIDED, None, None),
         ("f8", "f5", ChangeEffect.UNDECIDED, None, None),
-        ("f5", "f6", ChangeEffect.NOT_COMPARED, None, None),
+        ("f5", "f6", ChangeEffect.UNDECIDED, None, None),
+        ("f4", "f6", ChangeEffect.NOT_COMPARED, None, None),
     ],
 )
 def test_effect_in_case_is_a_gain_or_a_loss_against_the_same_value(

@@ -134,6 +134,16 @@ def test_import_other_archive_is_refused_and_leaves_nothing(tmp_path, monkeypatc
     assert [*root.iterdir()] == []
 
 
+def test_import_of_deeply_nested_json_is_refused_and_leaves_nothing(tmp_path):
+    archive, content = tmp_path / "x.tar.gz", b"[" * 100_000
+    member = member_of(f"vcsbench-bundle/results/page/{STUDY}.json", size=len(content))
+    with tarfile.open(archive, "w:gz") as opened:
+        opened.addfile(member, io.BytesIO(content))
+    with pytest.raises(UserError, match=f"{archive}: this version of vcsbench cannot show it"):
+        bundle.unpack_bundle(archive, "", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tar.gz"]
+
+
 @pytest.mark.parametrize("content", [b"", b"no archive", b"cut"])
 def test_import_damaged_archive_is_refused(packed, tmp_path, content):
     archive = tmp_path / "x.tar.gz"

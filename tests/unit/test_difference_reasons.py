@@ -92,6 +92,29 @@ def test_storage_in_memory_explains_no_larger_gain_than_on_a_disk(kind, is_reaso
 
 
 @pytest.mark.parametrize(
+    ("history", "scales", "is_reason"),
+    [
+        ("real", {"ruby": 1.0}, True),
+        # A dump file has no scale.
+        ("real", {}, False),
+        ("generated", {"ruby": 1.0}, False),
+        ("", {"ruby": 1.0}, False),
+    ],
+)
+@pytest.mark.parametrize("difference", [Verdict.STRONGER, Verdict.REVERSED, None])
+def test_generated_history_explains_what_was_published_on_real_ones(
+    history, scales, is_reason, difference
+):
+    rows = pd.DataFrame({"command": ["log"], "repo": ["ruby"], "cache": ["cold"]})
+    context = EvaluationContext(scales=scales, published=Conditions(history=history))
+    expected = [ReasonCode.GENERATED] if is_reason else []
+    found = possible_reasons(difference, rows, "repo", context)
+    assert [reason.code for reason in found] == expected
+    # A study of trees has no repositories.
+    assert list(possible_reasons(difference, rows, "", context)) == []
+
+
+@pytest.mark.parametrize(
     ("command", "repository", "scale", "share"),
     [
         ("dump", "ruby", 0.1, 0.1),

@@ -508,6 +508,15 @@ def test_possible_reasons_of_servers_name_another_system(system, accesses, expec
     assert [r.code for r in possible_reasons("weaker", rows, "", context)] == expected
 
 
+def test_generated_repository_in_place_of_a_real_history_is_a_reason():
+    published = Conditions(**StudyParams("fsfs-ssd-2014", ROOT, None).conditions)
+    rows = pd.DataFrame({"repo": ["ruby"], "cache": ["hot"]})
+    # Only generated repositories have a scale.
+    for scales, expected in (({"ruby": 1.0}, ["generated"]), ({}, [])):
+        context = EvaluationContext(scales=scales, published=published)
+        assert [r.code for r in possible_reasons(None, rows, "repo", context)] == expected
+
+
 @pytest.mark.parametrize(("log", "expected"), [(1.3, ["fewer-cells"]), (1.9, [])])
 def test_evaluate_findings_published_value_is_of_the_measured_cells(log, expected):
     theirs = pd.concat([measured([log]), measured([2.5], ["export"])])

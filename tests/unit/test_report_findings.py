@@ -59,7 +59,7 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert values == ("0.645x to 0.87x", "0.50x", "2.0x", "1.80x to 2.2x")
     assert re.search("not packed ÷ .*: above 1x, packed is faster$", views[0].ratio)
     level = next(view for view in views if view.id == "hot-fast-log-client-bound")
-    assert (level.expected, level.ratio) == ("at least 84 %", "Client CPU (the table has medians)")
+    assert (level.expected, level.ratio) == ("at least 84 %", "Client CPU (table: medians)")
     assert len([view for view in views if view.dot]) > 4
     dot = views[0].dot
     assert (dot.expected_low, dot.expected_high, dot.published) == (0.645, 0.87, 0.5)
@@ -87,7 +87,7 @@ def test_finding_with_a_direction_only_is_marked_and_counted(results):
     assert {view.dot.verdict for view in views if view.is_in_direction} == {IN_DIRECTION}
     text = describe_findings(views)
     assert text == (
-        f"3 of {len(rows)} findings are measured. 1 is reproduced, 1 in direction only (no number was "
+        f"3 of {len(rows)} findings are measured. 1 is reproduced, 1 more in direction only (no number was "
         "stated). 1 differs: 1 weaker."
     )
     # The table of verdicts on the page counts it apart, too.

@@ -87,12 +87,14 @@ def with_card(results, card):
 
 
 def test_header_has_repository_version_and_counts_duplicates_apart_from_cells(results, page):
-    repositories, rest, _cold, labels, left_out = (line.replace("\u202f", " ") for line in page.header)
+    repositories, rest, _cold, labels, left_out = (
+        line.replace("\u202f", " ") for line in page.header
+    )
     duplicates = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
     assert "6 000 revisions" in repositories and "Subversion 1.14.2" in rest
     assert f"{len(results.measurements)} timed runs of 72 cells" in rest
-    twice = f", {len(duplicates)} of them measured twice, in 5 rounds of 1 run"
-    assert duplicates and rest.endswith(twice)
+    twice = f"; {len(duplicates)} cells are measured twice as a check"
+    assert duplicates and rest.endswith(f", in 4 to 5 rounds of 1 run{twice}")
     # `fast` has a short label, which the head explains.
     assert labels.startswith("tuned 1 GiB: 1 GiB of cache,") and "--client-speed" in labels
     assert left_out == results.study.leaves_out
@@ -237,6 +239,17 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
         assert shown in costs["packing"] and costs["access"] == ""
 
 
+@pytest.mark.parametrize(
+    ("youngest", "share"), [(500, "100 %"), (5526, "9.5 %"), (5999, ""), (6003, "")]
+)
+def test_packing_names_the_revisions_that_stay_as_they_are(results, youngest, share):
+    loads = {"ruby": {**LOAD, "revisions": youngest}}
+    loaded = replace(results, contexts=[sized("ruby", "f7", "nopack", 35)], loads=loads)
+    costs = " ".join(describe_costs(loaded, "packing"))
+    assert ("Only full shards" in costs) is bool(share)
+    assert (f"packed: {share} of the revisions" in costs) is bool(share)
+
+
 def test_upkeep_of_git_has_the_time_of_its_commands(results):
     contexts = [complete_context({"repository": {"name": "project", "format": "git"}})]
     seconds = {"many-packs": 0.0, "one-pack": 0.2, "bitmap": 4.4}
@@ -342,11 +355,24 @@ def test_answers_of_cards_follow_the_picks_on_a_page_without_operations(results,
     assert answers.picks and not answers.has_operations and len(answers.pick_answers) > 1
     own_tree = parse(build_page(changed))
     assert len(own_tree.all("template")) == len(answers.pick_answers)
-    assert places_of(own_tree) == {"card-packing-answer"}
-    assert {"first", "card-packing-answer"} <= places_of(tree)
+    assert places_of(own_tree) == {"card-packing-answer", "card-packing-short"}
+    assert {"first", "card-packing-answer", "card-packing-short"} <= places_of(tree)
     # The script shows this paragraph for picks without an answer.
     for each in (tree, own_tree):
         assert each.by_id("no-answer").text.startswith("The grid has no cell")
+
+
+@pytest.mark.parametrize("own", ["", "/srv/svn/project"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_answers_for_picks_have_their_places_also_without_a_measured_finding(results, own, number):
+    # The script would fail without one of the places.
+    findings = [{**row, "verdict": Verdict.NOT_MEASURED} for row in results.findings]
+    advice = replace(results.advice, cards=results.advice.cards[:number])
+    changed = replace(results, advice=advice, findings=findings, own_repository=own)
+    assert describe_page(changed).result == ""
+    page = parse(build_page(changed))
+    ids = {element.attributes.get("id") for element in page}
+    assert places_of(page) and places_of(page) <= ids
 
 
 def places_of(tree):
@@ -820,7 +846,7 @@ def test_head_names_cold_cells_that_are_no_slower_than_warm_ones(results, cold_s
     rate = f"{42 / cold_s:.1f} MiB/s"
     # The word stands here first, so it is explained here.
     assert text.startswith("Cold: the caches are empty, as for the first command of a morning")
-    assert f"They read 42.0 MiB from the device, at {rate}." in text
+    assert f"A cold run read 42.0 MiB from the device, at {rate}." in text
     assert ("1 of 1 cold cell" in text) is is_named
 
 

@@ -74,8 +74,11 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings():
 def test_measured_points_get_the_published_number_of_their_place():
     published = points(repo=["ruby", "bsd"], format=["f6", "f7"], cache=["cold", "hot-os"])
     measured = [point(), point(format="f8"), point(repo="my-own")]
-    near = grids.attach_published(measured, published)
+    near = grids.attach_published(measured, published, LAYOUT)
     assert [p.published.keys if p.published else None for p in near] == [point().keys, None, None]
+    # A row of a table without comparisons has an empty candidate. A failed cell has no row.
+    (failed,) = grids.attach_published([point(None)], [point(2.0, candidate="")], LAYOUT)
+    assert failed.published.value == 2.0
 
 
 def test_numbers_of_a_column_share_decimals_and_bars_the_largest():

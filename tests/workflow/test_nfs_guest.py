@@ -118,7 +118,7 @@ def test_network_reads_of_server_and_disk_are_counted_separately(tmp_path):
 @pytest.mark.slow
 def test_guest_hanging_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(guest, "BOOT_LIMIT_S", -105)  # of the 120 seconds of the command
-    with pytest.raises(UserError, match="guest ended before"):
+    with pytest.raises(UserError, match="guest ended without a result"):
         run_in_guest(tmp_path, "sleep", "1000")
     assert not guests(tmp_path)
 

@@ -49,7 +49,7 @@ def copy_repositories() -> None:
     record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
-        # The mount of the storage, such as ["ext4", "/var/tmp"]. Later runs compare the two.
+        # The mount of the storage, such as ["ext4", "/var/tmp"]. Later runs check that it is the same.
         "mounted": params.mounted,
         "copies": params.copies,
         # The token is a time. Snakemake makes the copies again if the param changes.

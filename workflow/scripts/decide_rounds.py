@@ -92,7 +92,7 @@ def choose_rounds(
     run, and `grid` a row per cell. `round_s` has the seconds of a round of each block: {"log/cold": 12.5}.
     `remaining_s` is the rest of the study's time. `snakemake` is the job that runs this script.
     """
-    # The rows of the tables that compare two cells, each with the number of rounds that should decide it.
+    # The rows of the tables that compare two cells, each with the further rounds that should decide it.
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
     # The noise of the measurements, from which the further rounds of a finding are forecast.

@@ -40,7 +40,7 @@ def pack_repository() -> None:
     with naming(repository.parent):
         preparation = preparation_of(load["format"])
         # The states are made next to the repository. The result has the seconds that an administrator would
-        # wait for each of them, without the time of copies: {"pack": 4.2}.
+        # wait for each packing or upkeep, without the time of copies: {"pack": 4.2}.
         seconds_by_state = preparation.make_states(repository, snakemake.params.states)
     pack_record: PackRecord = {
         "repo": load["repo"],

@@ -53,6 +53,8 @@ function goToAnchor() {
   document.querySelector(".aimed")?.classList.remove("aimed");
   const target = anchor ? document.getElementById(anchor) : null;
   target?.closest("details")?.setAttribute("open", "");
+  // The body of a card is folded.
+  target?.querySelector(":scope > .body")?.setAttribute("open", "");
   const aim = given.size ? target : null;
   aim?.classList.add("aimed");
   aim?.scrollIntoView();

@@ -77,8 +77,9 @@ function applyFilter(given) {
   for (const grid of grids) {
     showOnly(grid, ({ cell, keys }) => {
       let fits = isPicked(keys, values, grid.section.dataset);
-      if (onlyDifferences && grid.measured) {
-        fits &&= Boolean(grid.section.dataset.compares) && hasNumber(cell) && !cell.classList.contains("same");
+      // Nothing shows whether a published number alone is a difference.
+      if (onlyDifferences) {
+        fits &&= grid.measured && Boolean(grid.section.dataset.compares) && hasNumber(cell) && !cell.classList.contains("same");
       }
       if (grid.measured && hasNumber(cell)) {
         all += 1;
@@ -87,7 +88,7 @@ function applyFilter(given) {
       return fits;
     });
   }
-  for (const box of document.querySelectorAll(".one-grid, section.table")) {
+  for (const box of document.querySelectorAll(".one-grid, .whole, section.table, .more")) {
     box.hidden = hides && [...box.querySelectorAll("figure")].every((figure) => figure.hidden);
   }
   selected.textContent = hides ? `${shown} of ${all} measured numbers are shown.` : "";

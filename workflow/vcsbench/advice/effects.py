@@ -28,7 +28,7 @@ class ChangeEffect(StrEnum):
     BOUNDED = "bounded"
     TOO_SMALL = "too small"
     UNDECIDED = "undecided"
-    # The case decides other values only.
+    # The case compares other values only.
     NOT_COMPARED = "not compared"
 
 
@@ -55,13 +55,13 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     # By decided value, its time as a multiple of the best time: {"f6": 3, "f7": 1.5, "f8": 1}.
     losses = case.losses
     if value not in losses:
-        if case.is_decided:
+        if case.is_decided and not case.compares(value):
             # The comparisons of other values are decided.
             return CaseEffect(ChangeEffect.NOT_COMPARED)
-        return CaseEffect(_why_undecided(case))
+        return CaseEffect(_why_undecided(value, case))
     if against != value:
         if against not in losses:
-            return CaseEffect(_why_undecided(case))
+            return CaseEffect(_why_undecided(against, case))
         compared_loss = losses[against]
     elif losses[value] > 1 + ROUNDING:
         # Whoever keeps a value loses time if another value is the best one, whose loss is 1.
@@ -78,15 +78,17 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     return CaseEffect(ChangeEffect.EQUAL)
 
 
-def _why_undecided(case: Case) -> ChangeEffect:
+def _why_undecided(value: str, case: Case) -> ChangeEffect:
     """Return TOO_SMALL, BOUNDED or UNDECIDED for a case that does not decide a value.
 
-    It is the most certain of the three that the comparisons of the case have.
+    It is the most certain of the three that the comparisons of the value have; of a value without any, those
+    of the case.
     """
-    if case.mostly_start_up and not case.is_decided:
+    pairs = [pair for pair in case.pairs if pair.compares(value)] or case.pairs
+    results = {pair.result for pair in pairs}
+    if Result.TOO_SMALL in results:
         return ChangeEffect.TOO_SMALL
-    is_bounded = any(pair.result == Result.BOUNDED for pair in case.pairs)
-    return ChangeEffect.BOUNDED if is_bounded else ChangeEffect.UNDECIDED
+    return ChangeEffect.BOUNDED if Result.BOUNDED in results else ChangeEffect.UNDECIDED
 
 
 @dataclass(frozen=True)

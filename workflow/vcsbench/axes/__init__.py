@@ -86,7 +86,7 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
 def findings_of(study: Study, env: Environment) -> list[str]:
     """Return sentences on the user's own repository, such as `Exports read the folder trunk.`
 
-    They come from the axes whose values the configuration defines, such as `format: formats`.
+    They come from the axes to which the study gives a word in place of values, such as `format: formats`.
     """
     findings = []
     for name in study.axes_with_word():

@@ -144,8 +144,8 @@ def _why_no_reflink(reflink: str, recipe: Recipe, env: Environment) -> str:
     # This key has the options of svn that leave out the pristines. It is [] or missing if svn stores them.
     if recipe.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
-    # The kind of file system that vcsbench makes for the cell, such as xfs. For an existing folder, it is ""
-    # or missing, and the kind is not checked here.
+    # The kind of file system that vcsbench makes for the cell, such as xfs. For an existing folder, it is "",
+    # and the kind is not checked here. None for a cell without the axis `filesystem`.
     made_kind = recipe.get("filesystem", {}).get("make")
     if made_kind and made_kind not in REFLINK_KINDS:
         return f"{made_kind} has no reflinks"

@@ -85,8 +85,8 @@ def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
     """
     if not repo:
         return ""
-    # An update begins with an output that is this number of revisions older than the repository. It is 0 for
-    # other commands.
+    # An update begins with an output that is this number of revisions older than the repository. A push has
+    # such a number, too. It is 0 for other commands.
     revisions_behind = recipe.get("revisions_behind", 0)
     if revisions_behind and recipe["output"] == "working_copy":
         reason = env.why_no_update(repo, revisions_behind)
@@ -124,7 +124,7 @@ def _offered_formats(env: Environment) -> list[str]:
     """Return the formats to compare for the user's own repository, the baseline first.
 
     They are its own format, an upgrade in place, and formats to load it into. Example: `["as-is",
-    "as-is-to-f8", "f6", "f7", "f8", "f6-today"]` for a local repository of f6. They may be too new for this
+    "as-is-to-f8", "f6", "f7", "f8", "f6-today"]` for a local repository of f6. Some may be too new for this
     machine's svnadmin: a grid may name such formats, and _why_not_format() returns the reason to skip them.
     """
     formats = [current_format(env), *_upgraded_formats(env), *OFFERED_FORMATS]
@@ -262,7 +262,7 @@ def _format_findings(env: Environment) -> list[str]:
 
 
 def current_packing(env: Environment) -> str:
-    """Return the packing of the baseline: that of the only repository if it is local, otherwise `nopack`."""
+    """Return the packing of the baseline: that of a single local FSFS repository, otherwise `nopack`."""
     return env.own_shape.packing if env.own_shape else NOT_PACKED
 
 

@@ -138,7 +138,7 @@ def _check_files(folder: Path) -> None:
     for name in names:
         if not any(file == name or file.startswith(f"{name}/") for file in existing):
             raise missing_server_file(defaults / name)
-    # 4. Wrong options. This call, too, is made only for its error: a quotation mark may not be closed.
+    # 4. Wrong options, such as an unclosed quotation mark. This call, too, is made only for its error.
     for path in existing.values():
         if path.suffix == ".args":
             read_arguments(path)

@@ -103,8 +103,8 @@ class RoundMeasurement:
         # this cell discards no run, the subject is None, and nothing is stored.
         discarded_subject = self.cell.input if self.discards else None
         self.discarded_run = DiscardedRun(self.recipe, discarded_subject, self.cell.root)
-        # An earlier round may have stored the bytes within the last hour. Then this round discards no run.
-        # Otherwise, read() returns None.
+        # An earlier cell-round of this command may have stored the bytes within the last hour. Then this one
+        # discards no run. Otherwise, read() returns None.
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:

@@ -122,7 +122,7 @@ def read_counters(devices: CountedDevices) -> MachineCounters:
         memory_stalled_us=_read_stalled_us("memory"),
         io_stalled_us=_read_stalled_us("io"),
         device=_read_use(devices),
-        # The calls of this machine's NFS client, a network file system.
+        # The calls of this machine's client of NFS, a network file system.
         rpcs=number_in(NFS_CLIENT, "rpc"),
         # TCP acknowledgements that were sent late, and bytes through the network interfaces.
         delayed_acks=_read_delayed_acks(),

@@ -269,7 +269,7 @@ class PreparedCell:
         name = os.path.basename(program)
         version_options = ["--version"]
         if name.startswith("svn"):
-            # With this option of Subversion's clients, the output is the version alone.
+            # With this option of Subversion's programs, the output is the version alone.
             version_options.append("--quiet")
         commands = {
             "hyperfine": [Programs().get("hyperfine"), "--version"],

@@ -203,7 +203,7 @@ class EvidenceCollector:
         }
 
     def measure_line_again(self) -> Evidence:
-        """Return the evidence of the line after the runs; {} without a line with a delay or a limit."""
+        """Return the evidence of the line after the runs; {} without a line with a delay, limit or loss."""
         if not self.networks or not self.networks.link.is_shaped:
             return {}
         measured = self.networks.measure_again()
@@ -216,8 +216,8 @@ class EvidenceCollector:
     def query_cleared(self) -> bool:
         """Store how much of input and output is in memory after caches were cleared, before a timed run.
 
-        Return True if the query has opened files, which loads their inodes into memory. The caches must then
-        be cleared again, so that the run is cold.
+        Return True if the query may have loaded inodes into memory, because it has opened files. The caches
+        must then be cleared again, so that the run is cold.
         """
         self.cleared = ClearedResidency(self._query_input(), _query_subject(self.output))
         # With cached names (of this file system, the kernel reports which names are in its cache), the query
@@ -281,8 +281,8 @@ class EvidenceCollector:
     def end(self, hyperfine_pid: int, is_last: bool = False) -> Evidence | None:
         """Return the evidence of a timed run that has ended, such as {"client_read_bytes": 4096, ...}.
 
-        The hook of hyperfine that follows the run calls this. `is_last` is True after the last run. After an
-        untimed run, add its reads to `warming`, and return None. Also return None in the hook after
+        After a timed run, the next hook of hyperfine calls this. `is_last` is True after the last run. After
+        an untimed run, add its reads to `warming`, and return None. Also return None in the hook after
         begin_hook(), before which there was no run.
         """
         # These counters end before all other steps, because the steps execute instructions, too.

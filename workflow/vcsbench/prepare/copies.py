@@ -130,7 +130,7 @@ def copy_and_compare(
         interleave(jobs, temporary, fragmentation_kib=fragmentation_kib, seed=seed)
         for job in jobs:
             # This step depends on the system. For git, it sets the times of packs, because git prefers the
-            # youngest pack. For Fossil, it makes the copy read-only. For Subversion, it does nothing.
+            # youngest pack. For Fossil, it makes the copy read-only. For the other systems, it does nothing.
             if job.finish:
                 job.finish(job.destination, job.files)
     finally:
@@ -291,7 +291,7 @@ def _plan_copies(
     """Return the missing copies of variants in a work folder, each with the job that makes it.
 
     A variant is a repository in one format and state. The source of a job is the loaded or packed repository
-    or, if that is gone, the first intact copy of the variant. Without an intact copy, raise UserError, and
+    or, if that is gone, the first intact copy of the variant. If there is none either, raise UserError, and
     remove the metadata of the variant's copies, so that the next run loads the repository again. `loads` has
     the record of each load, by repository and format.
     """

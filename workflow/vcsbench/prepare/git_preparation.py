@@ -204,7 +204,7 @@ def _has_one_pack(upkeep: str) -> bool:
 
 
 def _remove_surplus(path: Path) -> None:
-    """Remove the parts of a repository that no repack removes: old indices, and unreachable objects."""
+    """Remove the parts of a repository that a repack may leave: old indices, and unreachable objects."""
     # A copy of the user's repository may have commit-graphs and multi-pack indices. The states that need a
     # graph get a new one later, and no state with one pack has a multi-pack index.
     for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):

@@ -453,10 +453,10 @@ def missing_copies(
     """Return the missing or changed copies, each with the reason: {(variant, 1): "it does not exist"}.
 
     A variant is a repository in a format and state, and has copies 1 to `copies` in the work folder. By
-    default, all of their files are checked. With `checked_files`, only some shards (folders of revisions) are
-    checked, which are chosen at random and have about so many files. All folders that are no shards are
-    checked in any case. A copy with another `fragmentation_kib`, the mean size of the spacer files that were
-    made between its files, counts as missing.
+    default, all of their files are checked. If they are more than `checked_files`, only some shards
+    (folders of revisions) are checked, which are chosen at random and have about so many files. All folders
+    that are no shards are checked in any case. A copy with another `fragmentation_kib`, the mean size of the
+    spacer files that were made between its files, counts as missing.
     """
     metadata_by_copy: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:

@@ -135,9 +135,10 @@ def _describe_unpacked(youngest: int) -> list[str]:
     unpacked_share = 1 - packed / (youngest + 1)
     if unpacked_share < NOTEWORTHY_UNPACKED:
         return []
+    share = words.significant(100 * unpacked_share, 2)
     return [
         f"Only full shards of {words.group_digits(SHARD)} revisions are packed: "
-        f"{100 * unpacked_share:.2g} % of the revisions stay as they are."
+        f"{share} % of the revisions stay as they are."
     ]
 
 

@@ -24,6 +24,7 @@ ANY = "any"
 MAX_FACTOR = 30.0
 # The least range of an axis of factors: a difference of a few per cent must look small.
 LEAST_FACTOR = 1.3
+FACTOR_BELOW_1 = 0.7
 # An axis is longer than its values need by this factor at both ends, so that no dot is cut.
 AXIS_MARGIN = 1.08
 BLUE = "#1f6fb2"
@@ -45,8 +46,8 @@ DOT_COLOURS = {
     "small": ("#b0b5bb", "white"),
 }
 # Sizes in pixels. The texts of a forest plot and the verdicts of findings stand to the right of the plot.
-LABEL_WIDTH = 380
-TEXT_WIDTH = 310
+LABEL_WIDTH = 400
+TEXT_WIDTH = 370
 TEXT_GAP = 10
 FOREST_WIDTH = 310
 # The heights of a row with one line in a forest plot and in the plot of findings, and of each further line.
@@ -54,8 +55,8 @@ FOREST_ROW = 18
 FINDING_ROW = 25
 FOREST_LINE = 14
 # Characters in a line of a label, and of a text on the right. Longer ones have several lines.
-LABEL_LINE = 54
-TEXT_LINE = 48
+LABEL_LINE = 60
+TEXT_LINE = 60
 # Characters in a line of the title of an axis.
 TITLE_LINE = 50
 PLOT_WIDTH = 420
@@ -83,7 +84,11 @@ def factor_ticks(low: float, high: float) -> list[float]:
     powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
     # Without rounding, 3 x 0.1 is 0.30000000000000004.
     ticks = [float(f"{digit * 10.0**power:.6g}") for power in powers for digit in digits]
-    return [tick for tick in ticks if low <= tick <= high]
+    shown = [tick for tick in ticks if low <= tick <= high]
+    # Without a tick below 1, a reader cannot read the factors there.
+    if low <= FACTOR_BELOW_1 and 1.0 in shown and shown[0] == 1.0:
+        shown.insert(0, FACTOR_BELOW_1)
+    return shown
 
 
 def factor_domain(values: Iterable[float | None]) -> tuple[float, float]:

@@ -14,15 +14,10 @@ from vcsbench.report.table_sections import PlainTable
 from vcsbench.statistics.comparisons import comparison_rows
 
 NOT_MEASURED = "not measured"
-NOTE = (
-    "Times are geometric means over the rounds, other numbers medians. "
-    "Each row was measured as a whole."
-)
+NOTE = "Each row was measured as a whole. Factors are against the first row."
 # Behind a number whose difference from the row above is not certain.
 OPEN_MARK = " ~"
-OPEN_NOTE = (
-    "~: the difference from the row above is undecided, nearly equal, or too small to compare."
-)
+OPEN_NOTE = "~: no certain difference from the row above."
 # A comparison after one round has no result (None).
 OPEN_RESULTS = (None, Result.BOUNDED, Result.UNDECIDED, Result.TOO_SMALL)
 

@@ -227,17 +227,16 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     """
     if not section.compared:
         return []
-    # By the place in the table: the published ratio in per cent above 1, such as 22.0 for 1.22.
-    published_pct = {tuple(point.keys.items()): point.value for point in section.published_points}
     reversals = []
     # A point is a place of the table, {"command": "log", "candidate": "f7"}, with its number or a reason.
     for point in section.measured_points:
-        deviation_pct = published_pct.get(tuple(point.keys.items()))
+        # The published ratio in per cent above 1, such as 22.0 for 1.22.
+        published_pct = point.published.value if point.published else None
         # A place without a measured number has no row.
-        if point.row is None or deviation_pct is None:
+        if point.row is None or published_pct is None:
             continue
         comparison = ComparisonRow.of_record(point.row)
-        published_ratio = 1 + deviation_pct / 100
+        published_ratio = 1 + published_pct / 100
         # -100 % is a time that was rounded to nothing. It has no factor. A certain difference below the
         # margin counts as equal in all answers, so it is no opposite.
         if published_ratio <= 0 or comparison.result != Result.DIFFERENT:
@@ -256,7 +255,7 @@ def _reversal_texts(results: Results, reversals: Sequence[Reversal]) -> list[str
 
     Example: `["cold log over svn (ruby): f7 against f6", "1.3x slower", "1.2x faster", "1.10x to 1.3x
     faster"]`. Several comparisons (Reversal.row_key) share a row. It names the values that all of them have,
-    and the ranges of their results: `warm export: file against http (4 cases)`, `3.5x to 4.3x faster`.
+    and the ranges of their results: `cold export: file against http (4 cases)`, `3.5x to 4.3x faster`.
     """
     first = reversals[0]
     axis = first.section.compared

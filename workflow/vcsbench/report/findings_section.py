@@ -348,9 +348,9 @@ def _describe_rounding(finding: Finding) -> str:
 def describe_findings(views: Sequence[FindingView]) -> str:
     """Return the numbers of measured findings and of their verdicts in a sentence, "" without a measured one.
 
-    Example: `9 of 19 findings are measured. 4 are reproduced, 2 in direction only (no number was stated). 2
-    differ: 1 weaker, 1 reversed. 1 is undecided.` A finding in direction only is a weaker result than one
-    with a number, so the text separates them.
+    Example: `9 of 19 findings are measured. 4 are reproduced, 2 more in direction only (no number was
+    stated). 2 differ: 1 weaker, 1 reversed. 1 is undecided.` A finding in direction only is a weaker result
+    than one with a number, so the text separates them.
     """
     measured = [view for view in views if view.verdict != Verdict.NOT_MEASURED]
     if not measured:
@@ -364,7 +364,7 @@ def describe_findings(views: Sequence[FindingView]) -> str:
         verb = "is" if with_number == 1 else "are"
         sentence = f"{with_number} {verb} reproduced"
         if in_direction:
-            sentence += f", {in_direction} in direction only (no number was stated)"
+            sentence += f", {in_direction} more in direction only (no number was stated)"
         sentences.append(f"{sentence}.")
     differing = [view for view in measured if view.verdict in (*EXPLAINABLE, Verdict.MIXED)]
     if differing:
@@ -462,7 +462,7 @@ def summarise_reasons(findings: Iterable[tuple[str, Sequence[ReasonText]]]) -> l
 
 
 def _describe_all_published(finding: Finding) -> str:
-    """Return `all 24 pairs published: 0.74x`, the published value over all pairs; "" if it adds nothing.
+    """Return `all 24 pairs: 0.74x`, the published value over all pairs; "" if it adds nothing.
 
     A pair is a comparison of two cells. The column `published` has the value over the pairs that are measured
     here. If more pairs were published, the row has a reason with the value over all of them. It adds nothing
@@ -474,14 +474,14 @@ def _describe_all_published(finding: Finding) -> str:
         if reason.code == ReasonCode.ALL_PUBLISHED:
             value = finding.format_number(reason.values["value"])
             if value != published:
-                return f"all {reason.values['published']} published: {value}"
+                return f"all {reason.values['published']}: {value}"
     return ""
 
 
 def _describe_value(finding: Finding) -> str:
     """Return the meaning of a finding's number: `time of f6 ÷ time of f7: above 1x, f7 is faster`.
 
-    For a finding that compares nothing, it is the title of its metric: `Client CPU (the table has medians)`.
+    For a finding that compares nothing, it is the title of its metric: `Client CPU (table: medians)`.
     """
     metric = metric_in(finding.definition)
     sides = finding.sides
@@ -490,7 +490,7 @@ def _describe_value(finding: Finding) -> str:
         if finding.is_factor:
             return str(finding.row["unit"])
         # A finding is about the mean of the rounds.
-        return metric.title if metric.takes_mean else f"{metric.title} (the table has medians)"
+        return metric.title if metric.takes_mean else f"{metric.title} (table: medians)"
     baseline = value_label(sides.axis, sides.baseline)
     ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {sides.candidate_label}"
     return f"{ratio}: above 1x, {_describe_right_side(finding)}"
@@ -587,13 +587,6 @@ def _list_pairs(finding: Finding, section: TableSection, points: Sequence[Point]
     table has its sides exchanged.
     """
     is_exchanged = _has_exchanged_sides(finding, section)
-    # By the place in the table: the published ratio, such as 1.22. A time that was rounded to nothing is
-    # -100 %, and has no factor.
-    published = {
-        tuple(point.keys.items()): 1 + point.value / 100
-        for point in section.published_points
-        if point.value is not None and point.value > -100
-    }
     # All pairs have the same axes. Those with one value would repeat it in each line.
     axes = [axis for axis in points[0].keys if len({point.keys[axis] for point in points}) > 1]
     lines = []
@@ -601,7 +594,12 @@ def _list_pairs(finding: Finding, section: TableSection, points: Sequence[Point]
         comparison = ComparisonRow.of_record(point.row or {})
         ends = [comparison.low, comparison.high]
         ratio = comparison.ratio
-        published_ratio = published.get(tuple(point.keys.items()))
+        published_ratio: float | None = None
+        # In per cent above 1, such as 22.0 for the ratio 1.22.
+        published_pct = point.published.value if point.published else None
+        # A time that was rounded to nothing is -100 %, and has no factor.
+        if published_pct is not None and published_pct > -100:
+            published_ratio = 1 + published_pct / 100
         if is_exchanged:
             ratio = 1 / ratio
             # The reciprocal of the lower end is the upper one.

@@ -433,15 +433,19 @@ def _make_headings(
     return lines
 
 
-def attach_published(measured: Sequence[Point], published: Sequence[Point]) -> list[Point]:
+def attach_published(
+    measured: Sequence[Point], published: Sequence[Point], layout: Layout
+) -> list[Point]:
     """Return the measured points, each with the published number of the same place, if there is one.
 
-    A point is a number with its place (`keys`): {"command": "log", "repo": "ruby"}. The published points have
-    their texts already.
+    A point is a number with its place (`keys`): {"command": "log", "repo": "ruby"}, or a place without a
+    number. The published points have their texts already.
     """
-    published_by_place = {tuple(point.keys.items()): point for point in published}
+    # Not all keys of a point: the rows of a table that compares nothing also have an empty `candidate`.
+    keys = (*layout.rest, *layout.rows, *layout.columns)
+    published_by_place = {values_in(point.keys, keys): point for point in published}
     return [
-        replace(point, published=published_by_place.get(tuple(point.keys.items())))
+        replace(point, published=published_by_place.get(values_in(point.keys, keys)))
         for point in measured
     ]
 

@@ -142,7 +142,7 @@ class Page:
     history: PlainTable | None  # the saved baselines
     setup: Setup
     time: Sequence[str]  # sentences on the use of time
-    noise: str  # a sentence
+    noise: str  # sentences on the noise, and on what counts as a difference
     quality: Sequence[PlainTable]
     remarks: Sequence[str]  # sentences on the quality of the data
     raw: Download | None  # the file of all timed runs
@@ -324,13 +324,36 @@ def _describe_answers(
         less_work=advice.less_work,
         disturbed=summary.describe_disturbance(disturbed_share),
         is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED_SHARE,
-        uncertain=page_texts.describe_uncertain(
-            results, next_steps, in_cards=sum(len(view.rows) for view in cards)
-        ),
+        uncertain=page_texts.describe_uncertain(results, next_steps, _count_comparisons(cards)),
         next_steps=next_steps,
         commands=_list_commands(results),
-        own_command="" if results.own_repository else OWN_COMMAND,
+        own_command=_find_own_command(results),
     )
+
+
+def _count_comparisons(cards: Sequence[answers.CardView]) -> int:
+    """Return the number of different comparisons in the cards. Two questions may show the same one."""
+    return len(
+        {
+            (view.card.question.axis, frozenset(row.pair.sides), frozenset(row.where.items()))
+            for view in cards
+            for row in view.rows
+        }
+    )
+
+
+def _find_own_command(results: Results) -> str:
+    """Return the command that measures the reader's own repository, "" if it is measured already.
+
+    Today's questions, such as those of deployed-server, can be put to it. A published study is repeated on
+    its own repositories, so the command of its page runs the study for users' repositories.
+    """
+    if results.own_repository:
+        return ""
+    study = results.study
+    if study.questions and not study.numbers:
+        return OWN_COMMAND.replace("REPO=", f"STUDY={study.name} REPO=")
+    return OWN_COMMAND
 
 
 def _find_wishes_of_reader(results: Results, picks: Sequence[Pick]) -> list[Wish]:

@@ -39,13 +39,13 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     """Return the lines below the title of a page.
 
     Return a single sentence if no result is shown: `No result is up to date.` or `Nothing has been measured.`
-    Otherwise there are two or three lines. The first has the repositories, their storage, and the amounts
+    Otherwise there are two to five lines. The first has the repositories, their storage, and the amounts
     that commands read and write: `ruby: 5 526 revisions, on ext4 (virtual disk); dump reads 601 revisions`.
     The second has programs, machine, time and number of runs: `Subversion 1.14.2 on here (2 cores); 21
     November 2026, 14 min with preparation and report; 360 timed runs of 72 cells (a command with all its
-    settings)`. A page with cold runs has a third line, which is about these (describe_cold). The last two
-    lines have the meanings of labels that stand for several settings (explain_labels), and what the study
-    does not measure.
+    settings)`. A page with cold runs has a line about these (describe_cold). The last two lines have the
+    meanings of labels that stand for several settings (explain_labels), and what the study does not measure,
+    each if there is any.
     """
     # originals() leaves out duplicates: second measurements of cells, for the noise.
     if not originals(results.measurements):
@@ -104,9 +104,9 @@ def describe_cold(results: Results) -> str:
     """Return sentences on cold runs: their meaning, how fast they read, and if warm runs are faster.
 
     The page has the word `cold` here first, so the first sentence explains it (COLD_MEANING). Example of the
-    second: `Each cold run read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.` It is
-    missing if no cold run is known to read a device. The other sentences are those of
-    _compare_cold_and_warm(). Return "" without a cold run.
+    second: `A cold run read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.` It is missing
+    if no cold run is known to read a device. The other sentences are those of _compare_cold_and_warm().
+    Return "" without a cold run.
     """
     runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
     cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
@@ -124,7 +124,7 @@ def describe_cold(results: Results) -> str:
         # Ends with the same text are named once.
         size = " to ".join(unique_values(size_ends))
         rate = " to ".join(unique_values(rate_ends))
-        reads = f"Each cold run read {size} from the device, at {rate}."
+        reads = f"A cold run read {size} from the device, at {rate}."
     return _join(" ", [COLD_MEANING, reads, _compare_cold_and_warm(runs, results)])
 
 
@@ -279,7 +279,7 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep], in_cards: in
     A comparison is open if it is undecided or nearly equal. The first sentence counts all: `Answered over all
     cases: 74 of 82 comparisons, 8 undecided.` `steps` are the advised next runs. If comparisons are open, and
     no next run has more rounds, the last sentence is that more rounds do not help. `in_cards` is the number
-    of comparisons that the cards show.
+    of different comparisons that the cards show.
     """
     # The account has the number of comparisons by their result.
     account = results.account
@@ -289,12 +289,14 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep], in_cards: in
     if not too_small and not account.count_open():
         return []
     sentences = [f"Answered over all cases: {describe_results(account)}."]
-    # Comparisons of accesses by svnbench, or without a server, may be in no card.
+    # Comparisons of accesses by svnbench, without a server, or by another metric may be in no card.
     if in_cards < counts.total():
-        sentences.append(f"The cards show {in_cards} of them, the tables all.")
+        shown = words.count_of(in_cards, "comparison")
+        sentences.append(f"The cards show {shown}, the tables all.")
     # On a noisy machine, the scatter is the likely reason why comparisons are undecided.
     if undecided and account.scatter_pct > comparisons.NOISY_PCT:
-        sentences.append(f"The noise ({account.scatter_pct:.2g} %) is the reason.")
+        noise = f"{account.scatter_pct:.2g} %"
+        sentences.append(f"Noise ({noise}) is the reason for the undecided ones.")
     if too_small:
         sentences.append(
             "Too small: start-up can explain the difference, or runs are short; a larger repository or scale "

@@ -121,7 +121,8 @@ def describe_quality(results: Results) -> list[str]:
 
 
 def count_runs(runs: Rows, explanation: str = "") -> str:
-    """Return `930 timed runs of 58 cells, 14 of them measured twice, in 5 rounds of 1 to 4 runs`.
+    """Return `930 timed runs of 58 cells, in 5 rounds of 1 to 4 runs; 14 cells are measured twice
+    as a check`.
 
     A duplicate is a second measurement of a cell, for the noise. An `explanation`, such as ` (a command with
     all its settings)`, stands behind the number of cells.
@@ -130,15 +131,16 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
     duplicates = sum(is_duplicate(cell) for cell in cells)
     number_of_cells = words.count_of(len(cells) - duplicates, "cell")
     text = f"{words.count_of(len(runs), 'timed run')} of {number_of_cells}{explanation}"
-    if duplicates:
-        text += f", {duplicates} of them measured twice"
-    # By cell: the number of its rounds. By cell and round: the number of its runs.
-    runs_of_rounds = Counter((run["cell"], run["round"]) for run in runs)
-    rounds_of_cells = Counter(cell for cell, _ in runs_of_rounds)
-    if not runs:
+    if runs:
+        # By cell and round: the number of its runs. By cell: the number of its rounds.
+        runs_of_rounds = Counter((run["cell"], run["round"]) for run in runs)
+        rounds_of_cells = Counter(cell for cell, _ in runs_of_rounds)
+        rounds = _count_between(rounds_of_cells.values(), "round")
+        text += f", in {rounds} of {_count_between(runs_of_rounds.values(), 'run')}"
+    if not duplicates:
         return text
-    rounds = _count_between(rounds_of_cells.values(), "round")
-    return f"{text}, in {rounds} of {_count_between(runs_of_rounds.values(), 'run')}"
+    verb = "is" if duplicates == 1 else "are"
+    return f"{text}; {words.count_of(duplicates, 'cell')} {verb} measured twice as a check"
 
 
 def _count_between(counts: Collection[int], noun: str) -> str:

@@ -243,7 +243,7 @@ def _make_section(results: Results, name: str) -> TableSection:
         shown_points = grids.format_numbers(shown_points, layout, unit)
         published = grids.format_numbers(published, layout, unit)
     # A run without results shows the published numbers alone.
-    points_of_grids = grids.attach_published(shown_points, published) or published
+    points_of_grids = grids.attach_published(shown_points, published, layout) or published
     published_here = [point.published for point in points_of_grids if point.published]
     # By reason: the measured places without a number, such as `cold log over svn (ruby, f7)`.
     withheld: defaultdict[str, list[str]] = defaultdict(list)
@@ -264,7 +264,7 @@ def _make_section(results: Results, name: str) -> TableSection:
         legend=_make_legend(definition, has_published) if compare else None,
         grids=grids.make_grids(points_of_grids, layout),
         is_measured=bool(shown_points),
-        # A place without a measured number has no room for the published one.
+        # The measured grids lack the places of other published numbers, such as those of another repository.
         published_in_full=grids.make_grids(published, layout)
         if shown_points and len(published_here) < len(published)
         else [],

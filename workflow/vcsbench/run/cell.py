@@ -152,7 +152,7 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
 def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
     """Return the message of an error. The message of a failed program gets a remedy: correct the command."""
     text = str(error)
-    # The message of any other error has a remedy already. After a full disk, fail() adds its own.
+    # The message of any other error has a remedy already. For a full disk, fail() adds one if it is needed.
     if not isinstance(error, errors.ProgramError) or errors.full_errno(text):
         return text
     file = f"config/studies/{recipe['study']}.yaml"

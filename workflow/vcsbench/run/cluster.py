@@ -357,7 +357,7 @@ class Cluster:
         )
 
     def digest(self, job: int) -> str:
-        """Return a digest of a job's cells. If it changes, Snakemake starts the job, which measures them."""
+        """Return a digest of a job's cells. If it changes, Snakemake starts the job for the missing ones."""
         work = self.work(job)
         # The configuration is left out: a change that concerns no cell must not start the job.
         text = json.dumps([work.digests, work.blocks, work.others], sort_keys=True)

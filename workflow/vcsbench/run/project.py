@@ -258,10 +258,11 @@ class Project:
         return others
 
     def _count_later_bytes(self, repo: str, fmt: str, estimate: SizeEstimate) -> dict[str, int]:
-        """Return the bytes of what is made from a load, by folder of a storage: {"/var/tmp": 4096}.
+        """Return the bytes that a load and what is made from it add to each storage: {"/var/tmp": 4096}.
 
-        A storage gets copies of the loaded repository, for example, and spacers: files that scatter the
-        copies on the device. `estimate` is the size of the source.
+        The keys are folders of storages. One of them gets the loaded repository. They also get copies of it,
+        for example, and spacers: files that scatter the copies on the device. `estimate` is the size of the
+        source.
         """
         # The size of the loaded repository, and of each copy of it.
         size = repository_bytes(estimate)

@@ -111,7 +111,7 @@ class StudyParams:
     def published_rows(self) -> dict[str, list[dict[str, str]]]:
         """Return the rows of the published numbers by file: {"f7.csv": [{"command": "log", ...}]}."""
         files = [str(self.root / file) for file in self.published_files]
-        # The columns that are neither axes nor numbers. STATISTIC is, for example, "median".
+        # The columns that are neither axes nor numbers. The column STATISTIC has "median", for example.
         by = list(dict.fromkeys([*self.table_columns, STATISTIC]))
         return definitions.read_published_rows(files, self.axes, by, self._metadata_of(files))
 

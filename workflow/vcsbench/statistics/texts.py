@@ -108,7 +108,7 @@ RUN_AGAIN = "Run again: failed, outdated and incomplete rounds are measured agai
 ACTION_TEXTS = {
     ReasonCode.NEEDS_ROUNDS: MORE_TIME,
     ReasonCode.FEW_ROUNDS: MORE_TIME,
-    ReasonCode.ON_BOUND: "Nothing: the value is as good as the end of the expected range.",
+    ReasonCode.ON_BOUND: "Nothing: the value lies on the bound of the range.",
     ReasonCode.FASTER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.OTHER_STORAGE: PUBLISHED_STORAGE,
     ReasonCode.SCALE: "Measure the repository at a larger scale (key `repositories`).",

@@ -124,7 +124,7 @@ class CellFilesystem:
         self.size = 0
         self.device = ""
         self._loop: int | None = None
-        # The bytes that an empty file system has allocated.
+        # The bytes that the file system has allocated without the cell's own files.
         self._empty_bytes = 0
 
     @staticmethod

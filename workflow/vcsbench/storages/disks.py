@@ -79,7 +79,8 @@ def disks_of(path: str | Path) -> list[Disk]:
 def whole_disks(folder: str) -> frozenset[str]:
     """Return the disk of a partition, or the disks below a device of LVM, LUKS or RAID.
 
-    Argument and result are folders of sysfs: /sys/block/sda/sda1 gives {"/sys/block/sda"}.
+    Argument and result are folders of sysfs: /sys/block/sda/sda1 gives the folder to which the link
+    /sys/block/sda leads.
     """
     path = os.path.realpath(folder)
     # /sys/block/sda/sda1 is a partition of /sys/block/sda.

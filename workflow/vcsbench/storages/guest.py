@@ -178,7 +178,9 @@ def run_in_guest(
             break
     # The reasons: the last output of guest.sh and the command, and why the last boot failed.
     lines = [*last_lines(out / "log", 3), *(panics or last_lines(boot_log, 3))]
-    raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {GUEST_REMEDY}")
+    raise UserError(
+        f"the guest ended without a result of the command: {' '.join(lines)}. {GUEST_REMEDY}"
+    )
 
 
 def _check_paths(written: Sequence[Path], read_folders: Sequence[str | Path]) -> None:

@@ -11,7 +11,10 @@ WRITTEN = (STATE_FOLDER, ".snakemake", "results", "reports")
 
 
 def check_session_folders(root: Path, *, allows_dead_links: bool = False) -> None:
-    """Raise UserError if a file is in the place of a folder that a session (a workflow run) writes to."""
+    """Raise UserError if a file or dead link is in place of a folder that a session (a workflow run) writes.
+
+    `allows_dead_links`: only a file is an error.
+    """
     for name in WRITTEN:
         path = root / name
         # A dead link is a link to nothing. exists() is False for it, and lexists() is True.

@@ -207,7 +207,7 @@ class WorkDir:
             yield folder
 
     def _foreign(self) -> UserError:
-        """Return the error for something at the path of the work folder that vcsbench did not make."""
+        """Return the error for something at the path of the work folder that cannot be used as one."""
         uid = os.lstat(self.path).st_uid
         # It belongs to this user, but is no folder that can be opened.
         if uid == os.geteuid():

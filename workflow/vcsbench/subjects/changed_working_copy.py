@@ -45,8 +45,8 @@ class ChangedWorkingCopy(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         """Set the paths, below a folder that only this process uses. restore() makes the working copy.
 
-        A recipe has everything that the measurement of a cell depends on, with a key for each axis of the
-        cell. `number` is the round, `run` the cell's private folder, and `root` the checkout of vcsbench.
+        A recipe has everything that the measurement of a cell depends on, with keys for the cell's axes.
+        `number` is the round, `run` the cell's private folder, and `root` the checkout of vcsbench.
         Raise UserError for a cell with the axis filesystem or clients: commits do not support these two.
         """
         for axis in ("filesystem", "clients"):

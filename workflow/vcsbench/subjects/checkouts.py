@@ -61,7 +61,8 @@ class HgCheckout(Checkout):
         source = temporary / "source"
         copy_tree(self.repository.path, source)
         revision = TRUNK
-        # The clone will lack the newest `commits` commits. hg prints the last revision of trunk before them.
+        # The clone will lack the newest `commits` commits of all branches. hg prints the last revision of
+        # trunk before them.
         if self.commits:
             options = ("-R", source, "-r", OLDER_REVISION.format(self.commits), "-T", "{node}")
             revision = run_hg("log", *options)

@@ -21,7 +21,7 @@ FOLDER = "working-copies"
 
 
 class ClientFolder(Target):
-    """A folder that is copied from a template, which _make() makes once on the storage for many runs.
+    """A folder that is mostly copied from a template, which _make() makes once on the storage for many runs.
 
     `kind` is its name in studies, as the `output` of a command.
     """
@@ -51,7 +51,7 @@ class ClientFolder(Target):
         A template, such as a clone, is made once and used in many runs.
         """
         repository = self.repository
-        # Copies of one source (`identity`) with equally many refs have equal commits, so they share it.
+        # Copies of one source (`identity`) with equally many refs have equal commits. They share a template.
         key = [repository.variant.identity, repository.metadata.get("refs_count"), self.commits]
         digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
         folder = self.workdir.make(FOLDER)

@@ -47,8 +47,8 @@ class FolderBackup:
         for name in sorted(present.keys() - self.states.keys(), reverse=True):
             remove_path(self.folder / name)
         for name, state in self.states.items():
-            # An identity is a text that changes with each write to a file. _restore() raises UserError if the
-            # backup has no copy of it.
+            # The identity of a file changes with each write to it, that of a folder only with its owner and
+            # mode. _restore() raises UserError for a folder, and for a file without a copy.
             if name not in present or _identity(present[name]) != _identity(state):
                 self._restore(name, state)
         # The digest includes the contents of restored files. So a damaged copy in the backup is noticed.

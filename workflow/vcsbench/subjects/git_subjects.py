@@ -104,7 +104,7 @@ class GitRepository(Repository):
 
 
 class _TemplateTarget(ClientFolder):
-    """A folder for a command of git. It is made from a template: a clone that many runs use."""
+    """A folder for a command of git, with a template: a clone that is made once and used in many runs."""
 
     @property
     def repository(self) -> GitRepository:

@@ -1,7 +1,7 @@
 """Build a tree by a strategy, a way to write files: python -I strategies.py NAME SOURCE TARGET.
 
-A strategy copies the tree `source` to the new path `target`. The start of Python is a part of its time: this
-file imports nothing of vcsbench, and a strategy imports what it measures.
+Most strategies copy the tree `source` to the new path `target`. The start of Python is a part of their time:
+this file imports nothing of vcsbench, and a strategy imports what it measures.
 """
 
 import itertools
@@ -67,7 +67,7 @@ def rename(source: str, target: str) -> None:
 
 
 def _write(entry: os.DirEntry[str], path: str) -> None:
-    """Write the content of a file to a new path, with the mode of the file."""
+    """Write the content of a file to a new path, with the mode of the file as far as the umask allows it."""
     mode = entry.stat().st_mode & 0o777
     copy = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with open(entry.path, "rb") as original, os.fdopen(copy, "wb") as file:

@@ -282,8 +282,8 @@ class BuiltTree(Subject):
         self.tree = self.input
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
-        # From a store that lacks names, a strategy builds another tree, which is compared with nothing. So is
-        # the output of a command with another kind of work, such as a single file.
+        # From a store that lacks names, a strategy builds another tree, which is compared with nothing. The
+        # same is true for the output of a command with another kind of work, such as a single file.
         is_whole = not self.tree.store_record.get("left_out")
         if is_whole and self.recipe["work_kind"] == "built_tree":
             # The files of such a tree have no keywords, and so no URL.

@@ -52,7 +52,7 @@ class WorkingCopy(FilesystemSubject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Set the paths. check() makes the file system and the template. restore() makes the working copy.
+        """Set the paths. check() makes the file system and the templates, restore() the state before a run.
 
         `recipe` has everything that the measurement depends on. `run` is the cell's private folder in round
         `number`, and `root` the checkout. Raise UserError if the study lacks the axis filesystem.
