@@ -498,7 +498,7 @@ def test_shrinkage_is_of_the_pairs_of_the_finding():
     ("system", "accesses", "expected"),
     [
         ("Windows", ["http", "svn"], ["other-system"]),
-        *(("Windows", accesses, []) for accesses in (["http", "file"], None)),
+        *(("Windows", accesses, []) for accesses in (["http", "file"], ["http", ""], [""], None)),
         *((system, ["http"], []) for system in ("Linux", "")),
     ],
 )

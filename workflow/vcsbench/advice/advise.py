@@ -65,16 +65,17 @@ def advise(
 
     A card answers a question, such as which format to choose. A situation is what a reader cannot choose,
     such as the cold log. `frame` has a row for each run (measurements.csv). `tables` are the study's
-    comparisons. `grid` has a row for each cell, with the reason why it was skipped ("" if not). `failures`
-    has a row for each failed round.
+    comparisons. `grid` has a row for each cell (combination of axis values), with the reason why it was
+    skipped ("" if not). `failures` has a row for each failed round.
     """
     axes = list(settings.order)
-    # Runs with traffic have no elapsed time, and advice is on elapsed times.
+    # Runs with traffic (many clients for a fixed time) have no elapsed time. Advice is on elapsed times.
     results = _Results(frame[frame[DEFAULT_METRIC].notna()], tables, grid, failures)
     # A row for each cell, host and round, with the mean time of its runs.
     rounds = by_round(results.frame, axes, MEAN)
-    # A function from the name of a metric to its noise: how much equal cells differ. The noise gives the
-    # errors of the ratios of times.
+    # A function from the name of a metric to its noise: how much cells with equal settings differ. The noise
+    # gives the errors of ratios of times. Cells with equal values of the axes `settings.block` run next to
+    # each other, so a slow minute of the machine cancels in their ratios.
     noise_of_metric = noise_by_metric(results.frame, axes, settings.block, rounds)
     noise = noise_of_metric(DEFAULT_METRIC)
     # A question with `aggregate`, such as the question about builds, has one answer over all cells. In a
@@ -84,7 +85,8 @@ def advise(
     )
     situations = []
     if not has_only_aggregates:
-        # There is a situation for each combination of values that a reader cannot choose.
+        # There is a situation for each combination of values that a reader cannot choose. Without axes of
+        # such values, all rows are one situation.
         scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
         for _, rows in group_rows(rounds, scenario_axes):
             # All rows of a group have the same values on these axes.
@@ -111,14 +113,15 @@ def _cards(
     axes = list(settings.order)
     cards = []
     for question in settings.questions:
-        # `doubles` is the name of a latency, or "". The question is then how many clients a server carries
-        # until this latency has doubled.
+        # If `doubles` names a latency, the question is how many clients a server carries until this latency
+        # has doubled. Other questions have "".
         if question.doubles:
             card = _capacity_card(question, axes, results)
             has_content = bool(card.candidates or card.lines)
         else:
             card = _value_card(question, settings, results)
-            # A question with one measured value has no cases: there is nothing to choose.
+            # With one measured value, nothing is compared, so there are no cases. The card may still name
+            # comparisons without a result (`withheld`), and values whose cells were skipped (`missing`).
             has_content = bool(card.cases or card.withheld or card.missing)
             # with_candidates() adds an answer over all cells for each candidate, such as a build. It needs a
             # function that averages the ratio baseline / candidate over cases.
@@ -150,6 +153,7 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
     # The value that stays if a reader changes nothing, such as f6.
     reference = _choose_reference(question, tables, cases)
     # The values that the cells of the question have: {"access": "http", "format": ["f6", "f7"]}; {} for all.
+    # A cell to which an axis does not apply fits any value.
     where = dict(question.where)
     if question.values:
         where[axis] = list(question.values)
@@ -191,10 +195,12 @@ def _choose_reference(
 ) -> str:
     """Return the value that stays if a reader changes nothing, such as f6; "" without one.
 
-    It is the first value in `question.start` that was measured in the cases. Without one, and for a question
-    about costs, it is the first baseline of the tables that is a value of the question.
+    It is the first value in `question.start` that was measured in the cases. If none was, it is the first
+    baseline of the tables that is a value of the question (`question.values`, () for all). A question about
+    costs has this baseline, too: a cost is that of https over http, for example.
     """
     if not question.is_cost:
+        # `times` has the mean time of each value that a case compares.
         measured = {value for case in cases for value in case.times}
         for value in question.start:
             if value in measured:
@@ -221,7 +227,7 @@ def _role_answers(
     for metric, reader in question.next_to.items():
         tables_of_metric = _comparing_tables(tables, question.axis, metric)
         rows = _rows_of_question(question, tables_of_metric)
-        # The second result, the comparisons without a ratio, is for the card of the elapsed time only.
+        # The second result, the comparisons without a ratio, is shown for the elapsed time only.
         cases, _ = decision.find_cases(question.axis, rows, axes, question.values)
         if not cases:
             continue
@@ -229,6 +235,7 @@ def _role_answers(
             question,
             _choose_reference(question, tables_of_metric, cases),
             axes,
+            # Differences below the margin, such as 2 % fewer bytes, become EQUAL: no reason to change.
             [decision.count_from_margin(case, settings.limits) for case in cases],
             min_effect_pct=settings.limits.min_effect_pct,
             # The words are "less" and "more" instead of "faster" and "slower".
@@ -278,8 +285,9 @@ def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]
 
     Exact metrics are counts of work, such as reads: they do not depend on the speed of the machine. Example:
     `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.` A candidate that does less work than
-    the baseline in some cases and more in others gives two sentences. Differences below `min_effect_pct` per
-    cent do not count.
+    the baseline in some cases and more in others gives two sentences. Only decided cases count: those with a
+    certain difference, and those shown to be equal. Differences below `min_effect_pct` per cent count in the
+    total only, here 6.
     """
     smallest_factor = 1 + min_effect_pct / 100
     sentences = []

@@ -106,23 +106,24 @@ def answer_without_choice(
     """Return the answer if no value can be chosen: equal, undecided, or without a result.
 
     A case has the comparisons (pairs) for one combination of the other axes, such as the cold log over http.
-    `value` is the value to keep, "" if nothing is decided. Examples of sentences: `Within 10 % in 3 of 4
-    cases.`, and `Wide interval in 2 of 3 cases.` for the most frequent reason of UNDECIDED.
+    It decides a value if a pair shows that this value differs from another one, or is equal to it. `value` is
+    the value to keep, "" if nothing is decided. Examples of sentences: `Within 10 % in 3 of 4 cases.`, and
+    `Wide interval in 2 of 3 cases.` for the most frequent reason of UNDECIDED.
     """
     short = str(kind)
     if kind in NO_DECISION:
         text = NO_DECISION[kind]
     elif kind == AnswerKind.EQUAL:
-        # All values are equal in the cases that decide the reader's value (any value if that is ""). All
-        # other cases show nothing about it.
+        # All values are equal in the cases that decide the reader's value. If this value is unknown (""), any
+        # decided case counts. All other cases show nothing.
         equal_cases = [case for case in cases if case.decides(context.current)]
         text = f"within {context.min_effect_pct:g} %{in_cases(len(equal_cases), len(cases))}"
     else:
-        # UNDECIDED: the most frequent reason of the cases. A case has the reason of its first comparison
-        # (pair) of the value that the reader has. Every case has such a pair (cards.Card.answer_for).
+        # UNDECIDED: the most frequent reason of the cases. A case has the reason of its first pair with the
+        # reader's value. The caller passes only cases with such a pair, and at least one case.
         reasons: Counter[str] = Counter()
         for case in cases:
-            # compares("") is True: without a value of the reader, the first of all pairs counts.
+            # compares("") is True: if the reader's value is unknown, the first of all pairs counts.
             pair = next(pair for pair in case.pairs if pair.compares(context.current))
             reasons[undecided_text(pair)] += 1
         reason, number = reasons.most_common(1)[0]
@@ -138,9 +139,10 @@ def answer_with_choice(
 ) -> Answer:
     """Return the answer that recommends `value`, or the reader's current value if `value` is never faster.
 
-    `kind` is VALUE or DEPENDS. Examples of sentences: `Choose f7: cold log 2.0x faster (of 4 cases ...).`,
-    `Choose f7 for cold log, f6 for export; f7 if you must choose one: ...`, and for a reader who has f7 `You
-    have f7: keep it if you change only this.`
+    `kind` is VALUE (one value for all cases) or DEPENDS (other values are better for some kinds of cases).
+    Examples of sentences: `Choose f7: cold log 2.0x faster (of 4 cases ...).`, `Choose f7 for cold log, f6
+    for export; f7 if you must choose one: ...`, and for a reader who has f7 `You have f7: keep it if you
+    change only this.`
 
     The gain is over `context.current`, the reader's value, if a change from it is recommended. Otherwise it
     is over `context.reference`, the value that most readers have. In a case that does not compare the
@@ -157,7 +159,7 @@ def answer_with_choice(
         chosen = current
         against = context.reference
         effect = combine_effects(chosen, cases, against)
-    # combine_effects() compares a value with the slowest or the fastest other one, instead of with itself.
+    # If `against` is `chosen` itself, combine_effects() compares it with the slowest or fastest other value.
     compared = context.label(against)
     if against == chosen:
         compared = _name_others(chosen, cases, effect, context)
@@ -169,13 +171,14 @@ def answer_with_choice(
         return Answer(kind, chosen, str(kind), sentence, effect=text, against=compared)
 
     # Without a gain or a loss in any case, nothing shows that the choice matters. So no value is recommended
-    # to a reader whose value is unknown.
+    # to a reader whose value is unknown. With a gain or a loss in some case, this text is "".
     text_without_effect = _text_without_effect(chosen, cases, context)
     if text_without_effect and not current:
         sentence = _sentence(f"{NO_DIFFERENCE}: {text_without_effect}")
         return Answer(kind, "", NO_DIFFERENCE, sentence, effect=text_without_effect)
 
-    # The text of an answer with one value for all cases.
+    # The text of an answer with one value for all cases. Some cases may not compare the reference. For them,
+    # _text_over_reference() adds a clause on the effect over their own baseline.
     if against == context.reference:
         text = _text_over_reference(chosen, cases, context)
     else:
@@ -218,6 +221,7 @@ def _text_without_effect(value: str, cases: Sequence[Case], context: AnswerConte
         if effect.gain is not None or effect.loss is not None:
             return ""
         counts[effect.effect] += 1
+    # No effect is named whose number of cases is 0.
     return _counts_text(counts, context, always=())
 
 
@@ -242,11 +246,12 @@ def _text_over_reference(value: str, cases: Sequence[Case], context: AnswerConte
         effect = combine_effects(value, cases_of_compared, compared)
         text = _effect_text(effect, context)
         if compared != reference:
-            # If the baseline itself is chosen, combine_effects() compares it with the other values.
+            # If `value` is the baseline itself, combine_effects() compares it with the slowest or the fastest
+            # other value.
             other = _slowest_or_fastest(effect) if value == compared else context.label(compared)
             text = f"against {other}: {text}"
         clauses.append((text, effect))
-    # Clauses with gains come first. sort() keeps the order among them, and among those without a gain.
+    # Clauses with gains come first, because False sorts before True. Otherwise sort() keeps the order.
     clauses.sort(key=lambda clause: not clause[1].gains)
     return "; ".join(text for text, _ in clauses)
 
@@ -276,7 +281,8 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
 
     The reference is the value without the cost, such as http. Example: the sentence `https: warm export 1.3x
     slower, warm log equal.`, the same without its full stop as `effect`, and in short `up to 1.3x slower`. A
-    case counts if it has a decided comparison of the reference (Case.decides). There must be such a case.
+    case counts if it decides the reference: a comparison shows that the reference differs from another value,
+    or is equal to it. The caller guarantees one such case, because the text would be empty otherwise.
     """
     margin = 1 + context.min_effect_pct / 100
     clauses = []
@@ -306,7 +312,7 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
 def _uncertainty_note(cases: Sequence[Case], reference: str) -> str:
     """Return ` (of 12 comparisons 3 show no certain difference)`, "" if all comparisons are decided.
 
-    Only comparisons of the reference count.
+    Only comparisons of the reference count. One is decided if it shows a difference, or equality.
     """
     # A noise check compares equal builds, so it is no comparison of a cost.
     compared = []
@@ -349,7 +355,8 @@ def _cost_text(case_factors: Sequence[labels.CaseFactor], margin: float) -> str:
     factors are far apart, by `margin` such as 1.1, each of its values has its own range: `(no access rules
     2.0x, 10 access rules 9.0x) slower`.
     """
-    # A time of 0.5 is printed as `2.0x faster`. So the factors of both lists are above 1.
+    # A factor of 0.5 is printed as `2.0x faster`, so the factors of both lists are above 1. A factor that
+    # differs from 1 by rounding only is in neither list.
     slower = [(where, factor) for where, factor in case_factors if factor > 1 + ROUNDING]
     faster = [(where, 1 / factor) for where, factor in case_factors if factor < 1 - ROUNDING]
     parts = []
@@ -368,11 +375,12 @@ def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
     """Return an effect in words: `cold log 2.0x faster, export 1.3x slower (of 4 cases 3 faster, 1 slower)`.
 
     `effect` has the gains and losses by group (kind of case): {"cold log": [2.0]}. A single case needs no
-    numbers of cases in brackets. Without a gain, and with losses below the margin only, return the numbers
+    numbers of cases in brackets. Without a gain, and without a loss of the margin or more, return the numbers
     alone: `of 4 cases 0 faster, 0 slower, 4 undecided`.
     """
     margin = 1 + context.min_effect_pct / 100
-    # Gains below the margin are named if there are no larger ones. Losses below the margin are only counted.
+    # Gains below the margin, such as 1.1, are named only if there are no larger ones. Losses below the margin
+    # do not matter, and are only counted.
     gains = _from_margin(effect.gains, margin) or effect.gains
     losses = _from_margin(effect.losses, margin)
     parts = []
@@ -405,9 +413,10 @@ def _from_margin(factors: Mapping[str, Sequence[float]], margin: float) -> dict[
 def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
     """Return `cold log 2.4x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster` for several groups.
 
-    `gains` has factors by group (kind of case), in the order of CombinedEffect: {"cold log": [2.4], "export":
-    [1.2], "update": [1.9]}. The first group is named, and all other groups share one range. A text has the
-    note `(sure but small)` once at most: at its end, if all gains of the last range are small.
+    `gains` has factors by group (kind of case), at least one group, the most important one first: {"cold
+    log": [2.4], "export": [1.2], "update": [1.9]}. The first group is named, and all other groups share one
+    range. A text has the note `(sure but small)` once at most: at its end, if all gains of the last range are
+    below `context.min_effect_pct`.
     """
     better = context.comparative.better
     min_effect_pct = context.min_effect_pct
@@ -434,8 +443,8 @@ def _losses_text(
     """Return `cold log 1.2x to 1.5x slower`, or `at most 1.5x slower` for losses in several groups.
 
     `losses` has factors by group (kind of case): {"cold log": [1.2, 1.5]}. `than` follows the word `slower`,
-    such as ` than the best`. If all losses are small, the text has the note `(sure but small)`. Return
-    `slower in no case measured` without a loss.
+    such as ` than the best`. If all losses are below `context.min_effect_pct`, the text has the note `(sure
+    but small)`. Return `slower in no case measured` without a loss.
     """
     worse = context.comparative.worse
     if not losses:
@@ -458,7 +467,8 @@ def _counts_text(
 
     The effects `always` are named even if their number is 0, because a reader looks for them.
     """
-    # Most effects are their own names. The other names replace them, and keep the order of ChangeEffect.
+    # The names are in the order of ChangeEffect. Most effects are their own names, and the names of four of
+    # them are replaced. `comparative` has two words, such as faster and slower, or less and more.
     names = {effect: str(effect) for effect in ChangeEffect}
     names[ChangeEffect.BOUNDED] = texts.RESULTS[Result.BOUNDED]
     names[ChangeEffect.TOO_SMALL] = texts.RESULTS[Result.TOO_SMALL]
@@ -480,24 +490,22 @@ def _choice_that_depends(
     none, or if it would be too long. `value` is the one value for all cases, here f7, and `effect` has its
     gains. Its losses are against the best value of each case, because that is the price of one value for all.
     """
-    # With two values, the best one is the value that all gains are over, too, and needs no name.
+    # With two values, a loss can only be against the other one, so ` than the best` is left out.
     than = " than the best" if len(_other_values(value, cases)) > 1 else ""
     losses = _losses_text(collect_losses(value, cases), context, than)
     # The largest gain may be in any group, because the groups with a server come first (CombinedEffect).
-    # Without a gain, the factor is 1.
     all_gains = [gain for gains in effect.gains.values() for gain in gains]
-    largest_gain = labels.factor(max(all_gains, default=1.0))
-    better = context.comparative.better
-    single_choice = (
-        f"{context.label(value)} if you must choose one: {losses}, up to {largest_gain} {better}"
-    )
+    single_choice = f"{context.label(value)} if you must choose one: {losses}"
+    if all_gains:
+        single_choice += f", up to {labels.factor(max(all_gains))} {context.comparative.better}"
     # In a case that shows nothing about a value, the value counts as if it took as long as the reference.
     rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))
     # The rule must be short enough for a sentence with `single_choice`.
     rule_text = _rule_text(rule, value, context, later_text=single_choice)
     text = f"{rule_text}; {single_choice}" if rule_text else single_choice
-    # Only a decided comparison of the reader's current value shows the effect of a change from this value.
-    # Without a current value (""), a case with any decided comparison counts.
+    # A case decides the current value if a comparison shows that it differs from another value, or is equal.
+    # Only these cases show the effect of a change. If the current value is unknown (""), a case with any
+    # decided comparison counts.
     decided = [case for case in cases if case.decides(context.current)]
     if len(decided) < len(cases):
         text += f". Decided: {len(decided)} of {len(cases)} cases"

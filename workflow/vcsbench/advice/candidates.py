@@ -52,10 +52,10 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     A card is a question with its cases. A case, such as the cold log over http, has a pair for each
     candidate: its comparison with the baseline. `mean` averages the ratios of a candidate over cases.
 
-    The card has the first answer, too. A noise check, a candidate with the binaries of the baseline,
-    gets no answer: any difference is noise. If no candidate has an answer, the card has the answer `No other
-    build was compared.` (noise checks only), or `No result was compared.` The new `lines` are sentences on
-    noise checks and on values without measurements, and the card's `notes`.
+    The answer of the card itself is that of the first candidate. A noise check, a candidate with the binaries
+    of the baseline, gets no answer: any difference is noise. If no candidate has an answer, the card has the
+    answer `No other build was compared.` (noise checks only), or `No result was compared.` The new `lines`
+    are sentences on noise checks and on values without measurements, and the card's `notes`.
     """
     # By candidate: its pairs, each with its case.
     cases_and_pairs: dict[str, list[tuple[Case, Pair]]] = {}
@@ -66,7 +66,8 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     for name, members in cases_and_pairs.items():
         wheres = [case.where for case, _ in members]
         pairs = [pair for _, pair in members]
-        # All pairs of a candidate have the same sides, because a question about builds has one table.
+        # A question about builds has one table with one baseline. So all pairs of a candidate have the same
+        # sides (baseline and candidate).
         candidates.append(Candidate(name, pairs, mean(wheres, pairs[0].sides)))
     checks = [candidate for candidate in candidates if candidate.is_noise_check]
     other_builds = [candidate for candidate in candidates if not candidate.is_noise_check]
@@ -104,7 +105,8 @@ def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     ratios = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT]
     # The outcomes of all pairs without a difference, with their numbers: {"equal": 2, "wide interval": 1}.
     outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
-    # `head` names the most important outcomes, and the remarks have the other ones.
+    # `head` names the most important outcomes, and the remarks have the other outcomes. Examples of heads
+    # without a difference: `equal within 10 % in 5 of 8`, and `undecided (wide interval in 8 of 8)`.
     if ratios:
         # A ratio is baseline / candidate: below 1, the candidate is slower. DEPENDS also covers a candidate
         # that is slower everywhere: nothing is recommended.
@@ -201,8 +203,8 @@ def _describe_noise_check(check: Candidate, other_builds: Sequence[Candidate]) -
 def _compare_with_noise(candidate: Candidate, noise: Estimate) -> str:
     """Return a sentence on whether a candidate's average difference is more than noise, "" if unknown.
 
-    `noise` is the mean ratio of a noise check, which compares the same build. Example: `The average
-    difference of new (1.2x) exceeds that of the same build (at most 2.0 %).`
+    `noise` is the mean ratio of a noise check, which compares the same build, with its interval from `low` to
+    `high`. Example: `The average difference of new (1.2x) exceeds that of the same build (at most 2.0 %).`
     """
     # The end of the interval that is farther from 1, as a factor of at least 1: 1.02 for 0.99 to 1.02.
     largest_noise = max(noise.high, 1 / noise.low)
@@ -237,8 +239,9 @@ class CaseAverages:
         """Return the geometric mean of the ratios baseline / candidate over cases, with its interval.
 
         `sides` are the baseline and the candidate, such as ("old", "new"). `wheres` has the values of the
-        other axes of each case: {"command": "log", "cache": "cold"}. Return NO_ESTIMATE (NaN) if no round has
-        both sides, if there are several hosts, or if a block has fewer than three rounds with all its cases.
+        other axes of each case: {"command": "log", "cache": "cold"}. A block is the cells that run next to
+        each other in a round. Return NO_ESTIMATE (NaN) if no round has both sides, if there are several
+        hosts, or if a block has fewer than three rounds with all its cases.
         """
         ratios = self._ratios_by_round(wheres, sides)
         # Hosts differ in speed, so an average over several of them would describe none of them.
@@ -251,13 +254,15 @@ class CaseAverages:
         return _mean_of_blocks(blocks)
 
     def _ratios_by_round(self, wheres: Sequence[AxisValues], sides: Sides) -> pd.DataFrame:
-        """Return a row for each case and round, with the other axes, `round`, and two further columns.
+        """Return a row for each case of `wheres` and each round that both `sides` have.
 
-        `key` has the values of the other axes as a tuple, ("log", "cold"), which identifies the case. `log`
-        is the logarithm of baseline / candidate.
+        `sides` are the baseline and the candidate. A row has the axes except the compared one, `round`, and
+        two new columns. `key` has the values of these axes as a tuple, ("log", "cold"), which identifies the
+        case. `log` is the logarithm of the time of the baseline / that of the candidate.
         """
         other_axes = [name for name in self.order if name != self.axis]
-        # A row has the time of both sides: `elapsed_s_baseline` and `elapsed_s_candidate`.
+        # pair_rows() joins the rows of both sides, so that a row has both times: `elapsed_s_baseline` and
+        # `elapsed_s_candidate`. A round that one side lacks is left out.
         pairs = pair_rows(self.rounds, self.axis, sides, [*other_axes, "host", "round"])
         keys = list(zip(*(pairs[name] for name in other_axes), strict=True))
         logs = np.log(pairs[f"{DEFAULT_METRIC}_baseline"] / pairs[f"{DEFAULT_METRIC}_candidate"])
@@ -287,7 +292,8 @@ class CaseAverages:
         # The estimate stores the number of cases that each mean averages, because more cases have less noise.
         estimate = ratio_interval(means, averaged=len(cell_pairs))
         # A few rounds of these cells give an uncertain error. with_error() replaces it by an error that
-        # includes the noise of the whole study, and computes the interval again.
+        # includes the noise of the whole study, and computes the interval again. The order of the two cells
+        # in a pair does not matter there.
         return self.noise.with_error(estimate, cell_pairs)
 
 
@@ -306,9 +312,10 @@ def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:
         share = block.averaged / case_count
         variances.append(Variance(block.error**2, block.degrees).scaled(share**2))
     mean_variance = sum_variances(variances)
-    # Without any scatter, sum_variances() gives infinite degrees. The interval is then a point with any
-    # number of degrees, so 1 stands for them.
+    # The degrees of freedom decide how wide the interval is for a given error. Without any scatter, the error
+    # is 0 with infinite degrees. The interval is then a point with any number of degrees, so 1 will do.
     degrees = mean_variance.degrees if mean_variance.variance else 1.0
+    # The result stores the rounds of the block with the fewest, and the number of all cases.
     fewest_rounds = min(block.n for block in blocks)
     mean_log = log_sum / case_count
     error = math.sqrt(mean_variance.variance)

@@ -29,11 +29,12 @@ def make_capacity_card(
     clients (2.4x that of 1 client; 95 %: 4 to 8)`. From 8 on, all measured numbers have at least twice the
     latency of 1 client. If no numbers were compared, the card has the reasons in its `lines`.
     """
+    # A capacity has the number of clients from which on the latency has doubled, for one case.
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
     if not capacities:
         lines = []
-        # []: there are no compared cases.
+        # No case was compared ([]), so each number of clients with a skipped or failed cell is named.
         for missing in decision.missing_values(question.axis, [], grid, failures):
             lines.append(missing.sentence(labels.value_label(question.axis, missing.value)))
         answer = Answer(AnswerKind.NOT_MEASURED, short=str(AnswerKind.NOT_MEASURED))
@@ -42,6 +43,7 @@ def make_capacity_card(
     answers = [_answer(capacity, shown, latency) for capacity in capacities]
     # The number of clients, mostly 1, with which all other numbers are compared.
     reference = str(capacities[0].fewest)
+    # The answer of the card itself is that of the first case.
     return Card(question, reference, shown, cases=[], answer=answers[0], candidates=answers)
 
 
@@ -62,7 +64,8 @@ def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
     uncertainty = ""
     # After a single round, there is no interval.
     if capacity.has_interval:
-        # An end of the interval is None if it is larger than all measured numbers.
+        # An end of the interval is None if it is larger than all measured numbers: `over 8`. If both are,
+        # they are one text.
         beyond = f"over {capacity.most}"
         low, high = str(capacity.low or beyond), str(capacity.high or beyond)
         ends = low if low == high else f"{low} to {high}"
@@ -73,7 +76,7 @@ def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
     reached = clients if capacity.number else f"more than {clients}"
     # `more than 8 clients` does not show that the factor is that of 8 clients.
     of_factor = "" if capacity.number else f" at {number}"
-    # A capacity recommends no value, so its kind is that of a question about costs.
+    # A capacity recommends no value, as a cost does not. So both have the same kind.
     return Answer(
         AnswerKind.COST,
         short=f"{head}: {factor} as long with {clients} as with {fewest}",

@@ -35,7 +35,8 @@ def share_weights(
 
     `wheres` has the axis values of each case, such as {"command": "log", "cache": "cold"}. The cases that
     match an operation share its weight: if `log` has the weight 60 and matches three cases, each of them gets
-    20. A case that matches several operations gets a share of each. A case that matches none gets 0.
+    20. A case that matches several operations gets a share of each. A case that matches none gets 0. An axis
+    that a case lacks, or that does not apply to it, matches any value.
     """
     weights = [0.0] * len(wheres)
     for operation in workload:
@@ -129,10 +130,12 @@ class Card:
         # The value that the reader has on the question's axis; "" if none is picked.
         current = picks.get(self.question.axis, "")
         cases = self._answering_cases(picks)
+        # The cases that count, with weights: if the reader's value is known, those that decide this value.
+        # A comparison there shows that it differs from another value, or is equal to it.
         deciding = self._deciding_cases(cases, current)
         kind, value = self._recommend(cases, deciding)
         if kind == AnswerKind.NOT_MEASURED:
-            # No case counts. A more exact kind replaces this one if there are comparisons all the same.
+            # No case decides. A more exact kind replaces this one if there are comparisons all the same.
             if cases:
                 kind = AnswerKind.UNDECIDED
             elif self.is_withheld(picks):
@@ -143,7 +146,7 @@ class Card:
             reference=self.reference,
             current=current,
             min_effect_pct=self.min_effect_pct,
-            # The picks may leave no case of the workload, and undecided cases show nothing (_recommend).
+            # Only decided cases have a weight in the user's workload. The picks may leave none of them.
             has_workload=any(case.weight for case in deciding if case.is_decided),
             comparative=self.comparative,
         )
@@ -180,8 +183,9 @@ class Card:
         # A cost compares the time of a value with the time of the reference.
         if self.question.is_cost:
             counted = [case for case in counted if case.decides(self.reference)]
-        # Only decided cases share the weight of an operation, such as 60 % for log. Undecided cases show
-        # nothing, so their part of the weight would be lost.
+        # Only decided cases share the weight of an operation, such as 60 % for log. A part of the weight that
+        # went to undecided cases would be lost. These stay in the list with the weight 0: some of them show
+        # how large a loss can be at most.
         decided = [case for case in counted if case.is_decided]
         undecided = [case for case in counted if not case.is_decided]
         weights = share_weights([case.where for case in decided], self.workload)
@@ -326,6 +330,7 @@ def make_card(
     and a worse value, such as faster and slower.
     """
     notes = []
+    # A decided case has a comparison that shows a difference, or equality.
     for operation in workload:
         if not any(case.is_decided for case in cases if fits(case.where, operation.where)):
             name = f"{operation.name} ({operation.weight:g} %)"

@@ -78,8 +78,8 @@ class Pair:
 
     @classmethod
     def of_row(cls, row: ComparisonRow) -> "Pair":
-        """Return the comparison of a row of a table. The row must have a ratio."""
-        # A card is stored as JSON, which has no NaN. So _known_or_0() turns an unknown number into 0.
+        """Return the comparison of a row of a table. Callers pass only rows with a ratio."""
+        # A card is stored as JSON, which has no NaN. So _known_or_0() turns an unknown number (NaN) into 0.
         return cls(
             baseline=row.baseline,
             candidate=row.candidate,
@@ -143,7 +143,8 @@ class Pair:
 
         Example: the ratio f6 / f7 of the times is 1.08, and can be up to 1.14 (`within`). So the loss of f6,
         the slower side, is at most 1.14. The error is a factor of 1.14 / 1.08 = 1.056. So f6 / f7 is at least
-        1.08 / 1.056 = 1.02: f7 is not slower at all, and its loss is 1.
+        1.08 / 1.056 = 1.02: f7 is not slower at all, and its loss is 1. Callers pass only bounded
+        comparisons: in others, `within` may be unknown (0).
         """
         faster_side = self.candidate if self.ratio > 1 else self.baseline
         if value != faster_side:
@@ -177,17 +178,19 @@ class Case:
     def losses(self) -> dict[str, float]:
         """Return the time of each value as a multiple of the best time, from the decided comparisons.
 
-        Comparisons form chains: f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. The
-        baseline of the first decided comparison comes first. A value that no chain connects with this
-        baseline is missing. Return {} if no comparison is decided.
+        A comparison is decided if it shows a difference, or equality. Comparisons form chains: the ratios of
+        times f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. The baseline of the first
+        decided comparison comes first. A value that no chain connects with this baseline is missing. Return
+        {} if no comparison is decided.
         """
         decided = [pair for pair in self.pairs if pair.is_decided]
         if not decided:
             return {}
         # The logarithm of each value's time divided by the first baseline's time.
         logs = {decided[0].baseline: 0.0}
-        # A comparison adds one of its sides once the other side is in `logs`. Each pass over all comparisons
-        # adds at least one value, as long as one can be added. So as many passes as comparisons suffice.
+        # A comparison adds one of its sides once the other side is in `logs`. If both are there, it adds
+        # nothing. Each pass over all comparisons adds at least one value, as long as one can be added. So as
+        # many passes as comparisons suffice.
         for _ in decided:
             for pair in decided:
                 # The logarithm of the baseline's time / the candidate's time: 0 if the two are equal. If only
@@ -226,8 +229,9 @@ class Case:
     def assumed_loss(self, value: str, reference: str) -> float:
         """Return the loss of a value, or an assumption if no decided comparison shows the loss.
 
-        A loss is a time divided by the best time of the case: 1 for the best value. `reference` is the value
-        that stays if the user changes nothing, such as f6.
+        A loss is a time divided by the best time of the case: 1 for the best value. A comparison is decided
+        if it shows a difference, or equality. `reference` is the value that stays if the user changes
+        nothing, such as f6.
         """
         if value in self.losses:
             return self.losses[value]
@@ -375,6 +379,7 @@ def missing_values(
     `reason`.
     """
     compared = {side for case in cases for pair in case.pairs for side in pair.sides}
+    # A cell has the reason of its last failed round, or of a round that no run has measured so far.
     failure_by_cell = reason_by_cell(failures)
     # By value, how many of its cells have each reason: {"f8": {"svnadmin is too old": 4}}.
     reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -394,9 +399,11 @@ def missing_values(
 def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
     """Return the kind of the answer to a question, and the value to choose, "" if nothing is decided.
 
-    A loss is a time divided by the best time of its case, such as the cold log. `reference` is the value that
-    stays if the user changes nothing. The answer is DEPENDS if some case shows that the value loses more than
-    the margin of `limits`, such as 1.1. The value is then for users who must choose one for all cases.
+    A loss is a time divided by the best time of its case, such as the cold log. A case is decided if one of
+    its comparisons shows a difference, or equality. `reference` is the value that stays if the user changes
+    nothing. The answer is DEPENDS if some case shows that the value loses more than the margin of `limits`,
+    such as 1.1. The value is then for users who must choose one for all cases. If a decided case has a weight
+    in the user's workload, the answer is never DEPENDS.
     """
     if not cases:
         return AnswerKind.NOT_MEASURED, ""
@@ -409,7 +416,8 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
         return AnswerKind.EQUAL, reference if reference in values else values[0]
     # A workload states how much each case matters, so that gains can make up for losses. The best value then
     # has the smallest mean loss over all cases. A case that does not decide a value has an assumed loss for
-    # it. If several values have the smallest mean, the reference stays.
+    # it. If several values have the smallest mean, the reference stays. If it is not among them, the first
+    # one in the order of the cases is chosen.
     if any(case.weight for case in decided):
         means = {
             value: _mean_log_loss(value, cases, reference) for value in decided_values(decided)
@@ -421,7 +429,8 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
     # of undecided cases must not decide a tie.
     cases = [replace(case, weight=0.0) for case in cases]
     best = best_value(cases, reference, limits)
-    # An assumed loss is no reason to choose another value in its case. So only shown losses count here.
+    # An assumed loss is no reason to choose another value in its case. So only shown losses count here. There
+    # is one at least, because best_value() chooses among the values that some case decides.
     shown_losses = [case.losses[best] for case in decided if best in case.losses]
     if max(shown_losses) <= limits.margin + ROUNDING:
         return AnswerKind.VALUE, best
@@ -437,11 +446,12 @@ def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     """Return the value whose largest loss over all cases is the smallest. Some case must be decided.
 
     A loss is a time divided by the best time of its case. Largest losses within the margin of the smallest
-    one are a tie. Of tied values, the reference is best, unless another one gains more than the margin on
-    average. If the reference is not among them, the value with the smallest mean loss is best. Example: the
-    largest losses are 1.5 (f6), 1.05 (f7) and 1.02 (f8). With the margin 1.1, f7 and f8 tie.
+    one are a tie. Of tied values, the reference is best, unless another tied value gains more than the margin
+    on average. Otherwise, the tied value with the smallest mean loss is best. Example: the largest losses are
+    1.5 (f6), 1.05 (f7) and 1.02 (f8). With the margin 1.1, f7 and f8 tie.
     """
     worst_losses = {}
+    # The values for which a case shows a difference, or equality. Without any, recommend() has returned.
     for value in decided_values(cases):
         # In a case that shows nothing about a value, the value has the loss of the reference (assumed_loss).
         worst_losses[value] = max(case.assumed_loss(value, reference) for case in cases)

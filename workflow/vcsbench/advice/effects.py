@@ -52,12 +52,14 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     (loss 1.5). If `against` is the value itself, the loss is against the best value. Without a loss, the gain
     is over the slowest value: f8 is FASTER (gain 3.0), and f7 is SLOWER (loss 1.5).
     """
-    # By decided value, its time as a multiple of the best time: {"f6": 3, "f7": 1.5, "f8": 1}.
+    # Of each value with a decided comparison (a difference, or equality): its time as a multiple of the best
+    # time, {"f6": 3, "f7": 1.5, "f8": 1}.
     losses = case.losses
     if value not in losses:
         if case.is_decided and not case.compares(value):
-            # The comparisons of other values are decided.
+            # The case has a result, but only for other values.
             return CaseEffect(ChangeEffect.NOT_COMPARED)
+        # _why_undecided() returns TOO_SMALL, BOUNDED or UNDECIDED.
         return CaseEffect(_why_undecided(value, case))
     if against != value:
         if against not in losses:
@@ -107,14 +109,15 @@ class CombinedEffect:
 def combine_effects(value: str, cases: Sequence[Case], against: str) -> CombinedEffect:
     """Return the effect of a value, such as f7, over cases, compared with the value `against`, such as f6.
 
-    A case has a gain or a loss (effect_in_case), which are factors above 1. They are collected by group,
-    which is a kind of case: {"cold log": [2.4, 6.9]}. A group that is faster over one access and slower over
+    A case has a gain, a loss or neither (effect_in_case). Both are factors above 1, collected by group, which
+    is a kind of case: {"cold log": [2.4, 6.9]}. A group that is faster over one access and slower over
     another is two groups: `cold export over svn` and `cold export over http`. The groups are in their order
     in texts, the most important one first. If `against` is `value` itself, gains are over the slowest value
     of each case, and losses against the best one.
     """
     effects = [(case, effect_in_case(value, case, against)) for case in cases]
     split_groups = _find_groups_split_by_access(effects)
+    # The places of groups in texts: 0 for the most important ones.
     ranks = _rank_groups(cases)
     gains: defaultdict[str, list[float]] = defaultdict(list)
     losses: defaultdict[str, list[float]] = defaultdict(list)
@@ -124,6 +127,7 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
         # The name that cases with the same command and temperature share.
         group = labels.group_label(case.where)
         if group in split_groups:
+            # The part over one access has the rank of the whole group.
             rank = ranks[group]
             group += f" over {case.where[ACCESS_AXIS]}"
             ranks[group] = rank
@@ -136,16 +140,17 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
 
 
 def _find_groups_split_by_access(effects: Sequence[tuple[Case, CaseEffect]]) -> set[str]:
-    """Return the groups that are faster over some accesses, and slower over other ones only.
+    """Return the groups (kinds of cases) that are faster over some accesses, and slower over others.
 
     Without the accesses, a text would contradict itself: `cold export 1.3x faster, cold export 1.4x slower`.
+    A group that is faster and slower over the same access is left out, because its accesses explain nothing.
     """
     # By group: the accesses of its cases with a gain, and of those with a loss.
     faster_over: defaultdict[str, set[str]] = defaultdict(set)
     slower_over: defaultdict[str, set[str]] = defaultdict(set)
     for case, in_case in effects:
         group = labels.group_label(case.where)
-        # "" is the access of a command without a server.
+        # "" is the access of a command without a server. It has no name, so its group is not split below.
         access = case.where.get(ACCESS_AXIS, "")
         if in_case.gain is not None:
             faster_over[group].add(access)

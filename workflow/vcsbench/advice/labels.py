@@ -53,12 +53,12 @@ def case_label(where: AxisValues, shown: Sequence[str], names_cache: bool = True
     """Return the label of a case with its values of the axes `shown`, and always with its command.
 
     `where` has the values of the case: {"command": "log", "cache": "cold"}. The state of the caches is part
-    of the label, too, unless `names_cache` is False. Examples: `export over svn, OS cache warm (f7, packed)`,
-    `cold log`, and `all cases` without any value.
+    of the label, too, unless `names_cache` is False, for texts that name it elsewhere. Examples: `export over
+    svn, OS cache warm (f7, packed)`, `cold log`, and `all cases` without any value.
     """
     cache = where.get(CACHE_AXIS, "") if names_cache else ""
     access = where.get(ACCESS_AXIS, "")
-    # The words of the command, such as `cold log over svn`.
+    # The words of the command, such as `cold log over svn`. A cache of "" is not cold.
     command_words = []
     if cache_state(cache).is_cold:
         command_words.append("cold")
@@ -69,6 +69,7 @@ def case_label(where: AxisValues, shown: Sequence[str], names_cache: bool = True
     # _warmth() is such as `OS cache warm`, and "" for a cold state, which `cold` names already.
     head_parts = [" ".join(command_words), _warmth(cache, access)]
     head = ", ".join(part for part in head_parts if part)
+    # The labels of the shown axes that the head does not have.
     in_brackets = ", ".join(label_details(where, shown))
     if head and in_brackets:
         return f"{head} ({in_brackets})"
@@ -161,12 +162,14 @@ def range_of_factors(ratios: Sequence[float]) -> str:
 def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
     """Return the range of the factors of cases: `["1.4x to 1.6x"]`.
 
-    A member is the values of a case, and a factor of at least 1: ({"format": "f6"}, 1.4). An axis explains
-    the range if its values have ranges that are far apart (_are_apart, by `margin`, such as 1.1). Then each
-    value has its own range: `["f6 1.4x", "f7 3.2x to 3.5x"]`. If a second axis differs together with this
-    axis, both may be the cause, and both are named: `["http and loopback 14x", "https and line 2.4x"]`.
+    A member is the values of a case, and a factor of at least 1: ({"format": "f6"}, 1.4). There is at least
+    one member. An axis explains the range if its values have ranges that are far apart: by the square of
+    `margin` or more, such as 1.21 for 1.1. Then each value has its own range: `["f6 1.4x", "f7 3.2x to
+    3.5x"]`. If a second axis differs together with this axis, both may be the cause, and both are named:
+    `["http and loopback 14x", "https and line 2.4x"]`.
     """
-    # All cases have the same axes. Readers see command and cache in front of the range.
+    # All cases have the same axes, with "" for one that does not apply. Command and cache are left out,
+    # because readers see them in front of the range.
     first_where, _ = members[0]
     axes = [axis for axis in first_where if axis not in (COMMAND_AXIS, CACHE_AXIS)]
     # The first axis that explains the range is used.
@@ -177,8 +180,8 @@ def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
         # More than MAX_PARTS (3) ranges would be too long for a text.
         has_few_values = 1 < len(factors_by_value) <= MAX_PARTS
         if has_few_values and _are_apart(factors_by_value, margin):
-            # Only later axes can differ together with this one: an earlier one would have explained the
-            # range itself.
+            # Only later axes can differ together with this one: an earlier axis would have explained the
+            # range itself. `names` has the words of each value, such as `http and loopback`.
             names = _name_values(axis, axes[number + 1 :], members)
             return [
                 f"{names[value]} {range_of_factors(factors)}"
@@ -202,7 +205,8 @@ def _name_values(
         # The different pairs of values, such as ("http", "loopback").
         pairs = {(where.get(axis, ""), where.get(other, "")) for where in wheres}
         other_values = {other_value for _, other_value in pairs}
-        # If there are as many pairs as values of each axis, each value is in one pair only.
+        # If there are as many pairs as values of each axis, each value is in one pair only. A third pair,
+        # such as ("http", "line"), would show that the axes are independent.
         differs_together = len(pairs) == len(names) == len(other_values)
         if differs_together and "" not in other_values:
             return {

@@ -95,11 +95,12 @@ def read_questions(
         # A question about a cost recommends no value: nobody is advised to do without https. So it has no
         # actions.
         if not is_cost:
+            # Only the axis `config` has settings of servers. Other axes get no actions from them.
             actions = _actions_of_settings(settings.get(axis, {}))
             # An action in words.yaml replaces that of the settings. The key `words` names its entry there, by
             # default that of the axis. Configurations of the user have no entry.
             actions |= _actions_of_words(definition.get("words", axis))
-        # The command that measures more values than the grid has.
+        # The command that measures more values than the grid has; None without one.
         measuring = definition.get("how_to_measure")
         how_to_measure = None
         if measuring:
@@ -112,7 +113,8 @@ def read_questions(
                 values=list(definition.get("values", ())),
                 yes_value=definition.get("yes_value", ""),
                 actions=actions,
-                # A question with `doubles` is about capacity. Its answers do not depend on a reader's picks.
+                # The answers are over all cells, and do not depend on what a reader picks. By default, that
+                # is so for a question about capacity, which has the key `doubles`.
                 aggregate=definition.get("aggregate", "doubles" in definition),
                 # Other metrics, with those for whom they count: {"server_cpu_s": "a busy server"}.
                 next_to=definition.get("next_to", {}),
@@ -132,11 +134,12 @@ def read_questions(
 def _actions_of_settings(settings: Mapping[str, ServerSettings]) -> dict[str, CardAction]:
     """Return the actions that apply server configurations, by the names of the configurations.
 
-    `settings` is `{"fast": {"svnserve": "svnserve -d", "httpd": ""}}`. A configuration without settings is
-    left out.
+    `settings` is `{"fast": {"svnserve": "svnserve -d", "httpd": ""}}`: by configuration, the command line of
+    svnserve and the directives of httpd. A configuration without settings is left out.
     """
     actions = {}
     for value, settings_by_server in settings.items():
+        # A step is a command or some lines of a configuration file, with a note where to enter them.
         steps = []
         for server, text in settings_by_server.items():
             # "": the configuration has no settings for this server.

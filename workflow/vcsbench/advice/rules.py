@@ -25,8 +25,8 @@ def find_rule(cases: Sequence[Case], best: str, reference: str, limits: Limits) 
 
     A case has the comparisons for one combination of the other axes, such as the cold log over http. `best`
     is the value to choose if it must be one for all cases, here f7. `reference` is the value that stays if
-    the user changes nothing. Groups give a rule if another value is to be chosen in some of them, and `best`
-    in the rest, by more than the margin in `limits` (_rule_of_groups). Return {} if no groups give a rule.
+    the user changes nothing. Groups give a rule if another value is faster than `best` in some of them, and
+    slower in the rest, each by more than the margin in `limits`, such as 1.1. Return {} if no groups do.
     """
     # There are several ways to group the cases, such as by command or by access. Each is a function, which
     # returns the name of a case's group, such as `log`, from the values of the case. The first way that gives
@@ -84,6 +84,7 @@ def _rule_of_groups(
     """
     rule: dict[str, list[str]] = {best: []}
     for name, cases in groups.items():
+        # The value that is faster than `best` in this group by more than the margin, or `best` itself.
         value = _value_of_group(cases, best, reference, limits)
         rule.setdefault(value, []).append(name)
     other_values = [value for value in rule if value != best]
@@ -93,6 +94,7 @@ def _rule_of_groups(
     # cases, and no rule is needed. So in the groups of `best`, each other value must be slower on average by
     # more than the margin, such as 1.1.
     cases_of_best = [case for name in rule[best] for case in groups[name]]
+    # A win of 1.3 means that `best` is 1.3 times as fast as the value there.
     wins = []
     for value in other_values:
         wins.append(_mean_win(best, over=value, cases=cases_of_best, reference=reference))
@@ -103,8 +105,9 @@ def _value_of_group(cases: Sequence[Case], best: str, reference: str, limits: Li
     """Return the value with the largest mean win over `best` in a group, or `best` itself.
 
     A win is how many times as fast a value is as `best`. It must be more than the margin, such as 1.1. In no
-    case of the group may the value be slower than the fastest value there by more than the margin. An
-    undecided case counts as no win in the mean.
+    case of the group may the value be slower than the fastest value there by more than the margin. A loss is
+    a time divided by the best time of its case. If a case shows no loss of a value, assumed_loss() returns an
+    assumption, mostly the loss of the reference. Only values with a decided comparison in the group compete.
     """
     chosen, largest_win = best, limits.margin
     for value in decision.decided_values(cases):

@@ -29,11 +29,12 @@ def compare_choices(
     """Return the choices in a situation, the fastest one first, or the reason why none is best.
 
     `where` has the values that a reader cannot choose: `{"command": "log", "cache": "cold"}`. `rows` has a
-    row for each cell, host and round in this situation (by_round). The values of `axes` identify a cell.
-    `noise` has the errors of ratios. `limits` has the smallest ratio worth noting, such as 1.1.
+    row for each cell, host and round in this situation (by_round). The values of `axes` identify a cell,
+    which is one choice. `noise` has the errors of ratios. `limits` has the smallest ratio worth noting, such
+    as 1.1.
     """
     # The work of a cell is the result of its command in JSON, such as {"revisions": 6000}. A command with
-    # `work: unchecked` does other work by design, so its time shows nothing about a choice.
+    # `work: unchecked` does different work than others by design, so its time shows nothing about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
     # All mappings below are by cell, such as ("log", "f7", "cold"). This one has the rows of its rounds.
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
@@ -43,6 +44,7 @@ def compare_choices(
     # that reason. `alike` is empty if no work is the most frequent one.
     alike = same_work.majority(works)
     values_by_cell = {}
+    # The choices whose work differs from the most frequent one, each with the difference in words.
     other_work = []
     # The logarithms of the times of each compared cell, by the number of the round.
     log_times: dict[Cell, Logs] = {}
@@ -92,7 +94,7 @@ def _why_no_best(
         return None
     if alike and not compared:
         return WhyNoBest.FEW_ROUNDS
-    # Cells with other or unknown work would be further choices. So their work is the reason.
+    # Cells with different or unknown work would be further choices. So their work is the reason.
     if len(alike) < len(cells):
         return WhyNoBest.OTHER_WORK
     return WhyNoBest.ONE_CHOICE
@@ -124,9 +126,10 @@ def _rank_choices(
         # A few rounds give an uncertain error of the ratio. with_error() replaces it by an error that
         # includes the noise of the study. The order of the two cells does not matter there.
         ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
-    # Many comparisons find some differences by chance, so call_ratios() corrects for their number. SLOWER is
-    # the call of a ratio above 1, and FASTER of one below. That is possible: `best` is the fastest over the
-    # common rounds of all cells, but a ratio may be over more rounds.
+    # Many comparisons find some differences by chance, so call_ratios() corrects for their number. A call is
+    # the outcome of a comparison: SLOWER for a ratio above 1, and FASTER below 1. FASTER is possible: `best`
+    # is the fastest over the common rounds of all cells, but a ratio may be over more rounds. Without
+    # duplicates (second copies of cells), the noise is unknown, and each call is UNDECIDED.
     calls = call_ratios(ratios, noise.has_duplicates, (Call.SLOWER, Call.FASTER), limits)
     choices = [Choice(values_by_cell[best], seconds=math.exp(means[best]), call=Call.EQUAL)]
     for cell, ratio, call in zip(other_cells, ratios, calls, strict=True):
@@ -137,8 +140,9 @@ def _rank_choices(
         # As in tables, short runs decide nothing (the key `decides_from_s` of the study). This cell is the
         # slower side. Without a common round, there is no outcome (None) to replace.
         is_short = call is not None and math.exp(means[cell]) < limits.decides_from_s
-        # The first is True if the two may differ only in the time of process start and connection. Both also
-        # replace an outcome without a difference: such times show nothing.
+        # start_up_explains() is True if the two cells may differ only in the time of process start and
+        # connection. Of a difference, it also checks if the slower cell only has a longer start-up. EQUAL
+        # becomes TOO_SMALL, too: times of mostly start-up, or of short runs, show nothing.
         if start_up_explains(start_up, is_difference=call == Call.SLOWER) or is_short:
             outcome = Call.TOO_SMALL
         else:
@@ -157,7 +161,7 @@ def _common_means(logs: Mapping[Cell, Logs]) -> dict[Cell, float]:
 
     If fewer than two rounds are common to all cells, each cell has the mean of all its own rounds.
     """
-    # The machine may become slower from round to round. So means over different rounds are not comparable.
+    # The machine may become slower from round to round, so means over different rounds are hardly comparable.
     rounds = [set(by_round) for by_round in logs.values()]
     common = set.intersection(*rounds)
     means = {}
@@ -180,7 +184,8 @@ def _difference(cell: Cell, works: Mapping[Cell, str], alike: set[Cell]) -> str:
     refusal = same_work.refusal("", {"": works[cell]})
     if refusal:
         return refusal.reason
-    # Without a majority, the cell is compared with the first cell whose work is known and different.
+    # Without a majority, the cell is compared with the first cell whose work is known and different. There is
+    # one: if all known works were equal, they would be the majority, and this cell would be in `alike`.
     compared = alike or set(works)
     other_works = [work for name, work in works.items() if name in compared and work != works[cell]]
     known_works = [work for work in other_works if not same_work.refusal("", {"": work})]

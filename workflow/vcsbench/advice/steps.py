@@ -118,10 +118,11 @@ def combinations_of(
 ) -> list[AxisValues]:
     """Return the combinations of values that a reader may pick, at most `most`. The first one is {}: no pick.
 
-    A reader can pick one of the values of each axis in `axes`, or none. A combination that no measured cell
-    fits is left out. `grid` has a row for each cell: its values by axis, and the reason (`skip`) if it is not
-    measured. With more than `most` combinations, the last axes are left out. Example: `{"access": ["http"],
-    "format": ["f6"]}` gives {}, {"format": "f6"}, {"access": "http"} and {"access": "http", "format": "f6"}.
+    A reader can pick one of the values of each axis in `axes`, or none. With more than `most` combinations,
+    the last axes are left out. After that, combinations that no measured cell fits are left out, so the
+    result is [] without such a cell. `grid` has a row for each cell: its values by axis, and the reason
+    (`skip`) if it is not measured. Example: `{"access": ["http"], "format": ["f6"]}` gives {}, {"format":
+    "f6"}, {"access": "http"} and {"access": "http", "format": "f6"}.
     """
     # Thousands of cells have few different values of these axes. The keys below keep each combination of
     # values once, so that few cells have to be compared with each combination of picks.
@@ -157,12 +158,13 @@ def plan_steps(cards: Sequence[Card], picks: AxisValues) -> StepPlan:
     states = [picks]
     while True:
         # A step can make another change better or worse. So the changes of all other axes are judged again
-        # after each step.
+        # after each step. An axis has one step at most, so the loop ends.
         axes_of_steps = {step.axis for step in steps}
         changes_by_card = [
             _changes_of(card, states) for card in cards if card.question.axis not in axes_of_steps
         ]
         after_all_steps = states[-1]
+        # None if no card has a change with gains, and without a condition.
         next_step = _next_step(changes_by_card, after_all_steps)
         if next_step is None:
             break
@@ -220,12 +222,14 @@ def _next_step(
     possible: list[ValueChange] = []
     for changes in changes_by_card:
         for change in changes:
+            # DO: it has gains and no loss or, with a workload, gains that outweigh its losses.
             if change.worth is Worth.DO and not change.condition:
                 possible.append(change)
                 # The changes of a card are sorted, the best first. So no later one is better.
                 break
     by_gain = sorted(possible, key=lambda change: change.gain, reverse=True)
-    # A change may make something slower now, or only after another possible change. Such a change waits.
+    # A change may make something slower, now or only after another possible change. It waits, because it may
+    # no longer do so after the steps that come first.
     for change in by_gain:
         if not _is_slower_somewhere(change, possible, state):
             return change
@@ -238,8 +242,10 @@ def _is_slower_somewhere(
     """Return True if a change is slower somewhere, now or after one of the other possible changes.
 
     For example, a setting of the server may be faster with f7 and slower with f6. It should then come after
-    the change to f7 rather than before it.
+    the change to f7 rather than before it. `possible` may contain `change` itself. `state` has the reader's
+    values now, such as {"format": "f6"}.
     """
+    # The outcomes now. Those for a reader who has made another change first are added to them.
     outcomes = list(change.outcomes)
     for other in possible:
         if other.axis != change.axis:
@@ -347,7 +353,8 @@ def _change_to(card: Card, value: str, states: Sequence[AxisValues]) -> ValueCha
     outcomes = find_outcomes(card, value, states)
     counted = outcomes
     if card.workload:
-        # An undecided outcome shows nothing, so it takes no part of the weight of its operation.
+        # An undecided outcome shows nothing, so it takes no part of the weight of its operation. The decided
+        # outcomes of an operation share its weight equally: 60 for log gives 20 to each of three.
         counted = [outcome for outcome in outcomes if outcome.effect in DECIDED]
         weights = share_weights([outcome.where for outcome in counted], card.workload)
     else:
@@ -386,6 +393,7 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
         else:
             is_worth_it = not has_loss
         return Worth.DO if is_worth_it else Worth.DEPENDS
+    # Something becomes slower, and nothing faster by the margin: the present value is better.
     if has_loss:
         return Worth.KEEP
     # The certain part of each difference is below the margin. So it does not matter whether they are gains.
@@ -406,12 +414,14 @@ def _changes_of(card: Card, states: Sequence[AxisValues]) -> list[ValueChange]:
     none, or the value that most readers have (Card.reference), there is a change from this one to each other.
     """
     current = states[0].get(card.question.axis, "")
-    # None if the reader's value is known, or without a recommendation.
+    # None if the reader's value is known, or without a recommendation. If the card recommends the value that
+    # most readers have already, they need no change to it. So the changes from it are judged instead.
     recommended = None if current else _recommended_value(card, states)
     if recommended is not None and recommended != card.reference:
         values = [recommended]
     else:
-        # The value that the reader has, or is assumed to have.
+        # The value that the reader has, or is assumed to have. The states get it, so that only its own
+        # comparisons count.
         unchanged = current or card.reference
         states = [{**state, card.question.axis: unchanged} for state in states]
         # The sides of all comparisons, each once. A noise check compares equal binaries (an A/A test).
@@ -451,6 +461,7 @@ def find_combined_outcomes(
     for situation in situations:
         if not fits(situation.where, before) or is_benchmark(situation.where):
             continue
+        # The only choice that fits the reader's values before, and after the steps; None without one.
         now = _choice_of_reader(situation, before)
         then = _choice_of_reader(situation, after)
         if now and then:
@@ -481,10 +492,10 @@ def _effect_of_choice(now: Choice, then: Choice, margin: float) -> ChangeEffect:
     """Return the effect of a change from one choice of a situation to another.
 
     A choice is a combination of values with its mean time. The two choices were not compared with each other,
-    but each with the best choice. They are shown to be equal if their times are within the margin, and both
-    comparisons with the best choice are decided. They are shown to differ if one of them is slower than the
-    best choice, and neither is open. An open choice has no decided comparison, and its measured time is
-    longer than the best one by the margin or more.
+    but each with the best choice, which itself counts as equal. They are shown to be equal if their times are
+    within the margin, and both comparisons with the best choice are decided (slower or equal). They are shown
+    to differ if one of them is slower than the best choice, and neither is open. An open choice has no
+    decided comparison, and its measured time is longer than the best one by the margin or more.
     """
     if at_least_1(now.seconds / then.seconds) < margin:
         is_decided = all(choice.is_equal or choice.is_slower for choice in (now, then))

@@ -68,7 +68,8 @@ class Operation(NamedTuple):
         cache_label = labels.value_label(CACHE_AXIS, self.cache)
         if state.is_cold:
             return f"First {command} of the morning{over} ({cache_label})"
-        # A new server, but the operating system has the files in memory.
+        # A new server, but the operating system has the files in memory. A restart empties only the caches of
+        # CACHING_SERVERS: other servers have none.
         if state.is_hot and not state.keeps_server and self.server in CACHING_SERVERS:
             return f"First {command} after a restart of the server{over} ({cache_label})"
         # The server has served the command before, so its own caches are warm; or it has none.
@@ -115,7 +116,7 @@ class Wish:
         that the user may not have stand behind the times: `1.57 → 0.93 s (from default settings)`. A
         condition is a sentence such as `Only if you can stop commits.`
         """
-        # Both end with the unit, `1.57 s` and `0.93 s`, which the text has once.
+        # Both texts end with the unit, `1.57 s` and `0.93 s`. It is removed from the first one.
         before, after = labels.seconds_of_both([self.before_s, self.after_s])
         times = f"{before.removesuffix(' s')} → {after}"
         # Users with other values than these gain another factor.
@@ -124,6 +125,7 @@ class Wish:
         gain = _factor_text(self.factor, self.is_at_least)
         text = f"{self.operation.occasion}: {self.change}, {gain} faster, {times}."
         price = []
+        # The command is "" if the change takes several lines, and None without a command.
         if self.command is not None:
             price.append(f"`{self.command}`" if self.command else "Several commands")
         # The downtime is the interruption of the service, such as `no downtime`. The work is the time that
@@ -148,11 +150,12 @@ def find_wishes(
 ) -> list[Wish]:
     """Return the changes that make an operation of the user faster, the largest gain first.
 
-    An operation is a command with a state of caches, such as the cold log. It has one or two changes
-    (_best_wishes). `values_now` has the values of the user's repository: `{"format": "as-is", "packing":
-    "pack"}`. Changes on other axes, such as the settings of the server, start from the value that most users
-    have (Card.reference). `work` has the time that a change took here: `{("packing", "pack"):
-    MeasuredWork(4.2, "20 000 revisions", is_in_memory=False)}`. `system` is that of the repository.
+    An operation is a command with a state of caches, such as the cold log. It has its best change and, if
+    this has a condition, the best change without one (_best_wishes). `values_now` has the values of the
+    user's repository: `{"format": "as-is", "packing": "pack"}`. Changes on other axes, such as the settings
+    of the server, start from the value that most users have (Card.reference). `work` has the time that a
+    change took here: `{("packing", "pack"): MeasuredWork(4.2, "20 000 revisions", is_in_memory=False)}`.
+    `system` is the version-control system of the repository.
     """
     # By command and state of caches: {("log", "cold"): [...]}.
     by_operation: dict[tuple[str, str], list[Wish]] = {}
@@ -173,7 +176,8 @@ def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
     """Return the change with the largest gain for one command with one state of caches.
 
     If that change has a condition, such as a stop of commits, the best change without a condition follows,
-    if there is one. The `wishes` may be over http, svn and file. Those over file count only without others.
+    if there is one. The `wishes`, at least one, may be over http, svn and file. Those over file, and those of
+    commands without an access, count only if there are no others.
     """
     # The largest factors are those over file, which has no connection. But few users work on the server's
     # own files.
@@ -192,9 +196,11 @@ def _wishes_of_card(
     An operation is a command with a state of caches, such as the cold log. `values_now` has the values of the
     user's repository. If it lacks the axis, the change starts from the value that most users have: a
     repository shows its format, for example, and not the settings of its server. The access has no such
-    start, because users may have several. `work` has the time that a change took here.
+    start, because users may have several. `work` has the time that a change took here. Yield nothing without
+    a start.
     """
     axis = card.question.axis
+    # `reference` is the value that most users have, "" without one.
     assumed_start = "" if axis == ACCESS_AXIS else card.reference
     start = values_now.get(axis, assumed_start)
     if not start:
@@ -209,8 +215,8 @@ def _wishes_of_card(
     for value in values:
         if value == start:
             continue
-        # The outcomes of the change from the present value to this one, case by case. Those below the margin
-        # do not matter. A factor is at least 1, whether the case becomes faster or slower.
+        # The outcomes of the change from the present value to this one, case by case. Those below the margin,
+        # such as 1.1, do not matter. A factor is at least 1, whether the case becomes faster or slower.
         all_outcomes = steps.find_outcomes(card, value, [state])
         outcomes = [outcome for outcome in all_outcomes if outcome.factor >= card.margin]
         # The change applies to the whole repository. So each of its wishes lists all operations that become
@@ -220,6 +226,7 @@ def _wishes_of_card(
             if outcome.effect is ChangeEffect.SLOWER:
                 label = labels.case_label(outcome.where, [ACCESS_AXIS, *assumed_axes])
                 slower.append(f"{label} ({_factor_text(outcome.factor, outcome.is_at_least)})")
+        # How to apply the value; empty for a value without commands.
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             # Nobody waits for the commands of svnbench, such as null-log.

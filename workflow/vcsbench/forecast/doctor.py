@@ -68,9 +68,10 @@ def examine_machine(
 
     A cell is a command, such as `svn log`, with all settings that it is timed with. `plan` has the configured
     cells, and `repositories` what has to be loaded and copied for them. `write` gets each line of the report:
-    the checks by their result, and then the side effects of a session (one call of `make report`).
+    the checks by their result, and then the side effects of a session (one call of `make report`). Raise
+    UserError if the file system with the copies is not mounted now.
     """
-    # All checks run before the first line is written, because the last check may belong to the first group.
+    # All checks run before the first line is written: the last check may belong under the first heading.
     checks = [*run_checks(plan), *_check_space(plan, repositories)]
     for line in _lines_by_result(checks):
         write(line)
@@ -102,15 +103,15 @@ def run_checks(plan: Plan) -> list[Check]:
     """Return what this machine has and lacks for the cells of a plan, in the order of the report.
 
     A cell is a command with all settings that it is timed with. Most checks only read a fact. The functions
-    of the module `trials` try a thing, such as a program, and return each `Lack` that they meet.
+    of the module `trials` try a thing, such as a program. They yield a `Lack` for each thing that fails.
     """
     checks = [*_check_cells(plan), *_check_packages(plan), *_check_versions()]
     checks += [*_check_cache_clearing(plan), *_check_storages(plan)]
-    # Without the first things, no session begins. Without the others, some of its cells fail.
+    # If a trial of BEFORE_SESSION fails, no session begins. If one of OF_SOME_CELLS fails, some cells fail.
     for lack in trials.find_lacks(plan, (*trials.BEFORE_SESSION, *trials.OF_SOME_CELLS)):
         checks.append(Check(CheckResult.MISSING, lack.what, lack.remedy))
-    # Evidence are the facts about a run that prove what it measured, such as the bytes that it read. A run
-    # without some of them is measured all the same.
+    # Evidence is the facts about a run that prove what it measured, such as the bytes that it read. A run
+    # that lacks some of these facts is measured all the same.
     for lack in trials.find_lacks(plan, trials.EVIDENCE):
         checks.append(Check(CheckResult.LIMITED, lack.what, lack.remedy))
     checks += [_describe_hardware(), *_check_limits(), *_check_hardware()]
@@ -138,14 +139,17 @@ def _check_packages(plan: Plan) -> Iterator[Check]:
 
 
 def _check_versions() -> Iterator[Check]:
-    """Yield a check with the versions of the installed programs, and another one for an old hyperfine."""
+    """Yield a check with the versions of the installed programs, and another one for an old hyperfine.
+
+    The versions of vcsbench and Python are always among them. A missing hyperfine yields nothing here.
+    """
     installed = {name: argv for name, argv in VERSIONS.items() if shutil.which(name)}
     versions = read_versions(installed)
     text = ", ".join(f"{name} {version}" for name, version in versions.items())
     yield Check(CheckResult.AVAILABLE, text)
     hyperfine = versions.get("hyperfine", "")
     major = hyperfine.partition(".")[0]
-    # A version that cannot be read is empty.
+    # A version that cannot be read is "", and isdigit() is then False.
     if major.isdigit() and int(major) < FIRST_WITH_CPU_TIMES:
         yield Check(
             CheckResult.LIMITED,
@@ -159,7 +163,8 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
 
     A cold run begins with none of its files in memory, as after a reboot. So the kernel's caches are emptied
     before it (`drop-caches`, as root), or the program vmtouch drops the files of the repository from them
-    (`evict`). If neither is possible, and no configured cell needs it, nothing is yielded.
+    (`evict`). If neither is possible, and no configured cell needs it, nothing is yielded. The same applies
+    to a storage in memory without cold cells.
     """
     settings = plan.config.settings
     machine = plan.env.machine
@@ -172,7 +177,7 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
     # The user may have chosen a way. With the choice `auto`, it is the first one that is possible. "": none.
     way = machine.clearing(settings.clear_caches)
     if mount_of(folder).filesystem in IN_MEMORY:
-        # Nothing drops a file from memory that exists only there, as on a tmpfs. That matters to cold runs.
+        # A file on a tmpfs exists only in memory, so nothing can drop it. Only cold cells need that.
         if any(state.is_cold for state in states):
             text = filesystems.why_never_cold(machine, str(folder), settings.clear_caches)
             yield Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
@@ -189,6 +194,7 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
             "cold caches file by file (vmtouch): inodes and folders stay cached",
             remedy="run as root, on a machine without production servers",
         )
+    # Cold cells clear caches, and hot ones may: the state `hot` fills them from a known, empty state.
     elif any(state.clears_caches for state in states):
         text = filesystems.why_not_cleared(machine, settings.clear_caches)
         yield Check(CheckResult.MISSING, text, "run as root, or apt-get install vmtouch")
@@ -210,9 +216,9 @@ def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Che
         try:
             needed_bytes = side_effects.storage_bytes(plan, repositories, storage)
         except UserError:
-            # The file system with the copies is not mounted now. The report on side effects, which comes
-            # after all checks, needs the same number. It ends the program with this error, so that no check
-            # of a further storage would be read.
+            # The file system with the copies is not mounted now. After the checks, examine_machine() reports
+            # the side effects, which need the same number. So it raises this error then. The space on other
+            # storages is of no use before the user has mounted the file system.
             return
         free_bytes = filesystems.free_bytes(folder)
         if needed_bytes > free_bytes:
@@ -231,8 +237,8 @@ def _check_storages(plan: Plan) -> Iterator[Check]:
     loaded. A folder that vcsbench cannot write to has no check here: the trial of folders
     (trials.try_folders) reports it, with the remedy.
     """
-    # A draft has the settings of a cell. If two storages are one folder, cells share the copies of
-    # repositories in it, and its "shelf" is the first name of this folder. So it is checked once.
+    # A draft has the settings of a cell. Two names of storages may lead to one folder. The "shelf" of both is
+    # then the first of these names, so the set has the folder once.
     used_storages = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     # If all cells are skipped, the user still learns about the storage that cells use by default.
     used_storages.add(plan.config.settings.storage)
@@ -301,7 +307,7 @@ def _describe_hardware() -> Check:
 def _check_limits() -> Iterator[Check]:
     """Yield a check for each limit of the control group, such as a container's: memory, processor time."""
     memory = kernel.memory()
-    # None: no limit.
+    # None: no limit below the memory of the machine.
     if memory.limit is not None:
         limit = words.size(memory.limit)
         available = words.size(memory.available or 0)
@@ -311,6 +317,7 @@ def _check_limits() -> Iterator[Check]:
             yield Check(CheckResult.WARNING, text, "raise the limit to 1 GiB or more")
         else:
             yield Check(CheckResult.AVAILABLE, text)
+    # The number of processors that a quota allows, such as 1.5; None without a quota.
     quota = host()["quota_cores"]
     if quota is not None:
         yield Check(
@@ -328,10 +335,11 @@ def _check_hardware() -> Iterator[Check]:
         text = "client and server share one core"
         yield Check(CheckResult.WARNING, text, "use a machine with two or more")
     clock = machine["clock_source"]
-    # Any other clock than these takes a system call. "": the kernel does not show it.
+    # A clock that is not in STEADY_CLOCKS takes a system call. "": the kernel does not show the clock.
     if clock and clock not in STEADY_CLOCKS:
         text = f"reading the clock is slow ({clock})"
         yield Check(CheckResult.WARNING, text, "boot with clocksource=tsc")
+    # The kernel's rule for the processor's frequency. Many virtual machines have none ("").
     governor = machine["governor"]
     if governor in SAVING_GOVERNORS:
         text = f"the governor {governor} changes the processor's speed with its load"

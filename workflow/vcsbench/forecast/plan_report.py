@@ -50,8 +50,8 @@ def describe_plan(
     yield ""
     yield from _describe_duration(plan, repositories, spent_s)
     yield from _describe_detectable_differences(plan)
-    # Without the first things, some cells fail, and a run measures the others. Without the second ones, all
-    # cells are measured, but less is known about what disturbed them.
+    # If a trial of OF_SOME_CELLS fails, some cells fail, and a run measures the rest of them. If one of
+    # EVIDENCE fails, all cells are measured, but less is known about what disturbed them.
     yield from _describe_lacks("Cannot be measured here", plan, trials.OF_SOME_CELLS)
     yield from _describe_lacks("Less evidence", plan, trials.EVIDENCE)
 
@@ -111,7 +111,8 @@ def _describe_cells(plan: Plan, study: str) -> Iterator[str]:
     duplicates = sum(is_duplicate(cell.path) for cell in repeated)
     if duplicates:
         cells_text += f" ({duplicates} of them duplicates)"
-    rounds = words.count_of(_rounds_of_all_cells(plan), "round")
+    # The smallest number over all studies. In a run with a time limit, some cells may get more rounds.
+    rounds = words.count_of(_rounds_of_all_cells(plan, study), "round")
     yield f"  {study}: {cells_text} in {rounds}, {len(grid) - len(cells)} skipped"
     fixed_cost_cells = len(cells) - len(repeated)
     if fixed_cost_cells:
@@ -140,10 +141,13 @@ def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
     return Counter(cell.skip for cell in cells if cell.skip).most_common()
 
 
-def _rounds_of_all_cells(plan: Plan) -> int:
-    """Return the rounds that each cell has at least. Fixed cost does not count: it has one round."""
-    rounds = [len(plan.exports_of(cell)) for cell in plan.cells if not is_fixed_cost(cell.axes)]
-    return min(rounds, default=0)
+def _rounds_of_all_cells(plan: Plan, study: str) -> int:
+    """Return the rounds that each cell of a study has at least, 0 for a study without cells to measure.
+
+    Fixed cost does not count: it has one round.
+    """
+    cells = [cell for cell in plan.cells if cell.study == study and not is_fixed_cost(cell.axes)]
+    return min((len(plan.exports_of(cell)) for cell in cells), default=0)
 
 
 def _describe_duration(
@@ -174,8 +178,9 @@ def _describe_limit(plan: Plan, minutes: float, spent_s: float, forecast_s: floa
     of the planned rounds. A round measures each cell of a study once. When the planned ones are measured, a
     run decides whether more of them are useful.
     """
-    # [] if more rounds may follow in some study.
+    # The reason of each study; [] if more rounds may follow in some study.
     reasons = _list_stop_reasons(plan)
+    # This reason is looked for first, because only this one has a remedy: a longer limit.
     if StopReason.TIME_IS_UP in reasons:
         return f"No more rounds follow: the {minutes:g} min are spent. A longer limit gives more rounds."
     if reasons:
@@ -194,12 +199,12 @@ def _list_stop_reasons(plan: Plan) -> list[str]:
     In a run with a time limit, a study is measured in batches of rounds. When a batch is measured, a decision
     on the next one is written to a file: {"gives": false, "why": "time is up", "minutes": 15}.
     """
-    # A decision follows when the planned rounds are measured.
+    # Decisions follow when the planned rounds are measured. Until then, further rounds are possible.
     if any(unmeasured_rounds(plan).values()):
         return []
     reasons = []
     for study, batches in plan.batches.items():
-        # {} if the next batch is not decided so far.
+        # {} if the next batch is not decided so far. Then `gives` is None, so the batch is not refused.
         decision = read_json(plan.root / decision_of(study, batches.next))
         is_refused = decision.get("gives") is False
         # After a change of the user's time limit, the next run decides again.
@@ -216,16 +221,18 @@ def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
     That depends on how much the runs of a cell scatter (a cell is a command with all settings that it is
     timed with). A study without results of this machine has no line, because its scatter is unknown.
     """
-    rounds = _rounds_of_all_cells(plan)
-    # Fewer rounds than the user's `thresholds.min_rounds` have wide intervals, whatever the scatter is.
+    rounds = {cell.study: _rounds_of_all_cells(plan, cell.study) for cell in plan.cells}
+    # Fewer rounds than the user's `thresholds.min_rounds` have wide intervals, whatever the scatter is. The
+    # configuration accepts no `min_rounds` below 2, so detectable_pct() never gets fewer than two rounds.
     min_rounds = plan.config.least_rounds
-    if rounds < min_rounds:
+    if min(rounds.values(), default=0) < min_rounds:
         yield f"  Fewer than {min_rounds} rounds (`thresholds.min_rounds`) decide only large differences."
-        return
     for study, scatter_pct in scatter_pct_by_study(plan).items():
-        smallest_pct = detectable_pct(scatter_pct / 100, rounds)
+        if rounds.get(study, 0) < min_rounds:
+            continue
+        smallest_pct = detectable_pct(scatter_pct / 100, rounds[study])
         yield (
-            f"  {words.count_of(rounds, 'round')} of {study} can detect differences of "
+            f"  {words.count_of(rounds[study], 'round')} of {study} can detect differences of "
             f"{smallest_pct:.0f} %: runs of a typical cell scattered by {scatter_pct:.2g} % here."
         )
 
@@ -266,12 +273,14 @@ def _scatter_of_results(path: Path, block: Sequence[str]) -> float:
 def detectable_pct(scatter: float, rounds: int) -> float:
     """Return the smallest difference in per cent that 9 of 10 experiments with this many rounds detect.
 
-    `scatter` is the standard deviation of the time of a round, as a share: 0.018 for 1.8 %.
+    `scatter` is the standard deviation of the time of a round, as a share. With 0.03 (3 %) and 5 rounds, the
+    result is about 9 (%). At least 2 rounds are needed.
     """
     # Two cells are compared by the mean, over the rounds, of the difference of their times. Each of the two
     # times has this scatter. Logarithms turn shares into differences.
     standard_error = math.log1p(scatter) * math.sqrt(2 / rounds)
-    # The scatter is estimated from about COMPARISONS similar comparisons together, each with all its rounds.
+    # The scatter is estimated from about COMPARISONS similar comparisons together. Each of them adds a degree
+    # of freedom for each round but the first.
     degrees_of_freedom = COMPARISONS * (rounds - 1)
     effect = float(detectable_effect(standard_error, degrees_of_freedom))
     # The effect is a logarithm. If runs scatter extremely, MAX_EFFECT keeps the result finite.

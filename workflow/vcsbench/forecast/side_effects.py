@@ -79,8 +79,8 @@ def _describe_clearing(plan: Plan) -> str:
     each further round."
     """
     rounds_by_cell = unmeasured_rounds(plan)
-    # In all rounds that are left to measure, and in one round of all cells (a cell is a command with all
-    # settings that it is timed with).
+    # `planned` counts the clearings in all rounds that are left to measure, such as 24. `per_round` counts
+    # those in one round of all cells, such as 8. A cell is a command with all settings that it is timed with.
     planned = 0
     per_round = 0
     for key, cell in plan.cell_by_key.items():
@@ -91,7 +91,7 @@ def _describe_clearing(plan: Plan) -> str:
     if planned:
         frequencies.append(f"about {words.count_of(planned, 'time')}")
     # With a time limit, `batches` has the rounds of each study that are decided so far, and more may follow.
-    # Without one, it is empty.
+    # Without a limit, `batches` is empty.
     if plan.batches and per_round:
         rounds = "each further round" if planned else "each round"
         frequencies.append(f"up to {words.count_of(per_round, 'time')} in {rounds}")
@@ -145,15 +145,15 @@ def _bytes_of_loads(plan: Plan, repositories: PreparedRepositories, storage: str
 
     A repository is loaded in the folder `scratch`, which is mostly in RAM, and then moved to a storage, its
     `home`. It stays there, so that lost copies, or another packing, need no other load. The number is
-    negative if more is removed.
+    negative if an earlier load, which is removed, takes more than the new one.
     """
     total = 0
     for repo, fmt in missing_loads(repositories):
         home = repositories.load_request(repo, fmt)["home"]
         if _storage_of(repositories, home) == storage:
             size = loaded_bytes(plan, repo)
-            # The load removes the repository of an earlier load, and all that were made from that one. Of a
-            # larger one, only `size` counts: other repositories may be made before the rest is free.
+            # The load removes the repository of an earlier load, and all that were made from it, such as a
+            # packed one. Of each, at most `size` counts: others may be made before the rest is free.
             old_sizes = repositories.sizes_of_loaded(repo, fmt, home)
             total += size - sum(min(size, old_size) for old_size in old_sizes)
     return total
@@ -170,10 +170,12 @@ def _bytes_of_made_states(plan: Plan, repositories: PreparedRepositories, storag
     total = 0
     for variant in variants:
         load = repositories.read_load(variant.repo, variant.format)
-        # It may be there from an earlier session, but a new load removes it.
+        # The made repository may be there from an earlier session, but a new load removes it. Without the
+        # record of a load (None), there is nothing.
         is_there = load is not None and staged_path(load, variant) is not None
         is_removed = (variant.repo, variant.format) in loads
-        # Without `is_made`, the copies are made from the loaded repository itself.
+        # Without `is_made`, the copies are made from the loaded repository itself. A variant may be larger
+        # than that one, such as a repository in many packs of git (`size_factor`).
         if variant.is_made and (is_removed or not is_there):
             total += round(variant.size_factor * loaded_bytes(plan, variant.repo))
     return total
@@ -201,7 +203,8 @@ def _bytes_of_copies(plan: Plan, repositories: PreparedRepositories, storage: st
 def _bytes_of_private_copies(plan: Plan, storage: str) -> int:
     """Return about how many bytes the private copy of a cell that commits takes on a storage, 0 without one.
 
-    One cell runs at a time, and its copy ends with it. So only the largest one counts.
+    One cell (a command with its settings) runs at a time, and its copy is removed after it. So only the
+    largest copy counts.
     """
     rounds_by_cell = unmeasured_rounds(plan)
     largest = 0
@@ -209,7 +212,8 @@ def _bytes_of_private_copies(plan: Plan, storage: str) -> int:
         draft = plan.draft(cell)
         # With a time limit, `batches` is not empty, and further rounds may follow.
         is_left = rounds_by_cell[key] or plan.batches
-        # Such a cell commits to a copy of the whole repository, which is made for each of its rounds.
+        # A cell with this input commits to a copy of the whole repository, which is made for each of its
+        # rounds. `shelf` is the first name of the folder of a storage, which may have several names.
         commits = draft["input"] == COMMITTED_INPUT
         if is_left and commits and draft["storage"]["shelf"] == storage:
             largest = max(largest, loaded_bytes(plan, draft["repository"]["name"]))
@@ -249,7 +253,8 @@ def _describe_dumps(plan: Plan, repositories: PreparedRepositories) -> Iterator[
 def _describe_use(plan: Plan, repositories: PreparedRepositories, storage: str) -> str:
     """Return sentences on the space that a session takes on a storage, a folder on a disk under test.
 
-    For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
+    For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..." No
+    space is taken if all copies exist, or if new copies only replace older ones.
     """
     needed_bytes = storage_bytes(plan, repositories, storage)
     where = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
@@ -366,7 +371,7 @@ def _privacy(plan: Plan) -> Iterator[str]:
     private = [draft for draft in drafts if is_private_cell(draft, plan.env)]
     if not private:
         return
-    # The networks in which the servers of these cells listen. The least private one decides what is said.
+    # The networks in which the servers of these cells listen. The sentence is about the least private one.
     networks = {draft["network"] for draft in private}
     if Network.SHARED in networks:
         servers = "its servers answer every user of this machine"

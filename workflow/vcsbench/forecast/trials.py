@@ -111,13 +111,15 @@ def try_programs(plan: Plan) -> Iterator[Lack]:
     A cell is a command with all settings that it is timed with. setpriv starts its server, and hyperfine
     times the command. Repositories are made and checked by Subversion's programs.
     """
+    # check_setpriv() raises UserError if setpriv cannot be used. _try_check() yields that as a lack.
     yield from _try_check(processes.check_setpriv)
     # With `deployed`, Snakemake installs the other programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
     for name in SUBVERSION:
         yield from _try_version(name)
-    # An older hyperfine lacks some of the options that a measurement needs. HYPERFINE has all of them.
+    # HYPERFINE is a run of `true` with all options that a measurement needs. An older hyperfine lacks some of
+    # them, and fails. The reason is "" if the run succeeds.
     reason = _why_fails(HYPERFINE)
     if reason:
         yield Lack(f"hyperfine cannot be used: {reason}", "install hyperfine 1.15 or newer")
@@ -193,7 +195,7 @@ def try_server(plan: Plan) -> Iterator[Lack]:
     """
     if not _has_server(plan):
         return
-    # The other trials need no port, so they follow in any case.
+    # The trials of a folder and a process need no port, so they follow in any case.
     yield from _try_port()
     try:
         temporary = tempfile.TemporaryDirectory()
@@ -207,7 +209,7 @@ def try_server(plan: Plan) -> Iterator[Lack]:
     if lacks:
         return
     # Servers are started by setpriv. Without it, the last trial would fail for this reason, which
-    # try_programs() yields already.
+    # try_programs() yields already. any() is True if _try_check() yields a lack.
     if any(_try_check(processes.check_setpriv)):
         return
     yield from _try_server_process()
@@ -261,8 +263,8 @@ def _try_server_process() -> Iterator[Lack]:
                     "root may not end its servers, which run as another user",
                     "run as an ordinary user; in a container, allow it: --cap-add KILL",
                 )
-        # communicate() closes the input, so that cat also ends without the signal. It returns the errors of
-        # cat, or of setpriv.
+        # communicate() closes the input, so that cat also ends without the signal. The second item of its
+        # result is the error output of cat, or of setpriv if cat was not started.
         errors = process.communicate()[1].decode(errors="replace").strip()
     if not is_started:
         yield Lack(
@@ -360,12 +362,12 @@ def try_file_times(plan: Plan) -> Iterator[Lack]:
         # The clock is read for each file: a session may write a result while this loop runs.
         if modified_s > time.time():
             folders = [name for name in INPUT_FOLDERS if (plan.root / name).exists()]
-            # It gives the present time to all such files at once. -H: the folders may be links.
+            # This command gives the present time to all files from the future at once. So further files need
+            # no lack of their own. -H: the folders may be links.
             command = f"find -H {' '.join(folders)} -newermt now -exec touch {{}} +"
             yield Lack(
                 f"{path}: its time is in the future", f"correct the clock, or run: {command}"
             )
-            # So further files need no lack of their own.
             return
 
 
@@ -378,7 +380,8 @@ def _input_files(root: Path) -> Iterator[str]:
     logs, environments = str(root / LOGS), str(root / ENVIRONMENTS)
     for name in INPUT_FOLDERS:
         for folder, subfolders, files in os.walk(root / name):
-            # os.walk() does not enter subfolders that are taken out of its list.
+            # os.walk() does not enter subfolders that are taken out of its list. A missing folder yields
+            # nothing.
             if folder in (logs, environments):
                 subfolders.clear()
             # The files directly in the folder of logs are logs, too. The files next to the environments are
@@ -421,12 +424,14 @@ def try_tracing(plan: Plan) -> Iterator[Lack]:
 
 def try_tracing_of_servers(plan: Plan) -> Iterator[Lack]:
     """Yield a lack if strace cannot count the system calls of servers. Those of root run as another user."""
+    # `trace_syscalls` has the values of axes whose cells are counted; None if the study counts nothing.
     is_traced = any(plan.config.studies[name].trace_syscalls is not None for name in plan.grids)
     # A missing strace is named with the missing packages.
     if not (is_traced and _has_server(plan) and shutil.which("strace")):
         return
     try:
-        # Without the user of root's servers, this raises UserError.
+        # Without the user of root's servers, this raises UserError. So does attach() if strace cannot trace
+        # the process. The counts that end() returns are not needed.
         with _background_cat() as process:
             # Before cat repeats a line, setpriv may still be changing the user. If cat has not started,
             # try_server() yields the reason.
@@ -470,9 +475,11 @@ def _try_sample_file(name: str, folder: Path) -> Iterator[Lack]:
         file.flush()
         # A file has no place on the device before it is written there.
         os.fsync(file.fileno())
+        # None: the pages of the file cannot be queried. Otherwise, their number does not matter here.
         if caches.query_residency(Path(file.name)) is None:
             yield Lack(f"{name}: the kernel does not report the cached pages of a file")
-        # An extent is a piece of a file on the device. FIEMAP is the request to the kernel for it.
+        # An extent is a piece of a file on the device. FIEMAP is the request to the kernel for it. This call
+        # is made only for its error.
         try:
             first_extent(file.name)
         except ExtentsUnsupportedError as error:

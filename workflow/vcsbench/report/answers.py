@@ -68,9 +68,11 @@ class CardView:
 def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> list[CardView]:
     """Return the cards of a page in the order of the advice. Cards without an answer are last.
 
-    A card has a question about one axis, such as the format, with its answer and its comparisons. `opposites`
-    are comparisons whose published result is the opposite of the measured one.
+    A card has a question about one axis, such as the format, with its answer. It also has pairs: comparisons
+    of two values of this axis. `opposites` are comparisons whose published result is the opposite of the
+    measured one.
     """
+    # A flag is a code of a doubt about runs. shown_flags() leaves out those that tell a reader nothing.
     flags = shown_flags(results)
     # The key is False for a card with an answer, and False comes before True.
     cards = sorted(results.advice.cards, key=lambda card: card.answer.kind in UNANSWERED)
@@ -80,8 +82,8 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
         # Only an aggregate card, with one answer over all cells, names DOUBTS such as `outlier-20`.
         flags_of_card = flags if card.question.aggregate else flags.difference(DOUBTS)
         pairs = [pair for _, pair in _list_pairs(card)]
-        # A noise check compares two copies of the same build (A/A test), so it does not answer the question.
-        # If there are only such checks, they are what the plot shows.
+        # A noise check compares two copies of the same build (A/A test). It does not answer the question, so
+        # its values name a side of the plot only if all pairs are noise checks.
         answering = [pair for pair in pairs if not pair.is_noise_check] or pairs
         view = CardView(
             card=card,
@@ -105,9 +107,9 @@ def shown_flags(results: Results) -> set[str]:
 
     These flags are left out:
 
-    - a flag of a larger share of all comparisons than NEARLY_ALL: a mark on each row tells a reader nothing,
-    - PLAIN_FLAGS, which cards show in other words or not at all,
-    - BUSY_FLAGS: the page has one sentence on the runs that other programs disturbed,
+    - a flag of more than 80 % of all comparisons (NEARLY_ALL): a mark on each row tells a reader nothing,
+    - PLAIN_FLAGS, such as `low-n`, which cards show in other words or not at all,
+    - BUSY_FLAGS, such as `cpu-busy`: the page has one sentence on the runs that other programs disturbed,
     - DOUBTS, such as `outlier-20` or `too-short`, unless a comparison of an aggregate card has the flag.
     """
     # The number of all comparisons (pairs), because NEARLY_ALL is a share of all.
@@ -115,8 +117,8 @@ def shown_flags(results: Results) -> set[str]:
     # By flag: the number of comparisons that have it. For DOUBTS, only aggregate cards count.
     counts: Counter[str] = Counter()
     for card in results.advice.cards:
-        # An aggregate card has one answer over few cells, which can rest on one doubtful run. On other cards,
-        # the interval of each comparison already contains the scatter of its runs.
+        # An aggregate card has one answer over all cells. With few cells, it can rest on one doubtful run. On
+        # other cards, the interval of each comparison already contains the scatter of its runs.
         ignored_flags = () if card.question.aggregate else DOUBTS
         pairs = [pair for case in card.cases for pair in case.pairs]
         number_of_pairs += len(pairs)
@@ -134,12 +136,13 @@ def _list_pairs(card: Card) -> list[tuple[Case, Pair]]:
 def _describe_same(card: Card, results: Results) -> str:
     """Return the values that all comparisons of a card have: `loopback, no password, OS cache warm`.
 
-    Axes with one value in the whole grid, and repositories, are left out, because the page's head has them.
+    Return "" if they share no value. An axis with one value in the whole grid is left out, because that value
+    is the same on all cards. Repositories are left out, because the head of the page names them.
     """
     # A case has the values of its axes: {"access": "svn", "cache": "cold"}.
     wheres = [case.where for case in card.counted_cases]
-    # A card on capacity (`doubles`: how many clients a server carries) has no cases. The cells that its
-    # question selects take their place.
+    # A card on capacity has no cases (`doubles` is the latency that doubles with more clients). The cells of
+    # the grid that its question selects take their place.
     if card.question.doubles:
         wheres = [cell for cell in results.grid if fits(cell, card.question.where)]
     left_out = {card.question.axis, *results.study.axes_of("repositories")}
@@ -180,8 +183,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
     such as the one on builds. Each paragraph below adds one kind of remark, in the order of the page.
     """
     axis = card.question.axis
-    # The remarks that the card has already: an aggregate card in `lines` (on noise, for example), any other
-    # card in `notes` (on the user's workload, and on comparisons without a result).
+    # The remarks that the card has already. An aggregate card has them in `lines` (on noise, for example). A
+    # card that is not aggregate has them in `notes` (on the workload, and on comparisons without a result).
     lines = [*card.lines, *card.notes]
 
     # A card on a cost, such as that of https, recommends no value. So it lacks the commands in which readers
@@ -190,6 +193,7 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         meanings = []
         for value in unique_values(value for case in card.cases for value in case.times):
             value_words = load_vocabulary().value(axis, value)
+            # A value that stands for several settings has them as `parts`.
             meaning = value_words.meaning or value_words.parts
             if meaning and value != card.reference:
                 meanings.append(f"{value_label(axis, value)}: {meaning}")
@@ -197,7 +201,7 @@ def _make_lines(card: Card, results: Results) -> list[str]:
             lines.append(f"{'; '.join(meanings)}.")
 
     # The study's values that the grid lacks. A text in place of the values is a key of the configuration,
-    # such as `builds`: the user has chosen the values. A question about some values only needs no others.
+    # such as `builds`: the user has chosen the values. A question that lists its values needs no others.
     study_values = results.study.axes.get(axis, ())
     if not isinstance(study_values, str) and not card.question.values:
         in_grid = {cell.get(axis) for cell in results.grid}
@@ -205,8 +209,9 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         if outside:
             lines.append(f"This run did not measure {words.enumeration(outside)}.")
 
-    # The cases that the answer leaves out. They are of svnbench's commands, such as null-log. It leaves these
-    # out if the question is about the access, or if no other command is decided.
+    # The cases that the answer omits: their commands do no work for a user, such as null-log of svnbench.
+    # An answer about the access never counts them. Any other answer leaves them out if users' commands have
+    # cases, too, and none of these is decided (shows a difference, or that none is worth noting).
     cases = card.uncounted_cases
     if cases:
         commands = words.enumeration(unique_values(case.where[COMMAND_AXIS] for case in cases))
@@ -218,7 +223,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         reason = LESS_CLIENT_WORK if axis == ACCESS_AXIS else "no other command is decided"
         lines.append(f"{subject} in the tables only: {reason}.")
 
-    # The values without a result, and why. An aggregate card has these sentences in its `lines` already.
+    # The values without a result: `f8: 4 cells not measured: svnadmin is too old.` An aggregate card has
+    # these sentences in its `lines` already.
     if not card.question.aggregate:
         for missing in card.missing:
             lines.append(missing.sentence(value_label(axis, missing.value)))
@@ -226,24 +232,25 @@ def _make_lines(card: Card, results: Results) -> list[str]:
 
 
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:
-    """Return a row for each comparison that the answer of a card counts, decided ones first (_rank_pair).
+    """Return a row for each comparison (pair) that the answer of a card counts, decided pairs first.
 
-    `flags` are those that rows may name (shown_flags): a flag of nearly all comparisons is none of them.
+    A decided pair shows a difference, or that none is worth noting. `flags` are the codes of doubts about
+    runs that rows may name (shown_flags).
     """
     axis = card.question.axis
     axes = list(results.order)
     # The values of all axes identify a cell: ("log", "svn", "f7", "cold").
     runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     pairs = sorted(_list_pairs(card), key=_rank_pair)
-    # The label of a row names no sides (baseline and candidate) if all rows have the same two: the axis of
-    # the chart names them. CardView.same, or the head of the page, names a common state of the caches.
+    # The label of a row names what distinguishes the rows. If all rows have the same baseline and candidate,
+    # the axis of the chart names them. The card has one line for a state of the caches that all rows share.
     names_cache = len({case.where.get(CACHE_AXIS) for case, _ in pairs}) > 1
     names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     names_baseline = len({pair.baseline for _, pair in pairs}) > 1
     rows = []
     for case, pair in pairs:
         # A case has the values of all axes except that of the question. With the value of a side, they
-        # identify the cell of this side.
+        # identify the cell of this side. A cell without a valid run has [].
         cells = [values_in({**case.where, axis: value}, axes) for value in pair.sides]
         runs_of_sides = [runs_of_cells.get(cell, []) for cell in cells]
         # The sides that the row's label has to name: `f8 against f6`, `f8`, or "" for none.

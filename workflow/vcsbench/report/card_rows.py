@@ -81,15 +81,18 @@ def make_card_row(
     # `card.shown` are the axes whose values distinguish the cases of the card.
     case_text = labels.case_label(case.where, card.shown, names_cache)
     candidate = labels.value_label(card.question.axis, pair.candidate)
+    # The call is the outcome of the comparison for the candidate: a difference such as FASTER, or UNDECIDED.
     if is_difference(pair.call):
+        # Such as `2.0x faster`, with a note if the difference is below `min_effect_pct`.
         text = describe_pair_difference(pair, card.min_effect_pct)
         # If there is a text `sides`, the label begins with the candidate already.
         if not sides:
             text = f"{candidate} {text}"
     else:
+        # Such as `equal`, or `undecided: at most 1.3x apart`.
         text = pair_outcome(pair)
-        # An aggregate card has one answer over all cells, and so few comparisons. A comparison without a
-        # difference also shows its measured change: `wide interval (f7 2.0 % slower)`.
+        # An aggregate card has one answer over all cells, mostly from few comparisons. So each of these also
+        # shows its measured change: `wide interval (f7 2.0 % slower)`.
         if card.question.aggregate:
             text += f" ({candidate} {labels.change(pair.ratio)})"
     # After a single round, both ends of the interval are unknown (0). For an exact count, they are equal. The
@@ -98,14 +101,15 @@ def make_card_row(
         interval_or_outcome = labels.change_between(pair.low, pair.high)
     else:
         interval_or_outcome = pair_outcome(pair)
+    # In a hot state, all files are in memory. So name_flags() leaves out the flag on their place on a disk.
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
     flags = name_flags(pair.flags, shown_flags, is_hot)
     notes = _notes_on_numbers(card, pair, runs_of_sides)
     if flags:
         notes.append(f"flags: {', '.join(label_flag(flag) for flag in flags)}")
-    # The call is the outcome for the candidate, such as FASTER. Its style gives the row a colour: blue for a
-    # faster candidate, orange for a faster baseline. If one side is the recommended value, blue means that
-    # this side is faster. So the two styles are exchanged if the card recommends the baseline.
+    # The style of the call gives the row a colour: blue for a faster candidate, orange for a faster baseline.
+    # If one side is the recommended value, blue means that this side is faster. So blue and orange are
+    # exchanged if the card recommends the baseline. All other styles stay.
     style = ROW_STYLES.get(pair.call, UNDECIDED_STYLE)
     if card.answer.value == pair.baseline:
         style = EXCHANGED_STYLES.get(style, style)
@@ -131,8 +135,8 @@ def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> 
     `runs_of_sides` has the valid runs of the baseline and of the candidate, perhaps none.
     """
     notes = []
-    # A question with `aggregate` has one answer over all cells, such as the question about builds. It has few
-    # comparisons, so its reader sees on how many runs each of them rests.
+    # A question with `aggregate`, such as that about builds, has one answer over all cells. The answer mostly
+    # has few comparisons, so its reader sees on how many runs each of them rests.
     if card.question.aggregate and all(runs_of_sides):
         baseline_runs, candidate_runs = runs_of_sides
         rounds = words.count_of(pair.rounds, "round")
@@ -142,8 +146,8 @@ def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> 
     lacks_difference = pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED)
     if lacks_difference and pair.detectable > 1:
         notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
-    # Fixed cost is part of both times, so it makes their ratio nearer to 1. Only a reader of a decided
-    # comparison relies on this ratio.
+    # Fixed cost is part of both times, so it makes their ratio nearer to 1. A reader relies on that ratio if
+    # the comparison is decided (different or equal). FLAGGED_SHARE is a quarter of the time.
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
         notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
     return notes

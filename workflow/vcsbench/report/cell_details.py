@@ -34,23 +34,27 @@ class CellDetails(TypedDict):
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
     """Return the details behind all numbers for JSON, for the dialog that a click on a number opens.
 
+    A cell is a command with all its settings, which its path names. `sections` are the tables of the page.
+
     - `of`: the parts of all commands in the dialog: the user's repository, tree and log, study, arguments.
     - `counted`: the unit of each count, by its title: `{"Read by system calls": "MiB"}`.
     - `cells`: CellDetails by the path of the cell.
     - `runs`: the values of all runs in each column: `{"round": [1, 1, 2], "flags": [...], ...}`.
     - `tables`: the facts of each table by its anchor in the page.
     """
-    # The second measurements of cells (duplicates) are left out.
+    # originals() leaves out duplicates: second measurements of cells, for the noise.
     runs_by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
     # The runs of a cell stand next to each other, so that CellDetails.runs can name them by the index of the
     # first one and their number.
     runs = [run for members in runs_by_cell.values() for run in members]
-    # The dialog lists the metrics that are counts (`exact`), such as bytes read, and above 0 in a valid run.
+    # The dialog lists each metric that is a count (`exact`), such as bytes read. A count that is 0 or unknown
+    # (None) in all valid runs is left out.
     counts = []
     for metric in METRICS.values():
         if metric.exact and any(_value_in_run(metric, run) for run in results.valid_runs):
             counts.append(metric)
-    # A list for each column. The metrics of the tables are added below, with None for an unknown value.
+    # A list for each column. The metrics of the tables are added below, rounded to four digits (_shorten),
+    # with None for an unknown value.
     columns: dict[str, list[object]] = {
         "round": [int(run["round"]) for run in runs],
         "flags": [run["flags"] for run in runs],
@@ -93,8 +97,8 @@ def _describe_cells(
 ) -> dict[str, CellDetails]:
     """Return the facts of each cell by its path: label, times, counts, evidence, and the place of its runs.
 
-    `runs_by_cell` has all runs by the path of their cell, also invalid ones. The page has all of them in one
-    list, in the same order. `counts` are metrics such as bytes read.
+    `runs_by_cell` has all runs by the path of their cell, also invalid ones: those that contradict the label
+    of the cell. The page has all runs in a list, in the same order. `counts` are metrics such as bytes read.
     """
     labels = name_cells(results)
     cells = {}
@@ -105,9 +109,9 @@ def _describe_cells(
         rounds = grouped_by(valid, lambda run: run["round"]).values()
         medians = [_median_of_rounds(metric, rounds) for metric in counts]
         cells[cell] = CellDetails(
-            # The label of the cell, such as `cold log over http (ruby, f6)`.
+            # The label of the cell, such as `cold log over http (ruby, f6)`; its path if the grid lacks it.
             words=labels.get(cell, cell),
-            # Four times in seconds: elapsed, client CPU, server CPU, waiting.
+            # Four times in seconds: elapsed, client CPU, server CPU, waiting; [] without a valid run.
             spent=[_shorten(value) for value in summarise_times(runs)],
             counted=[_shorten(value) for value in medians],
             evidence=describe_evidence(runs, results.thresholds),
@@ -157,7 +161,8 @@ def _shorten(value: float | None) -> float | None:
 def describe_evidence(runs: Rows, thresholds: Row) -> list[str]:
     """Return sentences on the evidence of a cell's runs: caches, reads, server, and flags.
 
-    Example of a flag: `clock, 2 runs: The clock was set ...`. Evidence that no run has is left out.
+    A flag is a code of a doubt about a run. Example: `clock, 2 runs: hyperfine reported another time ...`.
+    `thresholds` are limits that the configuration changes. Evidence that no run has is left out.
     """
     sentences = _describe_caches(runs)
     read_bytes = _read_numbers(runs, "device_bytes")
@@ -204,6 +209,7 @@ def _describe_server(runs: Rows) -> list[str]:
     """Return sentences on the age of the server, and on delayed acknowledgements of TCP; [] without a server.
 
     A delayed acknowledgement makes client and server wait for up to 40 ms, which is time without work.
+    Example: `The server was 1.20 to 3.40 s old when a run began; after each run it was the same process.`
     """
     ages_s = _read_numbers(runs, "server_age_s")
     if not ages_s:
@@ -255,7 +261,7 @@ def summarise_times(runs: Rows) -> list[float | None]:
     server = _median_of_means(_read_numbers(members, "server_cpu_s") for members in rounds)
     waiting = None
     if client is not None:
-        # A local command has no server (None), so only the client computes.
+        # None is the time of a local command, which has no server. Then only the client computes.
         waiting = elapsed - client - (server or 0.0)
     return [elapsed, client, server, waiting]
 

@@ -46,11 +46,13 @@ def make_estimate(results: Results) -> LoadEstimate | None:
     format and packing: `{"f7": {"nopack": 36700160}}`. The script of the page scales times and bytes to the
     number of revisions of a reader's repository. Return None without a timed load.
     """
+    # The name of a repository, and the record of its load.
     repository, load = _find_largest_load(results)
     if not load:
         return None
     sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    # A context has the facts of the repository that a cell-round read: its format, its packing, its bytes.
+    # A context is the record of a cell-round (one round of one cell). It has the facts of the repository that
+    # the cell-round read: its format, its packing, its bytes.
     for context in results.contexts:
         facts = context["repository"]
         if facts.get("name") == repository and facts.get("bytes"):
@@ -61,6 +63,7 @@ def make_estimate(results: Results) -> LoadEstimate | None:
         seconds=load["seconds"],
         # 0: no packing of the loaded repository was timed.
         pack_seconds=load["seconds_by_state"].get(PACKED, 0),
+        # The load (a change of format) and the packing take place in different folders.
         in_memory=_is_in_memory(load, FORMAT_AXIS),
         pack_in_memory=_is_in_memory(load, PACKING_AXIS),
         bytes=sizes,
@@ -70,9 +73,9 @@ def make_estimate(results: Results) -> LoadEstimate | None:
 def measured_work(results: Results) -> WorkOfChange:
     """Return the time that loading, packing and upkeep took, by axis and value; {} without a timed load.
 
-    Example: `{("format", ANY): MeasuredWork(40.1, "5 526 revisions", False), ("packing", "pack"): ...}`, with
-    False for work on a disk and not in memory. All formats load at once, so they share an entry. A change
-    without a known time is missing.
+    Upkeep is the commands of git that repack and index. Example: `{("format", ANY): MeasuredWork(40.1, "5 526
+    revisions", False), ("packing", "pack"): ...}`, with False for work on a disk and not in memory. All
+    formats load at once, so they share an entry (ANY). A change without a known time is missing.
     """
     _, load = _find_largest_load(results)
     if not load:
@@ -116,20 +119,22 @@ def describe_costs(results: Results, axis: str) -> list[str]:
         else:
             work = f"Packing {revisions}"
             seconds = load["seconds_by_state"].get(PACKED)
+        # No sentence for an unknown time, or for 0 s: the loaded repository is packed already.
         if seconds:
             duration = words.duration_from_1_s(seconds)
             remark = " in memory. A disk takes longer" if _is_in_memory(load, axis) else ""
             sentences.append(f"{work} took {duration}{remark}.")
         if axis == PACKING_AXIS:
+            # A sentence on the revisions after the last full shard: svnadmin does not pack these.
             sentences += _describe_unpacked(load["revisions"])
     return sentences
 
 
 def _describe_unpacked(youngest: int) -> list[str]:
-    """Return a sentence on the revisions that packing leaves as they are, [] if they are few.
+    """Return a sentence on the revisions that packing leaves as they are, [] if they are less than 1 %.
 
-    svnadmin packs full shards only, and the revisions are numbered from 0. Example: with 5 526 revisions,
-    5 000 are packed, so packing can gain no more than about tenfold.
+    The revisions are numbered from 0 to `youngest`, and svnadmin packs only full shards of 1 000. Example:
+    with 5 526 revisions, 5 000 are packed, so packing can gain no more than about tenfold.
     """
     packed = (youngest + 1) // SHARD * SHARD
     unpacked_share = 1 - packed / (youngest + 1)
@@ -176,12 +181,12 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     # The bytes of each compared value of the axis: {"f6": 83886080, "f7": 36700160}.
     size_by_value: dict[str, int] = {}
     if axis == FORMAT_AXIS:
-        # Formats are compared without packing.
+        # Formats are compared without packing, which changes the size, too.
         for format_name, size_by_packing in sizes.items():
             if NOT_PACKED in size_by_packing:
                 size_by_value[format_name] = size_by_packing[NOT_PACKED]
     else:
-        # Packings are compared in the first format that has several.
+        # Packings are compared in one format: the first that has several.
         for format_name, size_by_packing in sizes.items():
             if len(size_by_packing) > 1:
                 size_by_value.update(size_by_packing)

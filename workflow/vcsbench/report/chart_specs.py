@@ -69,7 +69,8 @@ PADDING = {"left": 5, "top": 5, "right": 40, "bottom": 14}
 def factor_ticks(low: float, high: float) -> list[float]:
     """Return round numbers from `low` to `high` for a logarithmic axis. 1 is one of them if it is inside.
 
-    An example: 0.5, 1, 2, 5 and 10 for an axis from 0.4 to 12.
+    A factor is time of the baseline / time of the candidate. Example: 0.5, 1, 2, 5 and 10 for an axis from
+    0.4 to 12.
     """
     # The number of powers of ten that the axis covers, such as 1.5 from 0.4 to 12.
     decades = math.log10(high / low)
@@ -77,7 +78,7 @@ def factor_ticks(low: float, high: float) -> list[float]:
         # More labels would overlap.
         digits = [1.0]
     elif decades < 0.5:
-        # With 1, 2 and 5 only, the axis would have one label or none.
+        # With 1, 2 and 5 only, an axis from 0.7 to 1.4 would have one label.
         digits = [1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 8.0, 9.0]
     else:
         digits = [1.0, 2.0, 5.0]
@@ -85,7 +86,8 @@ def factor_ticks(low: float, high: float) -> list[float]:
     # Without rounding, 3 x 0.1 is 0.30000000000000004.
     ticks = [float(f"{digit * 10.0**power:.6g}") for power in powers for digit in digits]
     shown = [tick for tick in ticks if low <= tick <= high]
-    # Without a tick below 1, a reader cannot read the factors there.
+    # Without a tick below 1, a reader cannot read the factors there. On an axis from 0.6 to 12, the first
+    # tick would be 1, so 0.7 (FACTOR_BELOW_1) is added.
     if low <= FACTOR_BELOW_1 and 1.0 in shown and shown[0] == 1.0:
         shown.insert(0, FACTOR_BELOW_1)
     return shown
@@ -134,6 +136,7 @@ def _row_axis_in_order(records: Sequence[Record]) -> altair.Y:
         domain=False,
         grid=False,
     )
+    # Without `sort`, Vega-Lite would draw the rows in alphabetical order.
     return altair.Y("label", type="nominal", title=None, sort=labels, axis=axis)
 
 
@@ -216,14 +219,16 @@ def forest_chart(
     `sides` are the labels of the baseline and the candidate. `picks` are the axes on which a reader of the
     page can pick a value. Only rows that fit the picks are drawn (pick_filter): if f7 is picked, those that
     compare f7 with another format. A grey band shows the factors from 1 / `margin` to `margin` (such as 1.1),
-    which are no reason to change.
+    which are no reason to change. `rows` must not be empty.
     """
     # The data: a record has the texts and numbers of a row.
     records = [_forest_record(row) for row in rows]
-    # All numbers that the axis should show. An unknown end of an interval is 0: _factor_axis() leaves it out.
+    # All numbers that the axis should show: the ratio baseline / candidate of each row, and both ends of its
+    # interval. An unknown end is 0: _factor_axis() leaves it out.
     factors: list[float | None] = []
     for row in rows:
         factors += [row.pair.ratio, row.pair.low, row.pair.high]
+    # The title is `← f6 faster | f7 faster →`.
     x = _factor_axis("ratio", _title_directions(sides), factors)
     y = _row_axis_in_order(records)
     stroke, fill = _dot_colours()
@@ -247,6 +252,7 @@ def forest_chart(
     points = fitting_rows.mark_point(size=60, opacity=1).encode(
         x=x, stroke=stroke, fill=fill, tooltip=tooltip
     )
+    # The result of each row, such as `f7 1.2x faster`, stands to the right of the plot.
     texts = fitting_rows.mark_text(
         align="left", baseline="middle", limit=TEXT_WIDTH, color=INK, fontSize=12, lineBreak="\n"
     ).encode(x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip)
@@ -322,7 +328,8 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     """Return a plot with a row for each finding, in the given order, on one axis of factors.
 
     A finding is a published statement, such as `f7 is twice as fast`. Its row has the range that the
-    statement expects (a bar), the published factor (a diamond), and the measured factor with its interval.
+    statement expects (a bar), the published factor (a diamond), and the measured factor with its interval. A
+    factor is baseline / candidate: if times are compared, f7 is faster above 1. `dots` must not be empty.
     """
     # All numbers that the axis should show, None for each that is unknown.
     factors: list[float | None] = []
@@ -352,13 +359,15 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     measured = base.mark_point(size=70, color=INK, fill=INK, opacity=1).encode(
         x=_factor_axis("measured_at", "factor, logarithmic", factors), tooltip=tooltip
     )
+    # The verdict, and the published and the measured factor, stand to the right of the plot.
     texts = base.mark_text(
         align="left", baseline="middle", color=INK, fontSize=12, lineBreak="\n"
     ).encode(x=altair.value(PLOT_WIDTH + TEXT_GAP), text="outcome:N", tooltip=tooltip)
     key = "Dot: measured, with its 95 % interval. Grey bar: the expected range."
     if any(dot.published for dot in dots):
         key = f"Hollow diamond: published. {key} On the right: published → measured."
-    # An unknown factor is None. The sentence is also for factors below 1 / MAX_FACTOR, drawn at the left end.
+    # An unknown factor is None, and 0 is not drawn. The sentence is also for factors below 1 / MAX_FACTOR,
+    # which are drawn at the left end.
     if any(factor and not 1 / MAX_FACTOR <= factor <= MAX_FACTOR for factor in factors):
         key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
     labels = [str(record["label"]) for record in records]
@@ -379,7 +388,8 @@ def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
     The label is the statement (`dot.label`) in lines of up to LABEL_LINE characters, and the meaning of the
     right side. `domain` has the two ends of the axis: the bar of `at least 2` ends at the right one, and the
     bar of `at most 2` begins at the left one. The texts of the tooltip (`dot.texts`) are the keys `expected`,
-    `published`, `measured` and `interval`, so the drawn numbers have other keys.
+    `published`, `measured` and `interval`, so the drawn numbers have other keys. The interval of the measured
+    factor is drawn from `low` to `high`.
 
     Example: `{"label": "f7 is twice as fast\\nabove 1x: f7 is faster", "statement": "f7 is twice as fast",
     "verdict": "weaker", "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5,
@@ -445,7 +455,7 @@ def line_chart(
         shapes.append(LINE_SHAPES[group_of_six % len(LINE_SHAPES)])
     colour_scale = altair.Scale(domain=lines, range=colours)
     shape_scale = altair.Scale(domain=lines, range=shapes)
-    # By default, Vega-Lite leaves out all but 30 lines of a legend.
+    # By default, Vega-Lite leaves out all but 30 lines of a legend. 0 is no limit.
     legend = altair.Legend(title=None, orient="right", symbolLimit=0)
     # The labels of the places stay horizontal.
     place_axis = altair.Axis(labelAngle=0)
@@ -474,9 +484,10 @@ def line_chart(
 def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
     """Return a plot with a row for each cell (a command with all its settings), and a stroke for each round.
 
-    A dot has the time of a cell in one round. Its stroke is at the distance of this time from the cell's
-    mean, in per cent. The cell with the largest distance is first. `picks` are the axes on which a reader of
-    the page can pick a value, such as `access`. The plot shows only the cells that fit the picks.
+    A round is one repetition of a cell, and a dot has the time of the cell in it. Its stroke is at the
+    distance of this time from the cell's mean, in per cent: 10 for 1.1 s with the mean 1.0 s. The cell with
+    the largest distance is first. `picks` are the axes on which a reader of the page can pick a value, such
+    as `access`. The plot shows only the cells that fit the picks.
     """
     # The rows of cells have the order in which the cells first occur in `records` (_row_axis_in_order).
     noisiest_first = sorted(dots, key=lambda dot: -abs(dot.deviation_pct))
@@ -519,6 +530,7 @@ def time_chart(seconds: Mapping[str, float]) -> Chart:
         altair.Chart(altair.Data(values=records))
         .mark_bar()
         .encode(
+            # Each part begins where the part before it ends, and the first one at 0.
             x=altair.X("seconds:Q", title="seconds", stack="zero"),
             color=altair.Color("part:N", scale=colours, sort=parts, legend=legend),
             order=altair.Order("index:O"),

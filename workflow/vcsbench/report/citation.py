@@ -30,6 +30,7 @@ def describe_origin(study: Study) -> str:
 def cite_results(results: Results, setup: Setup) -> dict[str, str]:
     """Return the facts that identify the results of a page: `{"Study": "...", "Measured": "...", ...}`.
 
+    Example of `Made by`: `vcsbench 1.2, commit 0123abcd, unchanged` (all files are those of the commit).
     Command and Configuration are missing if unknown. `setup` has the machines that measured, and the times of
     the first and the last measurement, None if nothing was measured. The facts do not depend on the code that
     renders the page: `Made by` is the version that measured.
@@ -68,7 +69,8 @@ def _describe_commit(provenance: Provenance) -> str:
 def make_bibtex(results: Results, setup: Setup) -> str:
     """Return the BibTeX entry of a page, which begins `@misc{vcsbench-fsfs-san-2014,`.
 
-    Its note has the version, the commit, the configuration and the machines, as far as they are known.
+    Its note has the version, the commit, the configuration (the first digits of its digest) and the machines,
+    as far as they are known.
     """
     study, provenance = results.study, results.provenance
     notes = [f"vcsbench {provenance.vcsbench}".strip()]

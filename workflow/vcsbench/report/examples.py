@@ -25,7 +25,8 @@ OPEN_RESULTS = (None, Result.BOUNDED, Result.UNDECIDED, Result.TOO_SMALL)
 def make_examples(results: Results) -> list[PlainTable]:
     """Return a table for each example of the study with numbers in at least two rows.
 
-    A row has a number for each value of the axis in `columns`: `("As it is", "0.62 s", "1.72 s")`.
+    An example shows a server before and after changes. A row has a number for each value of the axis in
+    `columns`: `("As it is", "0.62 s", "1.72 s")`.
     """
     tables = []
     for title, example in results.study.examples.items():
@@ -61,6 +62,7 @@ def _make_rows(
     for label, row in example["rows"].items():
         table = row.get("table", example["table"])
         where = {**example.get("where", {}), **row.get("where", {})}
+        # None without a number, or if several rows of the table fit.
         numbers = [_find_number(results, table, {**where, axis: value}) for value in values]
         if all(number is None for number in numbers):
             continue
@@ -71,10 +73,12 @@ def _make_rows(
         if is_of_example and not first_numbers:
             first_numbers = numbers
         elif is_of_example:
+            # The words `faster` and `slower`, or `less` and `more`.
             comparative = OF_TIMES if metric.is_duration else OF_AMOUNTS
             for column, first in enumerate(first_numbers):
                 texts[column] += _factor_text(first, numbers[column], margin, comparative)
-        # A number gets the mark if its difference from the row above is open, in the same table.
+        # A number gets the mark if its difference from the row above is open (not certain). Rows of different
+        # tables have no such difference.
         for column, value in enumerate(values):
             if table != table_above or numbers[column] is None:
                 continue
@@ -90,10 +94,10 @@ def _make_rows(
 def _is_open(
     results: Results, metric: str, above: Mapping[str, object], cell: Mapping[str, object]
 ) -> bool:
-    """Return True if a table compares two cells by a metric, and leaves their difference open.
+    """Return True if a table compares two cells by a metric, and its result is open, such as undecided.
 
     `above` and `cell` are the values of both cells by axis: `{"packing": "pack", ...}`. Return False if they
-    differ on no axis, or on several: no table compares such cells.
+    differ on no axis, or on several: no table compares these cells.
     """
     axes = [axis for axis in {**above, **cell} if str(above.get(axis)) != str(cell.get(axis))]
     if len(axes) != 1:
@@ -110,7 +114,8 @@ def _is_open(
             for row in comparison_rows(results.tables.get(name, []))
             if {row.baseline, row.candidate} == sides and matches_cell(row.where, common_values)
         ]
-        # With several rows, nothing shows which of them is about these two cells. So the table is skipped.
+        # With several rows, nothing shows which of them is about these two cells. So the table is skipped. A
+        # single row without a ratio compares nothing, so it leaves nothing open.
         if len(fitting) == 1:
             return fitting[0].has_ratio and fitting[0].result in OPEN_RESULTS
     return False

@@ -37,9 +37,10 @@ def expected_rows(
     """Return the rows that a table should have by the cells of the grid, in the order of the grid.
 
     They show which rows a measured table lacks, and why. A table that compares has a row for each pair of
-    cells, any other table one for each cell. Duplicates (second measurements for the noise) and cells that
-    the table does not select are left out. `axes` are those of the study. `grid` has a row for each cell,
-    `failures` one for each cell-round without a result, and `measurements` one for each timed run.
+    cells, and a table that compares nothing one for each cell. Duplicates (second measurements for the noise)
+    and cells that the table does not select are left out. `axes` are those of the study. `grid` has a row for
+    each cell. `failures` has one for each cell-round (one round of a cell) without a result, and
+    `measurements` one for each timed run.
     """
     failures_by_cell = grouped_by(failures, lambda failure: failure["cell"])
     runs_by_cell = grouped_by(measurements, lambda run: run["cell"])
@@ -70,9 +71,10 @@ def expected_rows(
             failures=tuple(
                 f"round {row['round']:.0f}: {texts.failure_text(row['reason'])}" for row in missing
             ),
-            # Only these flags exclude a run from tables. Runs with other flags count.
+            # A flag is a code of a doubt about a run. Only those in INVALID exclude a run from tables.
             flags=tuple(sorted(flags & INVALID)),
             is_outdated=is_outdated,
+            # None of the rounds without a result failed, and some are not measured.
             is_unmeasured=is_pending and not is_outdated,
         )
         rows.append(expected_row)
@@ -102,10 +104,10 @@ def _rows_of_grid(
         keys = {axis: cell[axis] for axis in other_axes}
         if compared not in axes:
             # The table compares this run with a saved baseline, so the compared axis is the time. The grid
-            # has no cells of the baseline, so the only cell is that of this run.
+            # has no cells of the baseline, so the only cell is that of this run (`now`, the only candidate).
             yield {**keys, CANDIDATE: candidates[0]}, [cell]
         elif cell[compared] in candidates:
-            # The cell of the baseline has the same values of all other axes.
+            # The cell of the baseline has the same values of all other axes, and no row of its own.
             values_of_baseline = {**cell, compared: compare["baseline"]}
             baseline = cell_at.get(values_in(values_of_baseline, axes))
             # A candidate without a baseline in the grid has no row.

@@ -98,13 +98,15 @@ def find_table(
     where = dict(definition.get("where", {}))
     # {} for a finding on the numbers of one metric.
     compare = definition.get("compare", {})
-    # An expectation can compare this run with a saved baseline (`to`). Each saved baseline has a table.
+    # An expectation (a statement of the user) can compare this run with a saved baseline, whose name is `to`.
+    # Each saved baseline has a table.
     if "to" in compare:
         name = table_name(compare["to"])
         return (name if name in tables else ""), where
 
     metric = metric_in(definition)
-    # The best table compares the same two values by the same metric, whichever cells it selects.
+    # The best table compares the same two values by the same metric, whichever cells it selects. A table of
+    # other values has no candidate ("").
     for name, table in tables.items():
         candidate = _find_candidate(compare, table)
         if candidate and metric_in(table) is metric:
@@ -120,6 +122,7 @@ def find_table(
         has_metric = metric_in(table) is metric or metric.name in table.get("each", ())
         if has_metric and "compare" not in table:
             names.append(name)
+    # The tables in which some cell can fit both the finding and the table ({} selects all cells).
     names_with_cells = [name for name in names if overlaps(where, tables[name].get("where", {}))]
     # If no table selects the finding's cells, a table of other cells with this metric is better than none.
     choices = names_with_cells or names
@@ -148,9 +151,9 @@ def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> P
     """Return a table of reversed comparisons (Reversal), the largest measured factor first; None without any.
 
     A comparison is reversed if its measured result is the opposite of the published one. A comparison that a
-    finding covers is left out, because the finding itself is shown as reversed. `sections` are the tables of
-    the page. Comparisons of the same command, caches and sides that differ in the same direction share a row:
-    the texts of _reversal_texts().
+    finding covers is left out, because the verdict of the finding is about it. `sections` are the tables of
+    the page. Comparisons of the same command, caches and sides that differ in the same direction share a row,
+    with the texts of _reversal_texts().
     """
     # For each finding: the name of its table, and the axis values that it covers in this table.
     tables_of_findings = [
@@ -203,6 +206,7 @@ def describe_opposites(card: Card, reversals: Sequence[Reversal]) -> str:
     for case in card.counted_cases:
         for pair in case.pairs:
             # A text is about the recommended value if the comparison has it, otherwise about the candidate.
+            # The value is "", which no comparison has, if the answer recommends nothing.
             value = card.answer.value if card.answer.value in pair.sides else pair.candidate
             for reversal in reversals:
                 if reversal.is_of(axis, pair, case.where):
@@ -222,8 +226,9 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     """Return the comparisons of a table that are reversed, [] for a table that compares nothing.
 
     A comparison is reversed if one side is faster here (with Result.DIFFERENT, so a time by the margin or
-    more), and the other side was faster by more than REVERSED_FACTOR in the published study. A ratio is time
-    of the baseline / time of the candidate.
+    more), and the other side was faster by more than REVERSED_FACTOR (1.1) in the published study. A ratio is
+    time of the baseline / time of the candidate. Example: published 22.0 %, which is the ratio 1.22, and
+    measured 0.8. The candidate is slower here, and was 1.22 times as fast in the study.
     """
     if not section.compared:
         return []
@@ -235,14 +240,15 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
         # A place without a measured number has no row.
         if point.row is None or published_pct is None:
             continue
+        # The same row, with typed fields.
         comparison = ComparisonRow.of_record(point.row)
         published_ratio = 1 + published_pct / 100
-        # -100 % is a time that was rounded to nothing. It has no factor. A certain difference below the
-        # margin counts as equal in all answers, so it is no opposite.
+        # The ratio is 0 (-100 %) if the baseline's time was rounded to nothing. It has no factor. And a
+        # certain difference below the margin counts as equal in all answers, so it is no opposite.
         if published_ratio <= 0 or comparison.result != Result.DIFFERENT:
             continue
-        # The published factor of the side that is slower here: 1.2 if this side was 1.2 times faster in the
-        # study, below 1 if it was slower in the study, too.
+        # The published factor of the side that is slower here: 1.22 if this side was 1.22 times as fast in
+        # the study. It is below 1 if the side was slower in the study, too: then nothing is reversed.
         is_candidate_slower = comparison.ratio < 1
         published_factor = published_ratio if is_candidate_slower else 1 / published_ratio
         if published_factor > REVERSED_FACTOR:
@@ -257,6 +263,7 @@ def _reversal_texts(results: Results, reversals: Sequence[Reversal]) -> list[str
     faster"]`. Several comparisons (Reversal.row_key) share a row. It names the values that all of them have,
     and the ranges of their results: `cold export: file against http (4 cases)`, `3.5x to 4.3x faster`.
     """
+    # All reversals of a row are of the same table, so they have the same keys.
     first = reversals[0]
     axis = first.section.compared
     places = [reversal.keys for reversal in reversals]
@@ -279,7 +286,7 @@ def _reversal_texts(results: Results, reversals: Sequence[Reversal]) -> list[str
     measured = [reversal.comparison.ratio for reversal in reversals]
     low = min(reversal.comparison.low for reversal in reversals)
     high = max(reversal.comparison.high for reversal in reversals)
-    # All ratios of a row are on the same side of 1.
+    # The measured ratios of a row are on the same side of 1 (row_key), and the published ones on the other.
     return [
         case,
         labels.change_between(min(published), max(published), change_words),

@@ -226,8 +226,10 @@ def make_finding_views(
     # A flag is a code of a doubt about a run. shown_flags() leaves out flags that tell a reader nothing.
     named_flags = shown_flags(results)
     findings = [Finding(row, definitions[row["id"]]) for row in rows]
+    # By cell: the share of process start and connection (start-up) in its time.
     shares = _start_up_shares_of_cells(results)
     views = [_make_view(results, finding, sections, named_flags, shares) for finding in findings]
+    # MEANINGS has all verdicts. False (with a number) comes before True (a direction only).
     order: list[str] = list(MEANINGS)
     return sorted(views, key=lambda view: (order.index(view.verdict), view.is_in_direction))
 
@@ -253,16 +255,17 @@ def _make_view(
 
     `sections` are the tables of the page. The view has a link to the row with the numbers of the finding.
     `named_flags` are the flags (codes of doubts about runs) that the view may name. `shares` has the share of
-    start-up by cell.
+    start-up (process start and connection) in the time of each cell.
     """
+    # The row has the verdict with its numbers, `expect` the bounds: {"over": "mean", "at_least": 1.5}.
     row, expect = finding.row, finding.definition["expect"]
     # The table with the numbers of the finding, and the axis values of their rows: {"cache": "cold"}.
     table, where = find_table(finding.definition, results.study.tables)
     # None if the study has no table of this metric, or if the page leaves the table out.
     section = next((section for section in sections if section.name == table), None)
     # The text is, for example, `mean of 12 pairs`. A pair is a comparison of two cells. A mean hides how far
-    # its pairs differ, so the text becomes their range: `3 pairs, 1.9x to 2.1x`. If the table has fewer than
-    # two pairs, the range is "", and the text stays.
+    # its pairs differ, so the text becomes their range: `3 pairs, 1.9x to 2.1x`. With fewer than two pairs in
+    # the table, there is no range, and the text stays.
     pairs = row["over"]
     pair_lines: list[PairLine] = []
     points = _points_of_pairs(finding, section, where, shares) if section else []
@@ -271,6 +274,7 @@ def _make_view(
         if expect.get("over") == "mean":
             pairs = _describe_pairs(finding, section, points)
     flag_text, flags = _describe_flags(results, finding, named_flags)
+    # Reasons may explain the verdict. Remarks are sentences that do not.
     reasons, remarks = split_reasons(row)
     if _differs_in_mean_only(finding, points):
         remarks.append("No pair alone is certain; their mean is.")
@@ -324,11 +328,13 @@ def _differs_in_mean_only(finding: Finding, points: Sequence[Point]) -> bool:
     low, high = row["low"], row["high"]
     if not words.is_number(low) or not words.is_number(high) or low <= 1 <= high:
         return False
+    # The rows of the pairs with typed fields. Each point has a row (_points_of_pairs): {} is for mypy only.
     pairs = [ComparisonRow.of_record(point.row or {}) for point in points]
-    # Without duplicates, a part of the noise is unknown, so nothing is certain.
+    # Without duplicates (second measurements of cells), a part of the noise is unknown: nothing is certain.
     if any(Flag.NO_DUPLICATES in pair.flags for pair in pairs):
         return False
-    # A difference below the margin is certain, too, though its result is EQUAL.
+    # The call of a pair is its outcome, such as FASTER. A certain difference has such a call even below the
+    # margin, where the result is EQUAL. So the call decides.
     return not any(comparisons.is_difference(pair.call) for pair in pairs)
 
 
@@ -361,11 +367,14 @@ def describe_findings(views: Sequence[FindingView]) -> str:
     in_direction = sum(view.is_in_direction for view in reproduced)
     with_number = len(reproduced) - in_direction
     if reproduced:
-        verb = "is" if with_number == 1 else "are"
-        sentence = f"{with_number} {verb} reproduced"
+        # The number that the sentence begins with: of findings with a number, if there are any.
+        number = with_number or in_direction
+        sentence = f"{number} {'is' if number == 1 else 'are'} reproduced"
         if in_direction:
-            sentence += f", {in_direction} more in direction only (no number was stated)"
+            more = f", {in_direction} more" if with_number else ""
+            sentence += f"{more} in direction only (no number was stated)"
         sentences.append(f"{sentence}.")
+    # These verdicts differ from the published statement: reversed, gone, weaker, stronger, fails and mixed.
     differing = [view for view in measured if view.verdict in (*EXPLAINABLE, Verdict.MIXED)]
     if differing:
         verb = "differs" if len(differing) == 1 else "differ"
@@ -396,7 +405,7 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
         label=row["statement"],
         # The meaning of a dot on the right of 1: `f7 is faster`.
         right_side=_describe_right_side(finding),
-        # The same name as in the table of verdicts.
+        # The same name as in the table of verdicts, such as `weaker`.
         verdict=facts.counted_verdict,
         # None is an open end: the bar reaches to the end of the axis. `at least 0` counts as open, too.
         expected_low=expected.low if expected.low > 0 else None,
@@ -489,7 +498,8 @@ def _describe_value(finding: Finding) -> str:
         # A comparison without two values of an axis is one with a saved baseline. Its row has the meaning.
         if finding.is_factor:
             return str(finding.row["unit"])
-        # A finding is about the mean of the rounds.
+        # The number of a finding is a mean over the rounds, as in tables of times (`takes_mean`). All other
+        # tables have medians, so a reader finds another number there.
         return metric.title if metric.takes_mean else f"{metric.title} (table: medians)"
     baseline = value_label(sides.axis, sides.baseline)
     ratio = f"{metric.quantity} {baseline} ÷ {metric.quantity} {sides.candidate_label}"
@@ -513,8 +523,9 @@ def _points_of_pairs(
 
     A pair is a comparison of two cells. `where` selects those of the finding by axis, with a value or a list
     of values: `{"cache": "cold"}`. Pairs that the finding leaves out are left out here, too
-    (_is_too_small_for). `shares` has the share of start-up by cell. Return [] for a table that compares
-    nothing, and for a finding without a measured number or with too small pairs only.
+    (_is_too_small_for). `shares` has the share of start-up (process start and connection) in the time of each
+    cell. Return [] for a table that compares nothing, and for a finding without a measured number or with too
+    small pairs only.
     """
     if not section.compares or not words.is_number(finding.row["measured"]):
         return []
@@ -532,18 +543,23 @@ def _points_of_pairs(
 def _is_too_small_for(finding: Finding, point: Point, shares: Mapping[str, float]) -> bool:
     """Return True if a finding leaves out a pair, because start-up can explain it, or its runs are short.
 
-    The rule is that of finding_checks.CellCheck. It checks each pair as a difference. A table does so only
-    for pairs that it calls different, so it may keep a pair that the finding leaves out.
+    A pair is a comparison of two cells, and `point` is its place in a table. `shares` has the share of
+    start-up (process start and connection) in the time of each cell. The number of the finding was computed
+    without such pairs (finding_checks.CellCheck). With another rule here, the page would list pairs that are
+    no part of this number.
     """
-    # A comparison with a saved baseline leaves out no pair for this reason, and counts have no start-up.
+    # A finding without `sides` compares with a saved baseline, and leaves out no pair for this reason. Counts
+    # (`exact`) have no start-up.
     if finding.sides is None or metric_in(finding.definition).exact:
         return False
+    # The table itself calls the pair too small to compare.
     if point.is_small:
         return True
     # A row of a table by runs is only a part of its cells, and does not name them.
     if point.row is None or len(point.cells) != 2:
         return False
     comparison = ComparisonRow.of_record(point.row)
+    # NaN is an unknown share.
     baseline, candidate = (shares.get(cell, math.nan) for cell in point.cells)
     by_speed = comparisons.start_up_shares(
         comparison.ratio,
@@ -552,6 +568,9 @@ def _is_too_small_for(finding: Finding, point: Point, shares: Mapping[str, float
         baseline=baseline,
         candidate=candidate,
     )
+    # A longer start-up of the slower side can explain a difference, but no equality. A table checks this only
+    # for pairs that it calls different, and a finding for each pair (True). So a finding may leave out a pair
+    # that its table keeps.
     return comparisons.start_up_explains(by_speed, is_difference=True)
 
 
@@ -583,8 +602,9 @@ def _describe_pairs(finding: Finding, section: TableSection, points: Sequence[Po
 def _list_pairs(finding: Finding, section: TableSection, points: Sequence[Point]) -> list[PairLine]:
     """Return a line for each pair of a finding, in the order of the table `section`.
 
-    `points` are these pairs (_points_of_pairs). A factor is baseline / candidate of the finding, also if the
-    table has its sides exchanged.
+    A pair is a comparison of two cells, and `points` are its places in the table (_points_of_pairs). A factor
+    is baseline / candidate of the finding, also if the table has its sides exchanged. Example: the published
+    22.0 % is the ratio 1.22, and 1 / 1.22 = 0.82 with exchanged sides.
     """
     is_exchanged = _has_exchanged_sides(finding, section)
     # All pairs have the same axes. Those with one value would repeat it in each line.
@@ -595,9 +615,9 @@ def _list_pairs(finding: Finding, section: TableSection, points: Sequence[Point]
         ends = [comparison.low, comparison.high]
         ratio = comparison.ratio
         published_ratio: float | None = None
-        # In per cent above 1, such as 22.0 for the ratio 1.22.
+        # The table has published ratios in per cent above 1: 22.0 for 1.22.
         published_pct = point.published.value if point.published else None
-        # A time that was rounded to nothing is -100 %, and has no factor.
+        # If the baseline's time was rounded to nothing, this is -100 %, and there is no factor.
         if published_pct is not None and published_pct > -100:
             published_ratio = 1 + published_pct / 100
         if is_exchanged:

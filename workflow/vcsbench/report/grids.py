@@ -169,7 +169,7 @@ class Layout:
                 # the order lacks have the same position.
                 in_order = ["", *self.order.get(key, ())]
                 position = in_order.index(value) if value in in_order else len(in_order)
-                # As texts, "10" would come before "9". With zeros in front, 9 comes before 10.
+                # As texts, "10" would come before "9". With zeros in front (nine digits), 9 comes before 10.
                 text = value.zfill(9) if value.isdigit() else value
                 ranks.append((position, text))
             return ranks
@@ -180,6 +180,7 @@ class Layout:
         """Return a sentence for the reader of a table: `Rows: access and format; columns: cache.`
 
         It names the axes of the rows and columns on which the points differ. It is "" if they differ on none.
+        The key CANDIDATE stands for the compared axis, such as format (axis_of).
         """
         keys_of_points = [point.keys for point in points]
         phrases = []
@@ -190,7 +191,7 @@ class Layout:
         if not phrases:
             return ""
         caption = "; ".join(phrases)
-        # capitalize() would also change later letters, such as the capital ones of SVNPathAuthz.
+        # capitalize() would also make later letters small, such as the capital ones of SVNPathAuthz.
         return f"{caption[0].upper()}{caption[1:]}."
 
 
@@ -246,7 +247,8 @@ def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point
 
     A point is a place of a table, with its number or the reason why it has none. A row or column is empty if
     no point in it has a number. A table may have several grids, such as one for each repository. A row may be
-    empty in one of them only, so rows and columns are counted for each grid.
+    empty in one of them only, so rows and columns are counted for each grid. Example: a grid has 3 rows and 2
+    columns, and numbers only in the first row. Then 2 rows are left out, and a column without a number there.
     """
     remaining = []
     empty_rows = 0
@@ -302,7 +304,8 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
 
     `in_title` are the keys whose values are the title. The axes of the rows appear in three ways. An axis
     with the same value in all rows stands at the corner of the grid. If several axes vary, the first of them
-    becomes a heading above groups of rows. The other axes that vary label the rows.
+    becomes a heading above groups of rows. All other axes that vary label the rows, and so does a single one.
+    `points` must not be empty.
     """
     # Labels need axes in place of keys: the axis of the key CANDIDATE is the compared one.
     row_axes = [layout.axis_of(key) for key in layout.rows]
@@ -325,6 +328,7 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
     # The values of each column in order: [("cold", "http"), ("cold", "svn"), ...].
     column_values = layout.ordered_values(points, layout.columns)
     column_keys = [dict(zip(layout.columns, values, strict=True)) for values in column_values]
+    # With several axes, neighbouring columns with the same first value are a block: all `cold` columns.
     block_starts = _find_block_starts(column_values)
     return Grid(
         title=_label_keys(points[0], in_title, layout),
@@ -349,9 +353,10 @@ def _make_rows(
 ) -> list[GridRow]:
     """Return the rows of a grid in order, each with a point (a number with its place) or None per column.
 
-    `points` are all points of the grid. `column_values` has the values of each column, such as ("cold",
-    "slow"). The rows with the same value on `group_axis` ("" without groups) form a group below a heading.
-    The values of a row on `label_axes` are its labels.
+    None stands where the study has no cell. `points` are all points of the grid, at least one.
+    `column_values` has the values of each column, such as ("cold", "slow"). The rows with the same value on
+    `group_axis` ("" without groups) form a group below a heading. The values of a row on `label_axes` are its
+    labels.
     """
     point_by_place = {(layout.row_of(point), layout.column_of(point)): point for point in points}
     # All points of a grid have the same values here, such as ("ruby",).
@@ -376,8 +381,8 @@ def _make_rows(
             group=by_axis.get(group_axis, ""),
             labels=labels,
             points=[point_by_place.get((row_values, column)) for column in column_values],
-            # The anchor of the row ends with this. It has the values of the grid, too, because rows of
-            # other grids may have the same values.
+            # The anchor (place on the page) of the row ends with this: `ruby-svn-f7`. It has the values of
+            # the grid, too, because rows of other grids may have the same values.
             slug=words.slug(" ".join(grid_values + row_values)),
             keys=keys,
         )
@@ -416,7 +421,8 @@ def _make_headings(
     """Return a line of headings for each axis of the columns: `cold` stands over `http` and `svn`.
 
     `columns` has the values of each column in order: [("cold", "http"), ("cold", "svn")]. Columns with the
-    same values up to an axis share its heading. `block_starts` is True for each column that begins a block: a
+    same values up to an axis share its heading. So here the first line has `cold` over two columns, and the
+    second line `http` and `svn` over one each. `block_starts` is True for each column that begins a block: a
     line separates it from the columns on its left.
     """
     lines = []
@@ -439,7 +445,8 @@ def attach_published(
     """Return the measured points, each with the published number of the same place, if there is one.
 
     A point is a number with its place (`keys`): {"command": "log", "repo": "ruby"}, or a place without a
-    number. The published points have their texts already.
+    number. Without a published number, its field `published` is None. The published points have their texts
+    already.
     """
     # Not all keys of a point: the rows of a table that compares nothing also have an empty `candidate`.
     keys = (*layout.rest, *layout.rows, *layout.columns)
@@ -454,7 +461,8 @@ def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[P
     """Return the points of a table that compares nothing, with their numbers as texts and bars.
 
     The numbers of a column have the same decimals: 1.24 and 0.62. The largest number of a grid has a bar of
-    100 %. The result is grouped by grid and column, so its order may differ from that of `points`.
+    100 %. A point without a number stays as it is. The result is grouped by grid and column, so its order may
+    differ from that of `points`.
     """
     formatted = []
     for grid in grouped_by(points, layout.grid_of).values():

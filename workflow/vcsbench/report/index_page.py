@@ -57,8 +57,9 @@ class StudyView:
 def read_entries(folder: Path) -> Entries:
     """Return the facts in the head of each page by the name of its file, the last measured page first.
 
-    Example: `{"builds.html": PageFacts(...)}` for a `folder` with one page. The facts are None if another
-    version of vcsbench wrote them. A file without facts is no page of vcsbench, so it is left out.
+    A page is the report of a study as an HTML file. Example: `{"builds.html": PageFacts(...)}` for a `folder`
+    with one page, {} for an empty one. The facts are None if another version of vcsbench wrote them. A file
+    without facts is no page of vcsbench, so it is left out.
     """
     entries: Entries = {}
     for path in sorted(folder.glob("*.html")):
@@ -69,13 +70,13 @@ def read_entries(folder: Path) -> Entries:
             match = FACTS_PATTERN.search(file.read(HEAD_CHARACTERS))
         if not match:
             continue
-        # The facts are JSON in an attribute of HTML. Those of another version may have other fields.
+        # The facts are JSON in an HTML attribute. Another version may lack a field (ValidationError).
         try:
             entries[path.name] = PAGE_FACTS.validate_json(unescape(match[1]))
         except ValidationError:
             entries[path.name] = None
-    # Dates such as 2026-11-21T14:05Z sort as texts. The order is reversed, so pages without a date ("") are
-    # last.
+    # Dates such as 2026-11-21T14:05Z sort as texts. The order is reversed, so pages without a date ("") or
+    # with unknown facts (None) are last.
     dates = {name: facts.date if facts else "" for name, facts in entries.items()}
     newest_first = sorted(entries, key=lambda name: dates[name], reverse=True)
     return {name: entries[name] for name in newest_first}
@@ -84,12 +85,12 @@ def read_entries(folder: Path) -> Entries:
 def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row]]] = ()) -> str:
     """Return the HTML of the index: a list of the pages, and the published findings of each study.
 
-    `entries` has the facts of each page by its file, the newest page first. They are None for a page of
-    another version of vcsbench. `studies` has the name and the title of each study, and its findings
-    (published statements): `{"id": "hot-log", "statement": "...", ...}`. Each finding has the verdict of the
-    newest page of its study, or `not measured` if this page lacks it.
+    A page is the report of a study. `entries` has the facts of each page by its file, the newest page first.
+    They are None for a page of another version of vcsbench. `studies` has the name and the title of each
+    study, and its findings (published statements): `{"id": "hot-log", "statement": "...", ...}`. Each finding
+    has the verdict of the newest page of its study. It is `not measured` without a page, or a verdict there.
     """
-    # By study: the file and the facts of its newest page, which is the first one.
+    # By study: the file and the facts of its newest page, the first one with known facts.
     newest: dict[str, tuple[str, PageFacts]] = {}
     for file, facts in entries.items():
         if facts and facts.study not in newest:
@@ -104,7 +105,7 @@ def build_index(entries: Entries, studies: Iterable[tuple[str, str, Sequence[Row
             finding_by_id = {finding.id: finding for finding in newest_facts.findings}
         findings = []
         for definition in definitions:
-            # The default verdict is `not measured`.
+            # For a finding without a verdict: by default, FindingFacts has `not measured`.
             not_measured = FindingFacts(definition["id"], definition["statement"])
             findings.append(finding_by_id.get(definition["id"], not_measured))
         views.append(StudyView(name, title, newest_file, findings))

@@ -32,10 +32,10 @@ class LegendEntry:
 def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[LegendEntry]:
     """Return the entries that explain the colours and marks of the answers, [] without a comparison.
 
-    Cards have these marks, and so has the table of advised changes. A card is a question, such as which
-    format is best, with its comparisons (`rows`) and a chart of them. Differences below `min_effect_pct` per
-    cent are no reason to change. Words in the notes of comparisons, and commands of svnbench, have an entry
-    only if they occur.
+    A card is a question, such as which format is best, with its comparisons (`rows`) and a chart of them. The
+    cards and the table of advised changes have these marks. Differences below `min_effect_pct` per cent, such
+    as 10, are no reason to change. Words in the notes of comparisons have an entry only if they occur. The
+    same holds for commands of svnbench, a test program of Subversion.
     """
     rows = [row for view in cards for row in view.rows]
     if not rows:
@@ -76,7 +76,8 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
         *row_key(rows),
     ]
     entries += [LegendEntry("", word, meaning) for word, meaning in words]
-    # The labels of charts have commands of svnbench, such as null-log, but do not explain them.
+    # The labels of charts have commands of svnbench, such as null-log, but do not explain them. The page
+    # would print the backticks of a meaning as they are.
     commands = [row.where[COMMAND_AXIS] for row in rows if is_benchmark(row.where)]
     for command in unique_values(commands):
         meaning = load_vocabulary().value(COMMAND_AXIS, command).meaning.replace("`", "")
@@ -98,14 +99,16 @@ def explain_cache_states(operations: Sequence[AxisValues]) -> list[tuple[str, st
 def list_words(results: Results) -> dict[str, str]:
     """Return the words of the page with their meanings: verdicts, terms, and values of the grid.
 
-    Example of a value: `{"not packed": "... (nopack in commands and files)"}`. If a word occurs twice, such
-    as a term that is also the label of a value, it has the later meaning.
+    The grid has the study's cells: commands with all their settings. Example of a value: `{"not packed":
+    "... (nopack in commands and files)"}`. If a term is the label of a value, too, it has only the meaning of
+    the value.
     """
     meanings: dict[str, str] = {}
     # Only findings and expectations (statements of a study and of the user) have verdicts.
     if results.findings or results.expectations:
         for verdict, meaning in MEANINGS.items():
             meanings[texts.VERDICTS[verdict]] = meaning
+        # Reproduced findings whose statement has no number are counted under this name.
         meanings[IN_DIRECTION] = COUNTED_MEANINGS[IN_DIRECTION]
     # General terms, and then those of each version control system that was measured.
     vocabulary = load_vocabulary()
@@ -120,6 +123,7 @@ def list_words(results: Results) -> dict[str, str]:
     for axis in results.order:
         for value in unique_values(cell.get(axis, "") for cell in results.grid):
             value_words = vocabulary.value(axis, value)
+            # A value that stands for several settings has them as `parts`.
             meaning = value_words.meaning or value_words.parts
             if not meaning:
                 continue

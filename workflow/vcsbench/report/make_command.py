@@ -70,14 +70,15 @@ class MakeCommand:
     def configuration_arguments(self) -> str:
         """Return the arguments that configure a run, such as `--configfile my.yaml --config seed=2`.
 
-        A command that measures one cell needs the same configuration: `clear_caches=evict`, for example,
-        protects a server that is in use. The other arguments, such as `-k`, are about a whole run.
+        They are "" without such options. A command that measures one cell needs the same configuration:
+        `clear_caches=evict`, for example, protects a server that is in use. The other arguments, such as
+        `-k`, are about a whole run.
         """
         chosen = []
         is_of_configuration = False
         for argument in shlex.split(self.arguments):
             # These options may have several values: `--configfile a.yaml b.yaml`. All words up to the next
-            # option belong to them. `--config` is also the beginning of `--configfile`.
+            # option belong to them. `--configfile` begins with `--config`, so the test finds both.
             if argument.startswith("-"):
                 is_of_configuration = argument.startswith(("--config", "-C"))
             if is_of_configuration:
@@ -89,18 +90,19 @@ def parse_command(command_line: str) -> MakeCommand:
     """Return the command of make that repeats a run, from the recorded command line of that run.
 
     Example: `vcsbench run --study=builds --minutes=9 -k` gives `make report STUDY=builds ARGS=-k`. Left out
-    are limits of time and cores, studies in --config, options that suppress the measuring, and those that
-    force it. A repository, tree or log of a server in --config becomes a variable. A command line that is
-    empty or has an unbalanced quote gives `make report`.
+    are limits of time and cores, and studies in --config. So are options that suppress the measuring, such as
+    --report-only, and options that force it, such as --forceall. A repository, tree or log of a server in
+    --config becomes a variable. A command line that is empty or has an unbalanced quote gives `make report`.
     """
     try:
         command_words = shlex.split(command_line)
     except ValueError:
         command_words = []
-    # The program and its action precede the first option: `vcsbench run`, `snakemake`.
+    # The program and its action precede the first option: `vcsbench run`, `snakemake`. They are dropped, and
+    # so are the options -f and -F, which force the measuring.
     options = _without_forcing(dropwhile(lambda word: not word.startswith("-"), command_words))
 
-    # The parser knows the options that become variables, and those that are left out.
+    # The parser has the options that become variables, and those that are left out.
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     # The record of the command line may be damaged. With nargs="?", an option without its value is no error,
     # and counts as `const`: "".
@@ -116,7 +118,7 @@ def parse_command(command_line: str) -> MakeCommand:
     # A run with this option or with `--config measure=nothing` only made the report.
     parser.add_argument("--report-only", action="store_true")
     parser.add_argument("--config", "-C", nargs="*", action="extend", default=[])
-    # All other words, such as `-k`, are arguments of the repeated run.
+    # All words that the parser lacks, such as `-k`, are returned as arguments of the repeated run.
     parsed, arguments = parser.parse_known_args(options)
 
     # Settings of --config, such as `tree=/usr/src`, override these three options. The last setting counts.
@@ -130,7 +132,8 @@ def parse_command(command_line: str) -> MakeCommand:
         key, _, value = setting.partition("=")
         if key in variables:
             variables[key] = _read_setting(value)
-        # A repeated setting of DROPPED_KEYS would override the variables of the command.
+        # A setting of DROPPED_KEYS, such as `minutes=9`, would override a variable of the command. The
+        # setting of the second condition would measure nothing.
         if key not in DROPPED_KEYS and setting != f"measure={NOTHING}":
             settings.append(setting)
     # --config takes all words behind it, so it comes last.
@@ -160,7 +163,7 @@ def _read_setting(text: str) -> str:
 def _without_forcing(words: Iterable[str]) -> list[str]:
     """Return the words of a command line without the options -f and -F: `-Fk` becomes `-k`.
 
-    The parser would end the program for `-Fk`, because it does not know all options that can be joined.
+    The parser would end the program for `-Fk`, because it lacks some options that can be joined.
     """
     remaining = []
     for word in words:

@@ -202,11 +202,16 @@ def _render_page(page: Page, svgs: Mapping[str, str]) -> str:
 
 
 def describe_page(results: Results) -> Page:
-    """Return the data of the page of one study, section by section. Parts without data are empty."""
+    """Return the data of the page of one study, section by section. Parts without data are empty.
+
+    A cell is a command with all its settings. A card is a question, such as which format is best, with its
+    answer. A finding is a verdict on a published statement.
+    """
     # Altair takes time to import, and only the jobs that write pages need it.
     from vcsbench.report.page_charts import make_charts
 
     study = results.study
+    # Other sections need the setup (machines, times and conditions of the runs) and the tables.
     setup = describe_setup(results)
     tables = table_sections(results)
     findings = _describe_findings(results, setup, tables)
@@ -243,11 +248,13 @@ def describe_page(results: Results) -> Page:
         history=page_texts.make_history_table(results.history),
         setup=setup,
         time=page_texts.describe_time(results.account),
+        # Whether the runs are noisy, and when a difference counts (SURENESS). "" without a measured cell.
         noise=f"{quality_section.judge_noise(results.account)} {quality_section.SURENESS}".strip()
         if index_facts.measured
         else "",
         quality=quality_section.make_quality_tables(results),
         remarks=quality_section.describe_quality(results),
+        # The file of all timed runs, None if it is missing.
         raw=make_download(
             results,
             path=f"measurements/{study.name}.csv",
@@ -282,10 +289,12 @@ def _describe_answers(
     picks = find_picks(results, cards)
     # The values that can be picked: {"format": ["f6", "f7"], "access": ["http", "svn"]}.
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
+    # The combinations of picks that some measurable cell fits. The first one is {}: no pick.
     combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
     # An operation is a command with a state of the caches, such as the cold log.
     operations = find_operations(results, cards)
-    # For each combination: the changes that are worth it for its reader, and the answer of each card.
+    # For each combination: the changes that are worth it for its reader, and the answer of each card. The
+    # last argument has the time that changes took here, such as a load into another format.
     pick_answers = make_pick_answers(
         advice, combinations, list(values_by_axis), operations, measured_work(results)
     )
@@ -293,13 +302,15 @@ def _describe_answers(
     next_steps: Sequence[summary.NextStep] = []
     if is_measured:
         next_steps = summary.suggest_next_steps(results, results.command)
-    # The study has sentences on the results that hold on other machines, too. They are about its own
-    # repositories, and not about the user's.
+    # The file of the study has sentences on the results that hold on other machines, too. They are about the
+    # study's repositories, and not about the user's own one.
     carries_over: Sequence[str] = ()
     if is_measured and not results.own_repository:
         carries_over = results.study.carries_over
+    # The share of runs that other programs disturbed, from 0 to 1.
     disturbed_share = summary.disturbed_share(results.valid_runs)
-    # The estimate is about loads of Subversion. The repositories of other systems have no formats.
+    # The estimate is about loads of Subversion. The repositories of other systems have no formats. A card has
+    # sentences on `costs` if a load was timed, or the sizes of files are known.
     has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
     return AnswerSection(
         wishes=_find_wishes_of_reader(results, picks),
@@ -372,7 +383,8 @@ def _find_wishes_of_reader(results: Results, picks: Sequence[Pick]) -> list[Wish
         if any(cell.get(axis) == AS_IS for cell in measurable):
             values_now[axis] = AS_IS
     values_now |= {pick.axis: pick.preset for pick in picks if pick.preset}
-    # All cells of a study with answers are of one system. Only systems other than Subversion are recorded.
+    # All cells of a study with answers are of one system. A repository of Subversion has no record of it, so
+    # the largest name is "" or that of another system.
     names = [context["repository"].get("system", "") for context in results.contexts]
     system = SYSTEMS.get(max(names, default=""), SUBVERSION)
     return find_wishes(results.advice, values_now, measured_work(results), system)
@@ -421,6 +433,7 @@ def _describe_findings(
     reasons = [(view.counted_verdict, view.steps) for view in views]
     return FindingSection(
         views=views,
+        # A reproduced finding without a number has a name of its own: `reproduced in direction only`.
         by_verdict=grouped_by(views, lambda view: view.counted_verdict),
         meanings=findings_section.COUNTED_MEANINGS,
         reasons=findings_section.summarise_reasons(reasons),
@@ -455,7 +468,8 @@ def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSec
     return TablePart(
         sections=sections,
         absent=absent,
+        # The signs of all tables, each once, with their meanings: ("≈", "equal: ...").
         key=unique_values(entry for section in sections for entry in section.key),
-        measured_where=", ".join(measured_where),
+        measured_where=", ".join(text for text in measured_where if text),
         published_where=", ".join(published_where),
     )

@@ -46,13 +46,13 @@ def make_charts(
                 margin=view.card.margin,
             )
             charts.append(chart)
-    # The data of each finding in the plot. It is None for a finding without a measured factor.
-    # `findings` are in the order of the table of verdicts: reversed ones are first.
+    # `dot` is the data of a finding in the plot, None for a finding without a measured factor. `findings` are
+    # in the order of the table of verdicts: reversed ones are first.
     dots = [view.dot for view in findings if view.dot]
     if dots:
         chart = chart_specs.findings_chart(dots)
-        # The key explains the marks of the chart. It also counts the measured findings without a dot, so that
-        # a reader finds the same number of each verdict as in the table of verdicts.
+        # The key explains the marks of the chart. It gets a sentence on the number of measured findings
+        # without a dot. So a reader finds the same number of each verdict as in the table of verdicts.
         measured = [view for view in findings if view.verdict != Verdict.NOT_MEASURED]
         undrawn = [view.counted_verdict for view in measured if not view.dot]
         if undrawn:
@@ -71,7 +71,7 @@ def make_charts(
         steps = account.spent_s.items()
         seconds = {STEP_LABELS.get(step, step): spent_s for step, spent_s in steps}
         # `taken_s` is all of the time. The start of Snakemake, the analysis and the report are no steps of
-        # the account, so they are the rest.
+        # the account, so they are the rest. max() only prevents a negative rest.
         seconds[OTHER_STEPS] = max(0.0, account.taken_s - sum(seconds.values()))
         charts.append(chart_specs.time_chart(seconds))
     return charts
@@ -86,7 +86,7 @@ def _make_level_charts(results: Results) -> list[Chart]:
     charts = []
     for name, definition in results.study.tables.items():
         over = definition.get("over")
-        # The column `value` has the level.
+        # The column `value` has the level. It has no number if the level is withheld for a reason.
         rows = [row for row in results.tables.get(name, []) if words.is_number(row.get("value"))]
         if not over or not rows:
             continue
@@ -111,9 +111,10 @@ def _make_level_charts(results: Results) -> list[Chart]:
 def _make_history_charts(results: Results) -> list[Chart]:
     """Return a line plot for each block: the elapsed seconds of each saved baseline and of this run.
 
-    A block has the cells of one chart, such as those of one command and repository. `study.block` has the
-    axes on which they agree. Return [] for fewer than two times. Example of a point of the history: `{"time":
-    "before-upgrade", "host": "host#1a2b", "settings": "", "command": "log", "cache": "cold", "value": 1.25}`.
+    A block has the cells (commands with all their settings) of one chart, such as those of one command and
+    repository. `study.block` has the axes on which they agree. A baseline is the results of an earlier run.
+    Return [] for fewer than two times. Example of a point of the history: `{"time": "before-upgrade", "host":
+    "host#1a2b", "settings": "", "command": "log", "cache": "cold", "value": 1.25}`.
     """
     study = results.study
     points = results.history.get("points", [])
@@ -157,8 +158,9 @@ def _make_line_points(rows: Rows, over: str, line_axes: Sequence[str]) -> list[L
 def _make_round_dots(results: Results) -> list[RoundDot]:
     """Return a dot for each round of each cell: its mean time, and how far that is from the cell's mean.
 
-    A round is one repetition of a cell, with one or more runs. Both means are geometric. A round of 1.1 s is
-    10 per cent above a cell's mean of 1.0 s. Invalid runs and duplicates (second measurements) are left out.
+    A cell is a command with all its settings. A round is one repetition of a cell, with one or more runs.
+    Both means are geometric. A round of 1.1 s is 10 per cent above a cell's mean of 1.0 s. Invalid runs, runs
+    of 0 s, and duplicates (second measurements) are left out.
     """
     axes = list(results.order)
     # Labels of cells name the axes on which cells differ, and always the command and the cache.

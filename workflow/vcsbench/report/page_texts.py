@@ -108,6 +108,7 @@ def describe_cold(results: Results) -> str:
     if no cold run is known to read a device. The other sentences are those of _compare_cold_and_warm().
     Return "" without a cold run.
     """
+    # Valid runs with a time above 0 and a state of the caches, such as `cold`.
     runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
     cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
     if not cold_runs:
@@ -148,8 +149,8 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
         cold_means: list[float] = []
         warm_means: list[float] = []
         for state, members in grouped_by(group, lambda run: run[CACHE_AXIS]).items():
-            # A server whose warm caches do not help reads as much as a new one. So its time says nothing on
-            # what the device did.
+            # A server whose warm caches do not help reads as much as a new one. So its time shows
+            # nothing about the device.
             if any(Flag.CACHE_INEFFECTIVE in run["flags"].split() for run in members):
                 continue
             mean = geometric_mean([run["elapsed_s"] for run in members])
@@ -157,6 +158,7 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
                 cold_means.append(mean)
             else:
                 warm_means.append(mean)
+        # A group with cold or with warm cells only has nothing to compare.
         if cold_means and warm_means:
             compared_groups += 1
             # A warm state can be slow for another reason than the device. So the fastest one shows the time
@@ -181,9 +183,11 @@ def _join(separator: str, parts: Sequence[str]) -> str:
 def _list_build_versions(results: Results) -> list[str]:
     """Return each build of Subversion with its versions: `["trunk 1.15.0", "mine 1.14.2"]`.
 
-    They are in the order of the axis of builds. A client and a server of different versions give `mixed
-    1.14.2, 1.15.0`. A build without a known version is left out. Return [] for a study without this axis.
+    A build is an installation of Subversion's programs under a name. The builds are in the order of their
+    axis. A client and a server of different versions give `mixed 1.14.2, 1.15.0`. A build without a known
+    version is left out. Return [] for a study without an axis of builds.
     """
+    # By name of a build: the versions of its programs, with repetitions.
     versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}
     # A context is the record of a measured cell-round, with the programs of its build.
     for context in results.contexts:
@@ -214,12 +218,14 @@ def describe_condition(results: Results, setup: Setup) -> str:
     published = results.study.published
     storage = setup.conditions.storage
     has_cold_run = any(cache_state(run.get(CACHE_AXIS)).is_cold for run in results.measurements)
-    # Results of the user's own repository are not meant to reproduce published ones.
+    # Results of the user's own repository are not meant to reproduce published ones. Without published
+    # conditions, or with an unknown storage (""), nothing can be compared. The warning is for cold commands.
     if results.own_repository or not published or not storage or not has_cold_run:
         return ""
     repositories = [context["repository"] for context in results.contexts]
     differences = []
-    # The measured storage has the file system, too: "SSD" is in "ext4 (SSD)".
+    # The measured storage has the file system, too: "SSD" is in "ext4 (SSD)". An unpublished storage ("") is
+    # in any text.
     if published.storage not in storage:
         differences.append(f"on other storage (published: {published.storage})")
     # The scale is the measured share of the original repository: 0.13. At a smaller scale than the published
@@ -243,7 +249,8 @@ def describe_missing(results: Results) -> str:
 
     A cell is a command with all its settings, and a cell-round one of its rounds. Example: `2 cell-rounds
     failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`. A row of `results.failures`
-    is a cell-round without a result. With the reason OUTDATED or UNMEASURED, it only waits for the next run.
+    is a cell-round without a result. With the reason OUTDATED (measured with other settings or programs) or
+    UNMEASURED, it did not fail: the next run measures it. `results.command` repeats the last run.
     """
     phrases = []
     outdated = sum(row["reason"] == OUTDATED for row in results.failures)
@@ -276,12 +283,13 @@ def count_skipped(results: Results) -> int:
 def describe_uncertain(results: Results, steps: Sequence[NextStep], in_cards: int) -> list[str]:
     """Return sentences on the comparisons without an answer, [] if none is too small or open.
 
-    A comparison is open if it is undecided or nearly equal. The first sentence counts all: `Answered over all
-    cases: 74 of 82 comparisons, 8 undecided.` `steps` are the advised next runs. If comparisons are open, and
-    no next run has more rounds, the last sentence is that more rounds do not help. `in_cards` is the number
-    of different comparisons that the cards show.
+    A comparison is open if it is undecided or nearly equal. It is too small if start-up can explain its
+    difference, or its runs are short. The first sentence counts all: `Answered over all cases: 74 of 82
+    comparisons, 8 undecided.` `steps` are the advised next runs. If comparisons are open, and no next run has
+    more rounds, the last sentence is that more rounds do not help. A card is a question with its comparisons,
+    and `in_cards` is the number of different comparisons of all cards.
     """
-    # The account has the number of comparisons by their result.
+    # The account has the number of comparisons by their result, and the scatter of the runs in per cent.
     account = results.account
     counts = account.count_results()
     too_small = counts[Result.TOO_SMALL]
@@ -327,7 +335,8 @@ def describe_time(account: Account) -> list[str]:
             f"cell-rounds), start and report about {start_and_report} s. The timed runs are "
             f"{timed} s of the measuring."
         )
-    # The reasons are about comparisons. `why` is "" after an interruption, or with a fixed number of rounds.
+    # Each reason is about comparisons, so it needs some. `why` is "" after an interruption, or with a fixed
+    # number of rounds. `minutes` is the limit of a session, None without one.
     if account.count_results().total() and account.why in WHY_ENDED:
         limit = "" if account.minutes is None else f" of {words.duration(60 * account.minutes)}"
         reason = WHY_ENDED[account.why].format(limit=limit)
@@ -338,8 +347,8 @@ def describe_time(account: Account) -> list[str]:
 def describe_limits(results: Results, setup: Setup) -> list[str]:
     """Return sentences on the limits of the page's numbers.
 
-    First come the limits of measured commands (the key `caveat`), then the limits of the axes (Axis.limits),
-    and last a limit that each page has.
+    First come the limits of measured commands (the key `caveat`), then the limits of the axes (Axis.limits).
+    The last one is on each page: times of different machines are not compared.
     """
     study = results.study
     limits = []
@@ -355,7 +364,8 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
         measured[axis] = [value for value in values if value]
     for axis, present in measured.items():
         if present:
-            # The axis `cache` names the hypervisors in its limit: their caches cannot be cleared.
+            # limits() returns sentences, for most axes none. The axis `cache` names the hypervisors in its
+            # limit: their caches cannot be cleared.
             limits += axis_of(axis).limits(present, sorted(setup.hypervisors), measured)
     limits.append(SIDE_BY_SIDE_LIMIT)
     return limits
@@ -374,6 +384,7 @@ def make_history_table(history: Row) -> PlainTable | None:
         return None
     rows = []
     for entry in entries:
+        # The times of the first and the last run, None for a text that is no time.
         first, last = words.moment(entry["first"]), words.moment(entry["last"])
         period = words.period(first, last) if first and last else ""
         hosts = words.enumeration(unique_values(entry["hosts"]))

@@ -173,6 +173,7 @@ class ChangeTable:
         for added in ([], *([change] for change in optional)):
             chosen = [change for change in self.changes if change in [*self.plan.steps, *added]]
             axes = {change.axis for change in chosen}
+            # Two changes of one axis exclude each other.
             if 1 < len(chosen) == len(axes):
                 sets.append(chosen)
         return sets
@@ -188,8 +189,9 @@ def make_pick_answers(
     """Return the answers for each of the `combinations` of picks, in the same order.
 
     A pick is a value that the reader has, and has chosen on the page. A combination is `{"format": "f6",
-    "access": "svn"}`. `axes` are those on which a reader can choose a value. An operation is a command with a
-    state of the caches: `{"command": "log", "cache": "cold"}`. `work` has the time that changes took here.
+    "access": "svn"}`, or {} without a pick. `axes` are those on which a reader can choose a value. An
+    operation is a command with a state of the caches: `{"command": "log", "cache": "cold"}`. `work` has the
+    time that changes took here, such as a load into another format.
     """
     # A card is a question, such as which format is best, with its comparisons and its answer. An `aggregate`
     # card has one answer over all cells, so it is the same for all picks.
@@ -223,10 +225,11 @@ def _make_table(
 ) -> ChangeTable:
     """Return the table of a plan for one reader: the steps (advised changes), and the optional changes.
 
-    The optional changes are two kinds of the plan's other changes. A change of the first kind (Worth.DO) is
-    worth it under a condition only, such as a stop of commits. A change of the second kind (Worth.DEPENDS) is
-    faster for some operations and slower for others, and its card recommends it. The table has a column for
-    each of the `operations`, such as the cold log, on which some of its changes have an outcome.
+    A change sets one axis to another value. The optional changes are two kinds of the plan's other changes.
+    A change with Worth.DO is worth it under a condition only, such as a stop of commits. A change with
+    Worth.DEPENDS is faster for some operations and slower for others, and its card (a question with its
+    answer) recommends it. The table has a column for each of the `operations`, such as the cold log, on which
+    some of its changes have an outcome.
     """
     # The reader's values before all steps: {"format": "f6"}.
     present = plan.states[0]
@@ -234,6 +237,7 @@ def _make_table(
     for change in plan.others:
         # In a plan, each DO without a condition is a step. So a DO among the other changes has a condition.
         is_worth_it = change.worth is Worth.DO
+        # The card answers for the reader's present values, and recommends a value ("" for none).
         if change.worth is Worth.DEPENDS:
             is_worth_it = change.card.answer_for(present).value == change.value
         if is_worth_it:
@@ -281,7 +285,8 @@ def _make_change_view(table: ChangeTable, change: ValueChange) -> ChangeView:
     number = table.number_of(change)
     is_step = number in table.step_numbers
     rows = _make_proof_rows(table, change)
-    # The last change of each set also has a row with the effect of the whole set.
+    # A set has the changes that a reader may take together: all steps, or all steps and an optional change.
+    # The last change of a set gets a further row with the effect of the whole set.
     for changes in table.sets_of_changes:
         if changes[-1] is change:
             rows += _make_row_of_set(table, changes)
@@ -295,6 +300,7 @@ def _make_change_view(table: ChangeTable, change: ValueChange) -> ChangeView:
         command = ""
     # Backticks mark commands, and the table has no other font for them.
     cost = action.cost.replace("`", "")
+    # The time that this change took here, such as `4 s for 20 000 revisions`; None if it is unknown or short.
     measured_work = work_of_change(change.axis, change.value, table.work)
     if measured_work:
         cost = f"{cost} It took {measured_work.text} here.".strip()
@@ -377,10 +383,11 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
     """Return a chip (a coloured text) for each effect, such as `faster`, of a change on one operation.
 
     An outcome is the effect in a single case, such as log over svn, with a factor. Outcomes with the same
-    effect share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If the two differ
-    from the third one on an axis, their values of this axis replace the numbers: `svn: 1.7x faster`. Factors
-    that are only the least ones have a chip of their own: `at least 4.8x faster`. `margin` is the smallest
-    factor that is worth noting, such as 1.1.
+    effect share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If an axis
+    distinguishes these two from the third one, their values of it replace the numbers: `svn: 1.7x faster`.
+    If start-up hides a part of an effect, its factor is only the least one (`is_at_least`). These outcomes
+    have a chip of their own: `at least 4.8x faster`. `margin` is the smallest factor that is worth noting,
+    such as 1.1. Return [] without an outcome.
     """
     chips = []
     by_effect = grouped_by(outcomes, lambda outcome: (outcome.effect, outcome.is_at_least))
@@ -400,8 +407,9 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
 def _name_distinction(outcomes: Sequence[Outcome], other_outcomes: Sequence[Outcome]) -> str:
     """Return the values of the first axis that distinguishes `outcomes` from the other outcomes: `http, svn`.
 
-    None of the other outcomes has one of these values. An axis with MAX_PARTS values or more is skipped,
-    because these are too many to list. Return "" if no axis distinguishes the outcomes.
+    An outcome is the effect of a change in one case. None of the other outcomes has one of these values. An
+    axis on which `outcomes` have MAX_PARTS (3) values or more is skipped: they are too many to list. Return
+    "" if no axis distinguishes the outcomes.
     """
     # The values of each outcome by axis. `where` has those of its case: {"command": "log", "access": "svn"}.
     # `before` has the value that is changed: {"format": "f6"}.
@@ -444,14 +452,14 @@ def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
 
     An optional change is in the table of changes, but is no advised step. If it is faster for some operations
     and slower for others (Worth.DEPENDS), sentences on these come first: `It speeds up cold log.`, `It slows
-    cold export over http.`
+    cold export over http.` An operation is a command with a state of the caches.
     """
     sentences = []
     if change.worth is Worth.DEPENDS:
         faster = _operations_with(change, ChangeEffect.FASTER)
         slower = _operations_with(change, ChangeEffect.SLOWER)
-        # The sentence names no operation if the user's workload weighs them already, or if one of them is
-        # faster over http and slower over svn, for example: it would be named on both sides.
+        # With a workload, the user has weighed the operations already. An operation that is faster over http
+        # and slower over svn would be named on both sides. In both situations, none is named.
         if change.card.workload or faster.keys() & slower.keys():
             sentences.append("It speeds up some commands and slows others.")
         else:
@@ -495,7 +503,8 @@ def _make_remarks(
 
     Example: `[("No reason to change", "packed (cold log: equal)")]`. The texts are about two things: changes
     that the table leaves out, because they are not worth it or undecided, and cards (questions) without a
-    comparison that fits the reader's `picks`.
+    comparison that fits the reader's `picks`. A change sets one axis to another value. Its worth is a class
+    over all its comparisons, such as Worth.EQUAL.
     """
     remarks: defaultdict[str, list[str]] = defaultdict(list)
     for change in table.plan.others:
@@ -508,7 +517,8 @@ def _make_remarks(
     for card in cards:
         # The reader's value on the axis of the card, "" without a pick. A card may compare other values only.
         current = picks.get(card.question.axis, "")
-        # A case has comparisons for one combination of the other axes, such as the cold log over http.
+        # A case has comparisons for one combination of the other axes, such as the cold log over http. It
+        # fits unless it has another value than a pick. compares("") is True for each case.
         if any(fits(case.where, picks) and case.compares(current) for case in card.cases):
             continue
         # A comparison is withheld for a reason, for example because the outputs of both sides differ.
@@ -521,7 +531,8 @@ def _describe_change(change: ValueChange, picks: AxisValues) -> str:
     """Return the text of a change that is not in the table, with its result for each operation.
 
     Example: `default settings to tuned settings (cold log: equal; export: undecided)`. `picks` has the values
-    that the reader has. Without a value on the axis of the change, the text begins with the new value.
+    that the reader has. Without a value on the axis of the change, the text begins with the new value:
+    `tuned settings (cold log: equal)`.
     """
     # An operation is a command with a state of the caches: (("command", "log"), ("cache", "cold")).
     by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
@@ -540,9 +551,12 @@ def _describe_change(change: ValueChange, picks: AxisValues) -> str:
 def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> CardAnswer:
     """Return the answer of a card, such as which format is best, for a reader who has the values `picks`.
 
-    Two remarks can follow its sentence. If the card recommends to keep the picked value, but the table of
-    changes has a change of it: `In the steps above, if you take the other steps: packed.` If the answer over
-    all cases is another one: `Over all cases: yes: cold log 2.4x faster.`
+    `picks` has values by axis, such as {"format": "f6"}, or is {} for the answer over all cases. `table` has
+    the changes that this reader may make. Two remarks can follow the sentence of the answer:
+
+    - if the card recommends to keep the picked value, but the table of changes has a change of it:
+      `In the steps above, if you take the other steps: packed.`
+    - if the answer over all cases is another one: `Over all cases: yes: cold log 2.4x faster.`
     """
     axis = card.question.axis
     # `card.answer` is the answer over all cases.
@@ -555,7 +569,7 @@ def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> Card
         for change in table.changes:
             if change.axis != axis:
                 continue
-            # An optional change has a condition, such as `you can stop commits`. A step has none.
+            # An optional change may have a condition, such as `you can stop commits`. A step has none.
             when = "if you take the other steps"
             if change.condition:
                 when = f"only if {change.condition}"

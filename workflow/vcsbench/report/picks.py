@@ -64,8 +64,8 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
 
     They are the axes with at least two values that can be measured here, without the command, the repository
     and COMPARED_AXES: nobody "has" a state of the caches, for example. Axes are taken from the first on, up
-    to MAX_COMBINATIONS combinations of picks. Return [] if all cards (questions with answers) are aggregates:
-    these have one answer over all cells, whatever the reader picks.
+    to MAX_COMBINATIONS (300) combinations of picks. Return [] if all cards (questions with answers) are
+    aggregates, or without a card. An aggregate has one answer over all cells, whatever the reader picks.
     """
     if all(view.card.question.aggregate for view in cards):
         return []
@@ -88,8 +88,8 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
         if combinations > MAX_COMBINATIONS:
             break
         # The preset is the value that the repository has, if it is known. With an exact copy, that is the
-        # first value of an axis of STATE_WORDS, if it can be measured here. No other axis has a known value:
-        # nothing shows the settings of the user's server, and users may have different accesses.
+        # first value of an axis of formats or packings (STATE_WORDS), if it can be measured here. No other
+        # axis has a known value: nothing shows the settings of the user's server, for example.
         is_of_state = study.axes.get(axis) in STATE_WORDS
         is_known = has_copy and is_of_state and values[0] == values_in_order[0]
         pick = Pick(
@@ -107,8 +107,8 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisVal
 
     An operation is a command with a state of the caches: `{"command": "log", "cache": "cold"}`. A card is a
     question with its comparisons (`rows`). Those of aggregate cards do not count: a card on builds, for
-    example, has one answer over all operations. Nobody runs the commands of svnbench at work, so the result
-    has their operations only if there are no other ones.
+    example, has one answer over all operations. Nobody runs the commands of svnbench, a test program, at
+    work. So the result has their operations only if no other operation is compared.
     """
     axes = [axis for axis in results.order if axis in (results.study.command_axis, CACHE_AXIS)]
     # The values of the compared operations, such as ("log", "cold").
@@ -117,7 +117,8 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisVal
         if not view.card.question.aggregate:
             compared.update(values_in(row.where, axes) for row in view.rows)
     operations = []
-    # Many cells have the same operation: they differ on other axes.
+    # Many cells have the same operation, because they differ on other axes. The value "", of an axis that
+    # does not apply, is left out.
     for values in unique_values(values_in(cell, axes) for cell in results.grid):
         if values in compared:
             operations.append(_without_empty(dict(zip(axes, values, strict=True))))
@@ -151,8 +152,9 @@ def list_command_lines(
 def label_situations(results: Results) -> list[SituationRow]:
     """Return each situation of the advice with a label, such as `cold log over http`.
 
-    A situation has given values, and choices among the other values. The label has the values of the axes on
-    which the situations differ. A situation with one choice only, such as a single format, is left out.
+    A situation has given values, such as the command and the access, and choices among the values of all
+    other axes, such as the format. The label has the values of the axes on which the situations differ. A
+    situation with one choice only (WhyNoBest.ONE_CHOICE), such as a single format, is left out.
     """
     situations = [
         situation

@@ -68,6 +68,7 @@ def make_quality_tables(results: Results) -> list[PlainTable]:
     """Return the tables on the quality of a study's data, such as the flags of runs and the failed rounds.
 
     A table without a row is left out. A cell-round is one round of a cell (a command with all its settings).
+    A flag is a code of a doubt about a run, such as `cpu-busy`. Four tables have a reason and its cells.
     """
     heads = ["Reason", "Cells"]
     # `failures` has each cell-round without a result. Not all of these failed: some are outdated or not
@@ -84,6 +85,7 @@ def make_quality_tables(results: Results) -> list[PlainTable]:
         PlainTable("Not measurable here", heads, count_reasons(results.grid, "skip")),
         # These cell-rounds have a result, but only of a later attempt.
         PlainTable("Measured again", heads, list_set_aside(results.measurements)),
+        # The start-up of each cell, and the output of the commands (their work).
         _make_fixed_cost_table(results),
         _make_work_table(results),
     ]
@@ -93,7 +95,8 @@ def make_quality_tables(results: Results) -> list[PlainTable]:
 def describe_quality(results: Results) -> list[str]:
     """Return the sentences on the quality of the data: invalid runs, noise, method, and frequent flags.
 
-    Without a timed run, the only sentence is NOTHING_TIMED.
+    A flag is a code of a doubt about a run. Some flags make a run invalid: it contradicts the label of its
+    cell, as a cold run with files in memory. Without a timed run, the only sentence is NOTHING_TIMED.
     """
     runs = results.measurements
     if not runs:
@@ -105,9 +108,11 @@ def describe_quality(results: Results) -> list[str]:
         validity = f"{count_runs(runs)}, all valid, none left out."
     # PROMISE explains an invalid run. METHOD explains the intervals, and the test of all comparisons.
     sentences = [f"{validity} {PROMISE}"]
+    # `Noise is acceptable: ...` by the scatter of single runs, "" if it is unknown.
     noise = judge_noise(results.account)
     if noise:
         sentences.append(noise)
+    # The noise between cells with the same settings.
     sentences.append(_describe_duplicates(results))
     sentences.append(METHOD)
     # The table of flags lists most flags with their cells. A flag of nearly all runs would list nearly all
@@ -124,8 +129,9 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
     """Return `930 timed runs of 58 cells, in 5 rounds of 1 to 4 runs; 14 cells are measured twice
     as a check`.
 
-    A duplicate is a second measurement of a cell, for the noise. An `explanation`, such as ` (a command with
-    all its settings)`, stands behind the number of cells.
+    A duplicate is a second measurement of a cell, for the noise. Its runs count, but it is no further cell.
+    An `explanation`, such as ` (a command with all its settings)`, stands behind the number of cells. Without
+    runs, the text is `0 timed runs of 0 cells`.
     """
     cells = unique_values(run["cell"] for run in runs)
     duplicates = sum(is_duplicate(cell) for cell in cells)
@@ -246,8 +252,8 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
     cell's runs for delayed acknowledgements of TCP. Example of a row, with both parts, their sum and the
     share: `("cold log", "0.020 s", "0.040 s", "0.060 s", "60 %")`.
     """
-    # The columns `fixed_cost_s` and `fixed_share` were computed from valid runs. So the wait below must be
-    # that of valid runs, too. The share is None if the empty repository has no valid run.
+    # The columns `fixed_cost_s` and `fixed_share` (0 to 1) were computed from valid runs. So the wait below
+    # must be that of valid runs, too. The share is None if the empty repository has no valid run.
     runs = [run for run in results.valid_runs if words.is_number(run.get("fixed_share"))]
     distinguishing_axes = varying(runs, list(results.order))
     rows = []
@@ -270,9 +276,10 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
 def _make_work_table(results: Results) -> PlainTable:
     """Return the table of the output of the commands, which shows whether valid runs did the same work.
 
-    A row has a value of each axis on which the work depends, such as command and repository. Then come the
-    output of most runs, the number of these runs, and the numbers of runs with another and with an unknown
-    output: `("log", "ruby", "6,000 revisions", "30", "0", "0")`.
+    The work of a run is what it printed or wrote. A row has a value of each axis on which the work depends,
+    such as command and repository. Then come the most frequent output, and the numbers of runs with this
+    output, with another one and with an unknown one: `("log", "ruby", "6,000 revisions", "30", "0", "0")`.
+    Without a most frequent output, its place has `different outputs` or `unknown`.
     """
     axes = same_work.work_axes(results.study.axes)
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
@@ -317,7 +324,8 @@ def _describe_duplicates(results: Results) -> str:
         return NO_DUPLICATES
     verb, pronoun = ("has", "it") if len(duplicates) == 1 else ("have", "them")
     subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
-    # The comparisons of elapsed times. A table of single times has no ratio.
+    # The comparisons of elapsed times. A table of single times has no ratio, and a comparison with a code in
+    # `withheld`, such as one of two machines, must not be used.
     compared: list[Row] = []
     for name, rows in results.tables.items():
         # `notes` has the tables that compare with a saved baseline. These compare no duplicates.
@@ -335,7 +343,8 @@ def _describe_duplicates(results: Results) -> str:
     deviations = [number for number in numbers if words.is_number(number)]
     if not deviations:
         return FEW_DUPLICATE_ROUNDS
-    # The sentence has the largest deviation of all tables. 0.02 in logarithms is about 2 %.
+    # The sentence has the largest deviation of all tables. 0.02 in logarithms is about 2 %. A deviation of 0
+    # means that the scatter of the rounds explains all of the difference.
     largest_pct = 100 * math.expm1(max(deviations))
     if not largest_pct:
         return f"{subject}. They differ by no more than the rounds scatter."

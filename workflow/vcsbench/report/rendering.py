@@ -23,7 +23,8 @@ def render(template: str, content: Mapping[str, object], scripts: Sequence[str] 
     """Return the HTML of a template with inline `scripts`. The keys of `content` are names in the template.
 
     `template` is the name of a file in ASSETS, such as `report.html.jinja`. All text is escaped unless the
-    template marks it as safe, because texts of results are not to be trusted.
+    template marks it as safe, because texts of results are not to be trusted. Raise jinja2.UndefinedError for
+    a name that neither `content` nor the list below has.
     """
     # Jinja takes time to import, and only the jobs that write pages need it.
     import jinja2
@@ -51,7 +52,7 @@ def render(template: str, content: Mapping[str, object], scripts: Sequence[str] 
         describe_verdicts=summary.describe_verdicts,
         words=words,
         pictograms=pictograms(),
-        # With this Content-Security-Policy, a browser uses no other scripts and styles than these.
+        # With this Content-Security-Policy, a browser uses no scripts and styles but these, by their digests.
         policy=content_policy(scripts, [style]),
         style=style,
         scripts=scripts,
@@ -67,7 +68,8 @@ def read_scripts() -> str:
 def content_policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
     """Return a Content-Security-Policy that allows these inline scripts and styles, by their digests.
 
-    A script that a text of the results or a browser's extension injects does not run, and no request is made.
+    A script that a text of the results injects does not run, and the page makes no request. Without a script,
+    no script is allowed.
     """
     directives = [
         "default-src 'none'",

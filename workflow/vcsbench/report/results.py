@@ -214,6 +214,7 @@ def read_records(
     if not Path(path).exists():
         return []
     required = list(columns)
+    # read_rows() raises UserError for a missing column and a damaged file, with the remedy DELETE_AND_RUN.
     rows: list[dict[str, Any]] = list(read_rows(path, DELETE_AND_RUN, columns=required))
     # Only callers that read measurements require both columns `round` and `run`. There, a row without one of
     # these is damaged. In other files, they may be empty.
@@ -224,7 +225,7 @@ def read_records(
             try:
                 # An empty field is an unknown number, as NaN is.
                 number = float(text or "nan")
-                # In these columns, an unknown number is reported like a text that float() refuses.
+                # In columns that are never empty, an unknown number is an error, too.
                 if name in never_empty and not math.isfinite(number):
                     raise ValueError
             except ValueError:
@@ -248,11 +249,11 @@ def read_results(
 ) -> Results:
     """Return the results of a study below the folder `results`. Raise UserError for a damaged file.
 
-    The fields of missing files stay empty. `findings_file` is config/published/findings.yaml. `order` has
-    the values of each axis in their order: `{"format": ["f6", "f7"]}`. `expectations` are the entries of the
-    user's file: `{"id": "hot-log", "statement": "...", ...}`. `baselines` are the names of the saved
-    baselines. `own_repository` is the user's repository, "" without one. The two lists of notes are sentences
-    on this repository, and on the log of the user's server.
+    The fields of missing files stay empty. `findings_file` is config/published/findings.yaml, with published
+    statements. `order` has the values of each axis in their order: `{"format": ["f6", "f7"]}`. `expectations`
+    are statements in the user's file: `{"id": "hot-log", "statement": "...", ...}`. `baselines` are the names
+    of the saved baselines (results of earlier runs). `own_repository` is the user's repository, "" without
+    one. The two lists of notes are sentences on this repository, and on the log of the user's server.
     """
     name = study.name
     # In a study file, a table may compare the value "first" of an axis with the "rest". In the result, the
@@ -261,8 +262,10 @@ def read_results(
     for baseline in baselines:
         # The table of a baseline is laid out as the study's table of elapsed time.
         tables[table_name(baseline)] = table_definition(study.tables, baseline)
+    # A copy, because the caller's study keeps its own tables.
     study = study.model_copy(update={"tables": tables})
     measurements = read_records(folder / "measurements" / f"{name}.csv", MEASUREMENT_COLUMNS)
+    # The records of the measured cell-rounds: host, storage, programs and repository.
     contexts = _read_contexts(folder, name, measurements)
     return Results(
         study=study,
@@ -282,6 +285,7 @@ def read_results(
         account=read_account(folder, name),
         contexts=contexts,
         notes=_read_baseline_notes(folder / "tables" / name, baselines),
+        # The version, command line and configuration of the run that made the results.
         provenance=read_provenance(folder, name),
         history=_read_json(folder / "history" / f"{name}.json") or {},
         # The CSV files that a reader can save from the page.
@@ -334,7 +338,8 @@ def read_statements(path: Path, study: Study) -> dict[str, Row]:
 def read_verdicts(folder: Path, kind: str, study: str) -> list[dict[str, Any]]:
     """Return the verdicts on findings or expectations, with their `reasons` as a list of Reason.
 
-    `kind` is "findings" or "expectations".
+    `kind` is "findings" (published statements) or "expectations" (statements of the user). Return [] if the
+    file is missing. Raise UserError if it is damaged.
     """
     path = folder / kind / f"{study}.csv"
     rows = read_records(path, REQUIRED_COLUMNS[kind])
@@ -344,7 +349,7 @@ def read_verdicts(folder: Path, kind: str, study: str) -> list[dict[str, Any]]:
             # Damaged JSON raises ValueError here.
             row["reasons"] = REASONS.validate_json(text)
             # The page makes the texts later, where an error could not name the damaged file. So each text is
-            # tried here. A missing or wrong value raises any of the errors below.
+            # made here and dropped. A missing or wrong value raises one of the errors below.
             for reason in row["reasons"]:
                 reason_text(reason)
         except (ValueError, LookupError, TypeError, AttributeError):
@@ -430,10 +435,11 @@ def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
     """Return the record of each repository's slowest load (records.LoadRecord), by the repository's name.
 
     A repository is loaded once in each format, such as f7. From a loaded repository, other states are made: a
-    packed one, or one after the upkeep by git. `seconds_by_state` is added to the record, the longest time in
-    which each state was made: `{"ruby": {"revisions": 5526, "seconds": 40.1, "loaded_in": "/dev/shm/...",
-    "seconds_by_state": {"pack": 2.0}, ...}}`. The folder also keeps records of an earlier scale or format. So
-    a load counts only if a cell-round of `contexts` read its source in its format.
+    packed one, or one after upkeep (commands of git that repack and index). `seconds_by_state` is added to
+    the record, the longest time in which each state was made: `{"ruby": {"revisions": 5526, "seconds": 40.1,
+    "loaded_in": "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`. The folder keeps records of an
+    earlier scale or format, too. So a load counts only if a cell-round of `contexts`, the records of measured
+    cell-rounds, read its source in its format.
     """
     repositories = [context["repository"] for context in contexts]
     named = [facts for facts in repositories if facts.get("name")]
@@ -474,7 +480,8 @@ def _read_node_changes(folder: Path, study: str) -> list[str]:
     Example: `n2 was lost. Measured again on n1: log/ruby`. `log/ruby` is a block: cells that are measured on
     the same node. Blocks of other studies are left out. Rejected nodes are listed for each study.
     """
-    # A block in the files is `<study>/<block>`.
+    # A file has {"lost": [{"node": "n2", "to": "n1", "blocks": ["builds/log/ruby"]}], "rejected": [...]}. A
+    # block there begins with the name of its study.
     prefix = f"{study}/"
     sentences = []
     for path in sorted(folder.glob("job*.assignment.json")):
@@ -494,7 +501,8 @@ def _read_node_changes(folder: Path, study: str) -> list[str]:
 def _read_json(path: Path, kind: type = dict) -> Any:
     """Return the content of a JSON file, None if it is missing.
 
-    Raise UserError if it is damaged, or if its content is not of this `kind` (dict or list).
+    Raise UserError if it is damaged, if its content is not of this `kind` (dict or list), or if the path is
+    that of a pipe or folder (open_regular).
     """
     try:
         with open(open_regular(path), "rb") as file:

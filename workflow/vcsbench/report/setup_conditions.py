@@ -62,7 +62,8 @@ class UsedSubject(NamedTuple):
 def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
     """Return the conditions of the cell-rounds whose records are `contexts`. Each text is "" if unknown.
 
-    A cell-round is one round of a cell, which is a command with all its settings.
+    A cell-round is one round of a cell, which is a command with all its settings. If cell-rounds differ in a
+    condition, its text has all of their values: `ext4 (SSD) and tmpfs`. Without contexts, all texts are "".
     """
     # A subject is the thing that a command reads or writes, such as a repository.
     subjects = [subject for context in contexts for subject in list_subjects(context, study)]
@@ -77,10 +78,11 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
         if program in versions
     ]
     repositories = [subject.facts for subject in subjects if subject.kind == "repository"]
-    # The empty repository, which measures the fixed cost, is no repository of the study.
+    # The empty repository, which measures the fixed cost (start-up), is no repository of the study.
     sources = [
         facts["source"] for facts in repositories if facts.get("source") not in (None, "empty")
     ]
+    # Any source that is not generated, such as a dump file, has a real history.
     histories = ["generated" if source == "generated" else "real" for source in sources]
     return SetupConditions(
         repositories=", ".join(_list_sizes(subjects, study)),
@@ -100,8 +102,10 @@ def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
     """Return the subjects of the study's commands that a cell-round used, with their facts.
 
     A subject is the thing that a command reads or writes: a repository, a tree, a dump or a working copy.
+    `context` is the record of the cell-round, and has the facts of a subject by its kind: `{"repository":
+    {"name": "ruby", "format": "f7", ...}, ...}`.
     """
-    # A command has an input such as `repository`, or it only writes an output.
+    # A command has an input such as `repository`, or it only writes an output. "" is a command with neither.
     used = [command.input or command.output or "" for command in study.commands.values()]
     # The repositories of all systems have one record.
     kinds = ["repository" if name in OTHER_REPOSITORIES else name for name in used]
@@ -118,7 +122,7 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
     """Return the size of each subject, and its share of the published size if it is smaller.
 
     Example: `ruby (generated): 5 526 revisions (13 % of the published 42 000 revisions)`. `subjects` has the
-    subjects of all cell-rounds.
+    things that commands read or write, such as repositories, once for each cell-round that used them.
     """
     texts = []
     for name, members in grouped_by(subjects, lambda subject: subject.name).items():
@@ -153,8 +157,9 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
 def _describe_reads(contexts: Rows, study: Study) -> list[str]:
     """Return how many revisions commands read: `["log and dump read 601 revisions", "blame reads 50 ..."]`.
 
-    Commands that read the same number share a text. Of all runs of a command, the one that read most
-    revisions counts. A command that reads all revisions of a repository, or none, is left out for it.
+    Commands that read the same number share a text. Of all runs of a command on a repository, the one that
+    read most revisions counts. A command that reads all revisions of a repository, or none, is left out for
+    this repository. `contexts` are the records of cell-rounds, each with its runs.
     """
     # By repository: its number of revisions.
     youngest: defaultdict[str, int] = defaultdict(int)
@@ -183,7 +188,8 @@ def _describe_writes(contexts: Rows, study: Study) -> list[str]:
     """Return how many files and bytes commands write: `["export writes 606 files, 4.81 MiB", ...]`.
 
     Commands that write the same share a text. Of all runs of a command, the one that wrote most files counts.
-    Commands that write no new files, such as an update, are left out.
+    Commands that write no new files, such as an update, are left out. `contexts` are the records of
+    cell-rounds, each with its runs.
     """
     # By command: the number of files and their bytes, such as (606, 5043650).
     largest: dict[str, tuple[int, int]] = {}
@@ -284,11 +290,13 @@ def compare_conditions(measured: SetupConditions, study: Study) -> PlainTable | 
     conditions.append(("Subversion", published.subversion, measured.subversion))
     conditions.append(("Machine", published.machine, measured.machine))
     conditions.append(("Rounds", words.count_of(published.rounds, "round"), measured.rounds))
+    # Without a server on either side, there is no network to compare.
     if measured.network or published.server:
         published_network = ON_NETWORK if published.server else ON_ONE_MACHINE
         conditions.append(("Network", published_network, measured.network))
     rows = []
-    # A measured condition is "" if no cell-round has it. The table then has "none".
+    # A measured condition is "" if no cell-round has it. The table then has "none". A published one is "" if
+    # the study has not stated it.
     for name, in_publication, here in conditions:
         rows.append((name, in_publication or "not published", here or "none"))
     return PlainTable(

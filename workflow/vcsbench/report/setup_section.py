@@ -101,6 +101,7 @@ def describe_setup(results: Results) -> Setup:
     starts = [words.moment(context["started_at"]) for context in contexts]
     known_starts = [start for start in starts if start]
     conditions = summarise_conditions(contexts, study)
+    # `virtualized` has the hypervisor, "" for a real machine, and None if this is unknown.
     virtual_hosts = [host for host in hosts if host.get("virtualized")]
     return Setup(
         # Only this list would not be empty without contexts: it would have facts such as `0 cell-rounds`.
@@ -120,8 +121,9 @@ def _list_facts(
 ) -> list[Fact]:
     """Return the facts in the order of the page, each with at least one value.
 
-    `starts` are the known times of cell-rounds. If cell-rounds differ in a fact, it has all of their values:
-    `Fact("Storage", ["disk: ext4, ...", "ram: tmpfs, ..."])`. Equal values are listed once.
+    `starts` are the known start times of cell-rounds. A cell-round is one round of a cell, and its record is
+    a context. If cell-rounds differ in a fact, it has all of their values: `Fact("Storage", ["disk: ext4,
+    ...", "ram: tmpfs, ..."])`. Equal values are listed once.
     """
     contexts, study = results.contexts, results.study
     runs = words.count_of(sum(len(context["runs"]) for context in contexts), "timed run")
@@ -160,7 +162,11 @@ def _list_facts(
 
 
 def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a cell-round as headings and values. A fact that it lacks is "" or left out."""
+    """Yield the facts of a cell-round as headings and values. A fact that it lacks is "" or left out.
+
+    `context` is the record of the cell-round: one round of a cell, a command with all its settings. Example:
+    `("Storage", "disk: /var/tmp, ext4, ...")`.
+    """
     # `remote` has the host and the URL of a server on another machine. It is {} for all other cells.
     host, storage, remote = context["host"], context["storage"], context["remote"]
     yield "Machine", _describe_machine(host)
@@ -180,6 +186,7 @@ def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
         settings = [f"{key} = {value}" for key, value in repository["fsfs_settings"].items()]
         text = ", ".join(settings) or "no settings"
         yield "Format settings (fsfs.conf)", f"{repository['format']}: {text}"
+    # A subject is the thing that a command reads or writes. The heading is, for example, `Repository ruby`.
     for subject in list_subjects(context, study):
         heading = f"{axis_label(subject.kind).capitalize()} {subject.name}"
         for text in _describe_subject(subject):
@@ -259,9 +266,11 @@ def _describe_making(storage: Row) -> list[str]:
 def _describe_output(context: Row) -> str:
     """Return where a command writes its files, "" if it writes none.
 
-    Examples: `/dev/shm, not the storage: the times exclude the cost of writing to it`; for a working copy, or
-    a tree on a file system that vcsbench made, `btrfs: btrfs, made for each measurement in an image of ...`.
+    Example for a folder: `/dev/shm, not the storage: the times exclude the cost of writing to it`. For a
+    working copy, and for a tree on a file system that vcsbench made (`made`), the text describes the file
+    system: `btrfs: btrfs, made for each measurement in an image of ...`.
     """
+    # `context` is the record of a cell-round. Its keys have "" or {} for what the command lacks.
     output_folder = context["targets"]
     if not output_folder:
         return ""
@@ -323,7 +332,8 @@ def _list_programs(contexts: Rows, build: str) -> list[str]:
 def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
     """Return each timed command with its argv: `("log", "{svn} log {url}")`. Words in braces differ by cell.
 
-    They are in the order of the study. Commands that the study does not list any more come last.
+    They are in the order of the study. Commands that the study does not list any more come last. A command
+    whose argv was edited between two cells is listed with both. `contexts` are the records of cell-rounds.
     """
     timed = unique_values((study.command_name(c["axes"]), c["argv_template"]) for c in contexts)
     # index() takes the first place of a name, so only names that the study lacks have a place at the end.
@@ -342,7 +352,8 @@ def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
 def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
     """Return the server configurations of the contexts, with each content that their files had.
 
-    Contexts with neither a server nor the name of a configuration give none.
+    A context is the record of a cell-round. Contexts with neither a server nor the name of a configuration
+    give no configuration. If a file was edited between two cells, both contents are listed.
     """
     # The names are those of folders in config/servers, such as `fast`; "" for cells without a server.
     contexts_by_name = grouped_by(contexts, lambda context: _name_configuration(context, study))
@@ -351,6 +362,7 @@ def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
         # The names and contents of files. svnserve and httpd read different files of a configuration, so a
         # context has only some of them.
         files = [file for context in members for file in context["server_files"].items()]
+        # By kind of server: {"svnserve": "svnserve -d ..."}, {} without a server.
         command_lines = _list_command_lines(members)
         if name or command_lines:
             configurations.append(Configuration(name, unique_values(files), command_lines))
@@ -398,6 +410,7 @@ def _describe_subject(subject: UsedSubject) -> list[str]:
         # The page prints these texts below a heading such as `Repository ruby`, which has the name already.
         is_empty_or_name = value in ("", subject.name)
         if is_text_or_number and not is_hidden and not is_empty_or_name:
+            # A key without a label of its own is printed with blanks in place of `_`.
             label = FACT_LABELS.get(key, axis_label(key))
             texts_of_facts.append(f"{label} {_format_fact(key, value)}")
     description = str(facts.get("description") or facts.get("source") or "")

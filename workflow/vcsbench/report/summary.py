@@ -90,12 +90,12 @@ def name_counted_verdict(verdict: str, is_in_direction: bool) -> str:
 
 
 def describe_verdicts(verdicts: Iterable[str]) -> str:
-    """Return the numbers of verdicts in words: `6 reproduced, 1 reversed, 2 not measured`.
+    """Return the numbers of verdicts in words: `6 reproduced, 1 reversed, 2 not measured`; "" without any.
 
-    `verdicts` are those of name_counted_verdict().
+    `verdicts` are those of name_counted_verdict(): verdicts on findings or expectations, or IN_DIRECTION.
     """
     counts = Counter(verdicts)
-    # All other verdicts, such as `weaker`, are the same words for one finding and for several.
+    # The verbs differ for one finding and for several. Any verdict that a mapping lacks is its own text.
     singulars: dict[str, str] = {Verdict.FAILS: texts.VERDICTS[Verdict.FAILS]}
     plurals: dict[str, str] = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold"}
     # The verdict NOT_MEASURED is no result, so it comes last.
@@ -113,9 +113,9 @@ def describe_verdicts(verdicts: Iterable[str]) -> str:
 def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]:
     """Return the runs that improve the answers, in the order in which a user should run them.
 
-    `command` repeats the last run. The steps are, each only if it helps: measure outdated cells again, or
-    those that no run has finished, measure all again on a quiet machine, measure more rounds, and measure
-    larger repositories.
+    `command` repeats the last run. The steps are, each only if it helps: measure outdated cells (of other
+    settings or programs) again, or those that no run has finished, measure all again on a quiet machine,
+    measure more rounds, and measure larger repositories.
     """
     steps = []
     reasons = {row["reason"] for row in results.failures}
@@ -130,6 +130,7 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     if disturbed_share(results.valid_runs) > MUCH_DISTURBED_SHARE:
         taken = words.duration(results.account.taken_s)
         effect = f"on a quiet machine, this measures all cells again, in {taken}"
+        # `cell` is the rule that measures a cell-round.
         again = command.with_arguments("--forcerun cell")
         steps.append(NextStep("Quiet machine", effect, again.text()))
 
@@ -137,7 +138,8 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     if more_rounds is not None:
         steps.append(more_rounds)
 
-    # The gain is a phrase for the sentence below, such as `answer what is too small`.
+    # The gain is a phrase for the sentence below, such as `answer what is too small`, "" without a gain. Each
+    # repository is a line of a configuration file.
     gain = _describe_gain(results, has_more_rounds=more_rounds is not None)
     repositories = _enlarge_repositories(results)
     if gain and repositories:
@@ -152,10 +154,11 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
 
 
 def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | None:
-    """Return the shortest run that decides most of the open comparisons, None if none does within a day.
+    """Return the shortest run that decides most of the open comparisons, None if a day decides none.
 
-    Example of an effect: `12 min more may decide 8 of the 10 undecided comparisons (MINUTES is the total)`.
-    `account` has the forecast. `command` repeats the last run.
+    A comparison is open if it is undecided or nearly equal. Example of an effect: `12 min more may decide 8
+    of the 10 undecided comparisons (MINUTES is the total)`. `account` has the forecast. `command` repeats the
+    last run.
     """
     # The first run takes no time: it is the present state. The last one is the longest run.
     runs = [run for run in _forecast_runs(account) if run.seconds <= DAY_S]
@@ -166,7 +169,7 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     never_decided = runs[-1].undecided
     decidable = total - never_decided
     # The last comparisons often need many times as long. So the first run is chosen that leaves at most a
-    # quarter of the decidable ones open. The longest run leaves none of them, so one run always fits.
+    # quarter of the decidable ones open: 2 of 10. The longest run leaves none of them, so one always fits.
     chosen = next(run for run in runs if 4 * (run.undecided - never_decided) <= decidable)
     # A session is limited by a number of rounds, or by minutes, which include those of earlier sessions.
     if chosen.rounds is not None:
@@ -219,8 +222,9 @@ def _describe_gain(results: Results, has_more_rounds: bool) -> str:
     if results.account.count_results()[Result.TOO_SMALL]:
         return "answer what is too small"
     for card in results.advice.cards:
-        # An aggregate card has one answer over all cells, such as that on builds. For this answer, small
-        # differences count as well. With the flag `too-short`, start-up can explain them.
+        # A card is a question with comparisons (pairs). An aggregate card has one answer over all cells, such
+        # as that on builds. For this answer, small differences count as well. With the flag `too-short`,
+        # start-up can explain them.
         pairs = [pair for case in card.cases for pair in case.pairs]
         if card.question.aggregate and any("too-short" in pair.flags for pair in pairs):
             return "show smaller differences"
@@ -234,9 +238,9 @@ def _describe_gain(results: Results, has_more_rounds: bool) -> str:
 def _enlarge_repositories(results: Results) -> list[str]:
     """Return a line of YAML for each generated repository of the grid, with LONGER_FACTOR times its scale.
 
-    Each entry is complete, because it replaces the entry of config.yaml:
-    `  ruby: {source: generated, profile: ruby, scale: 0.48}`. Repositories at full scale (1) are left out,
-    and those without a scale, which have other sources.
+    The scale is a share of the published history, from 0 to 1. Each entry is complete, because it replaces
+    the entry of config.yaml: `  ruby: {source: generated, profile: ruby, scale: 0.48}`. Repositories at full
+    scale (1) are left out, and those without a scale, which have other sources.
     """
     config = results.provenance.config
     # The user's own repository has the size that it has.
@@ -249,6 +253,7 @@ def _enlarge_repositories(results: Results) -> list[str]:
     for name, definition in config.get("repositories", {}).items():
         if name not in grid_values or definition.get("scale", 1) >= 1:
             continue
+        # Three digits are enough: 4 x 0.12345 becomes 0.494.
         scale = float(f"{min(1, LONGER_FACTOR * definition['scale']):.3g}")
         entry = {name: {**definition, "scale": scale}}
         # By default, YAML would break a long text into lines.

@@ -83,6 +83,7 @@ def measured_points(
             points.append(_point_without_row(expected_row))
         for row in rows_of_cell:
             points.append(_point_of_row(definition, row, expected_row, prints_factors))
+    # An unexpected row has no cell in the grid, for example because the configuration has changed.
     for unexpected_rows in rows_by_keys.values():
         for row in unexpected_rows:
             without_cells = ExpectedRow(comparisons.keys_of(row))
@@ -91,7 +92,10 @@ def measured_points(
 
 
 def published_points(definition: TableDefinition, rows: Rows) -> list[Point]:
-    """Return the points of a published table. Rows without a number are left out."""
+    """Return the points of a published table. Rows without a number are left out.
+
+    A point is a place of the table with its number. If the table compares nothing, its text is made later.
+    """
     points = []
     for row in rows:
         value = row["value"]
@@ -112,8 +116,9 @@ def _point_of_row(
 ) -> Point:
     """Return the point of a row of a table: its number with sentences and marks, or why it has no number.
 
-    `expected` has the row's cells, and a sentence for each of their rounds without a result. A ratio is
-    printed in per cent, or with `prints_factors` as a factor: `1.2x faster`.
+    A point is a place of the table. A flag is a code of a doubt about runs, such as `low-n`. `expected` has
+    the row's cells, and a sentence for each of their rounds without a result. A ratio is printed in per cent
+    (`+22`), or with `prints_factors` as a factor: `1.2x faster`.
     """
     if not words.is_number(row["value"]):
         return _withheld_point(row, expected)
@@ -136,6 +141,7 @@ def _point_of_row(
         cells=() if definition.get("by") else expected.cells,
         row=row,
     )
+    # The number of a table that compares nothing gets its text later, with the decimals of its column.
     if "compare" not in definition:
         return point
     comparison = ComparisonRow.of_record(row)
@@ -150,9 +156,9 @@ def _with_comparison(
     The text is the deviation (`+22`), or with `prints_factors` a factor (`1.2x faster`). The colour shows
     which side is better and how much (colour_class). It is grey (NO_DIFFERENCE_STYLE) unless the comparison
     is called a difference. A call is the outcome of a comparison, such as FASTER or UNDECIDED. Its mark
-    stands in front of the marks of flags. `is_small` is True if start-up can explain the difference.
+    stands in front of the marks of flags. `is_small`: start-up can explain the difference, or runs are short.
     """
-    # Baseline / candidate.
+    # Baseline / candidate: a ratio of 1.22 is a deviation of 22 per cent.
     ratio = ratio_of(comparison)
     deviation_pct = 100 * (ratio - 1)
     if prints_factors:
@@ -180,7 +186,10 @@ def _with_comparison(
 
 
 def _point_without_row(expected: ExpectedRow) -> Point:
-    """Return the point of cells that have no row in the table, with the first reason that applies."""
+    """Return the point of cells that have no row in the table, with the first reason that applies.
+
+    A point is a place of the table (`keys`). Its text is a word such as `failed`, and its title a sentence.
+    """
     keys = expected.keys
     # The machine cannot measure the cells.
     if expected.skip:
@@ -205,7 +214,10 @@ def _absent_point(keys: Mapping[str, str], kind: PointKind, title: str) -> Point
 
 
 def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
-    """Return the point of a row whose column `value` is empty, with the first reason that applies."""
+    """Return the point of a row whose column `value` is empty, with the first reason that applies.
+
+    A point is a place of the table, with a word such as `left out` in place of its number.
+    """
     keys = comparisons.keys_of(row)
     if expected.skip:
         return _absent_point(keys, PointKind.SKIPPED, f"not measured: {expected.skip}")
@@ -271,8 +283,8 @@ def colour_class(deviation_pct: float, gain: int) -> str:
 def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
     """Return the sentences that a reader sees when the pointer is on the number of a row.
 
-    The number of a cell has one sentence: `1.234 s, the geometric mean over 5 rounds.` A comparison has
-    several, with its interval and its outcome (_comparison_sentences).
+    The number of a cell has one sentence: `1.234 s, the geometric mean over 5 rounds.` A comparison of two
+    cells has one to four, with its interval and its outcome (_comparison_sentences).
     """
     if "compare" in definition:
         return _comparison_sentences(row, definition)
@@ -296,6 +308,7 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     of f7 = 1.22.` Here f6 is the baseline, f7 the candidate. Without an interval, it is the only text.
     """
     metric = metric_in(definition)
+    # The row with typed fields: a missing number is NaN, a missing call None.
     comparison = ComparisonRow.of_record(row)
     rounds = words.count_of(comparison.n, "round")
     candidate = labels.value_label(definition["compare"]["axis"], comparison.candidate)
@@ -331,6 +344,7 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     # difference, but BOUNDED (nearly equal) or UNDECIDED. CORRECTION_NOTE explains that.
     if comparison.call in (Call.BOUNDED, Call.UNDECIDED) and not contains_1:
         sentences.append(CORRECTION_NOTE)
+    # The smallest ratio that this run would have called a difference, NaN if it is unknown.
     if math.isfinite(comparison.detectable):
         detectable = labels.detectable_text(comparison.detectable)
         sentences.append(f"The smallest detectable difference is {detectable}.")

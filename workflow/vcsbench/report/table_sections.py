@@ -133,7 +133,8 @@ class TableSection:
 def make_download(results: Results, path: str, name: str) -> Download | None:
     """Return a CSV file of the results, None without the file. It is compressed if `name` ends with .gz.
 
-    `path` is below the folder `results`, and `name` is the name under which a reader saves it.
+    `path` is below the folder `results`, and `name` is the name under which a reader saves it. The content is
+    part of the page, as a data URL.
     """
     if path not in results.texts:
         return None
@@ -151,8 +152,8 @@ def table_sections(results: Results) -> list[TableSection]:
     """Return the sections of the page with the study's tables, featured tables first.
 
     A section has the measured and the published numbers of a table, with its legend, notes and download. A
-    table has no section if the study's grid has none of its cells. If the file of the grid is missing, all
-    tables have a section.
+    table has no section if the study's grid has none of its cells (commands with all their settings). If the
+    file of the grid is missing, all tables have a section.
     """
     study = results.study
     sections = []
@@ -187,8 +188,8 @@ def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]
 def _distance_sentence(context: Row, study: Study, command: str) -> str:
     """Return a sentence on the revisions that a command covers, with the reason if the study covers more.
 
-    An example: `update-1000 of ruby covers 50 revisions, from 951 to 1 001, not 1 000: the repository has
-    scale 0.05.`
+    `context` is the record of a cell-round that has a working copy. An example: `update-1000 of ruby covers
+    50 revisions, from 951 to 1 001, not 1 000: the repository has scale 0.05.`
     """
     first, last = context["working_copy"]["revisions"]
     covered = last - first
@@ -221,11 +222,12 @@ def _make_section(results: Results, name: str) -> TableSection:
     # None for a table that compares nothing.
     compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
-    # Tables against a saved baseline, the only keys of `notes`, are not of the study.
+    # Tables against a saved baseline (results of an earlier run) are the only keys of `notes`. They are no
+    # tables of the study, so it has published none of them.
     is_of_study = name not in results.notes
     is_published = definition.get("published", True)
     has_published = study.published is not None and is_of_study and is_published
-    # A single run has no median.
+    # By default, published numbers of repeated runs are medians. A single run has no median.
     is_repeated = study.published is not None and study.published.rounds > 1
     published = table_points.published_points(definition, results.published.get(name, []))
     # A table with published numbers prints ratios as published, in per cent. All other tables print factors,
@@ -250,7 +252,8 @@ def _make_section(results: Results, name: str) -> TableSection:
     for point in points:
         if point.reason:
             withheld[point.reason].append(layout.place_label(point.keys))
-    # The sentences above the grids. A sentence that does not apply is "".
+    # The texts above the grids: the meaning of the numbers, the axes in rows and columns, and the values that
+    # all grids share. A text that does not apply is "".
     reading = [
         _make_reading(definition, has_published, is_repeated),
         layout.caption(points_of_grids),
@@ -289,8 +292,9 @@ def _make_section(results: Results, name: str) -> TableSection:
 def _make_measured_points(results: Results, name: str, prints_factors: bool) -> list[Point]:
     """Return the points of this run's table `name`, in the order of the rows that the grid should give.
 
-    A row that the table's file lacks gives a point with the reason. A ratio is printed in per cent, or with
-    `prints_factors` as a factor.
+    A point is a place of the table with its number. A row that the table's file lacks gives a point with the
+    reason. A ratio is printed in per cent (`+22`), or with `prints_factors` as a factor (`1.2x faster`). The
+    grid of the study has a row for each cell, a command with all its settings.
     """
     definition = results.study.tables[name]
     expected = expected_rows(
@@ -333,8 +337,8 @@ def _why_nothing_published(study: Study, published: Sequence[Point], has_publish
 def _make_notes(results: Results, name: str, compared: str, points: Sequence[Point]) -> list[str]:
     """Return the notes on a table: on a saved baseline, on distances of updates, on commands with less work.
 
-    `compared` is the axis that the table `name` compares, "" if it compares nothing. `points` are its places
-    with their axis values (`keys`).
+    A saved baseline is the results of an earlier run. `compared` is the axis that the table `name` compares,
+    "" if it compares nothing. `points` are its places with their axis values (`keys`).
     """
     # Only a table that compares with a saved baseline has an entry.
     notes = list(results.notes.get(name, ()))
@@ -344,8 +348,8 @@ def _make_notes(results: Results, name: str, compared: str, points: Sequence[Poi
     for command, sentences in distance_notes(results.contexts, results.study).items():
         if command in commands:
             notes += sentences
-    # Over svn, the client of svnbench does less work than over http. So a comparison of accesses by its
-    # commands, such as null-log, needs a note.
+    # Over svn, the client of svnbench (a test program of Subversion) does less work than over http. So a
+    # comparison of accesses by its commands, such as null-log, needs a note.
     less_work = unique_values(
         point.keys["command"] for point in points if has_less_client_work(compared, point.keys)
     )
@@ -364,6 +368,7 @@ def _make_reading(definition: TableDefinition, has_published: bool, is_repeated:
     """
     metric = metric_in(definition)
     if "compare" not in definition:
+        # How the runs of a cell become one number, such as `best`, "" for the default of the metric.
         reduction = _special_reduction(definition)
         # The reading of a metric describes the default reduction, but no other.
         if not reduction:
@@ -430,7 +435,7 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
         deviation_pct = 100 * (ratio - 1)
         edge = words.percentage(deviation_pct) if has_published else factor(at_least_1(ratio))
         swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))
-    # The swatch in the middle has no colour: factors below the first step.
+    # The swatch in the middle, behind all ratios below 1, has no colour: factors below the first step.
     swatches.insert(len(steps), Swatch("", ""))
     # The left end of the line is for the better baseline. Now it has the ratios below 1, where the baseline
     # has the lower value, such as the shorter time. If a higher value is better, as for a throughput (gain
@@ -447,7 +452,8 @@ def _make_key(
     """Return the signs of a table with their meanings: `("≈", "equal: ...")`.
 
     First come the pictograms of cache states and the marks that occur, then the printed form of numbers, the
-    texts of places without a number, and the sign of runs that are far from the median of their cell.
+    texts of places without a number, and the sign of runs that are far from the median of their cell. A point
+    is a place of the table.
     """
     caches = {point.keys.get("cache", "") for point in points}
     signs = pictograms().items()

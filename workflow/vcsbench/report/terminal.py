@@ -72,7 +72,11 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
 
 
 def _format_study(results: Results, command: MakeCommand, head: Sequence[str]) -> list[str]:
-    """Return the lines of a study below the lines `head`. `command` repeats its last run."""
+    """Return the lines of a study below the lines `head`. `command` repeats its last run.
+
+    A card is a question, such as which format is best, with its answer. The answers get the lines that all
+    other texts leave of MAX_LINES.
+    """
     cards = results.advice.cards
     above = list(head)
     # HEADER explains that a reader can pick values at the top of the report. An aggregate card has one answer
@@ -82,10 +86,12 @@ def _format_study(results: Results, command: MakeCommand, head: Sequence[str]) -
     # The runs that improve the answers, each with its command.
     steps = summary.suggest_next_steps(results, command)
     rows = list(_make_rows(results))
+    # Without an advised next run, only another repository answers what is too small.
     if not steps and results.account.count_results()[Result.TOO_SMALL]:
         text = "measure a larger repository: some runs are short or mostly start-up"
         rows.append(TerminalRow(NEXT, text))
     answers = _list_answers(cards)
+    # The column of answers is as wide as the longest one and two blanks, within its limits.
     longest = max((len(row.answer) for rows_of_card in answers for row in rows_of_card), default=0)
     answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
     below = [*_format_rows(rows, answer_width), *_format_steps(steps)]
@@ -98,7 +104,8 @@ def _format_answers(
 ) -> list[str]:
     """Return the lines of the first answers, as many as fit into `room` lines, but at least FEW_ANSWERS.
 
-    The last line counts the answers that are left out: `9 more answers in the report`.
+    The last line counts the answers that are left out: `9 more answers in the report`. An answer has one row
+    or more. `room` may be negative, and only FEW_ANSWERS are then printed.
     """
     lines_by_answer = [_format_rows(rows, answer_width) for rows in answers]
     if sum(len(lines_of_answer) for lines_of_answer in lines_by_answer) > room:
@@ -176,7 +183,11 @@ def _wrap_command(command: str) -> list[str]:
 
 
 def _make_rows(results: Results) -> Iterator[TerminalRow]:
-    """Yield the questions without an answer, the number of answered comparisons, and what is missing."""
+    """Yield the questions without an answer, the number of answered comparisons, and what is missing.
+
+    An invalid run contradicts the label of its cell, as a cold run with files in memory, and is in no table.
+    A finding is a verdict on a published statement. A row that does not apply is left out.
+    """
     yield from _make_unanswered_rows(results.advice.cards)
     # Such as `70 of 82 comparisons, 12 undecided; 4 findings: 1 reproduced, 3 weaker`.
     text = describe_results(results.account) or "no comparison has a result"
@@ -235,7 +246,10 @@ def _largest_difference(card: Card) -> float:
 
 
 def _make_answer_rows(card: Card) -> list[TerminalRow]:
-    """Return the rows of a card's answer, or for a card over all cells its lines; [] without an answer."""
+    """Return the rows of a card's answer, or for a card over all cells its lines; [] without an answer.
+
+    Example: `Format?`, `yes`, `cold log 2.4x faster`. Further rows have no question.
+    """
     question, answer = card.question.short, card.answer
     # Only a card with one answer over all cells, as on builds, has these: the effect of each candidate (a
     # compared value), and sentences on the noise.
@@ -244,14 +258,14 @@ def _make_answer_rows(card: Card) -> list[TerminalRow]:
         return [TerminalRow(question, lines[0]), *(TerminalRow("", line) for line in lines[1:])]
     if answer.kind in (AnswerKind.NOT_MEASURED, AnswerKind.NOT_COMPARED):
         return []
-    # The answers by other metrics than the elapsed time follow.
+    # A role is an answer by another metric than the elapsed time, for the readers who need it.
     further = [*(f"{role.scope}: {role.text}." for role in card.roles), *card.notes]
     first = TerminalRow(question, answer.effect, answer.short)
     return [first, *(TerminalRow("", text) for text in further)]
 
 
 def _make_unanswered_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
-    """Yield rows for the cards without an answer.
+    """Yield rows for the cards (questions) without an answer.
 
     Questions whose values were not measured share the row `Unmeasured`. Questions whose values were measured
     and not compared share a row `Uncompared` for each reason: `Pack?, Format?: their output differs`.
@@ -278,8 +292,9 @@ def _make_unanswered_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
 def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
     """Yield a row for each kind of cells without a result: their number and the most frequent reason.
 
-    The kinds are skipped, failed, outdated and unfinished cells. Example of a text: `4 cells (3 of them): no
-    root`. 3 of the 4 cells have this reason. A kind without cells has no row.
+    A cell is a command with all its settings. The kinds are skipped, failed, outdated and unfinished cells.
+    Example of a text: `4 cells (3 of them): no root`. 3 of the 4 cells have this reason. A kind without cells
+    has no row.
     """
     # By kind: the reason of each of its cells.
     reasons_by_kind: dict[str, list[str]] = {"Skipped": [], "Failed": []}
@@ -309,8 +324,9 @@ def _describe_share(number: int, total: int) -> str:
 def read_summaries(folder: Path, studies: Iterable[Study], findings_file: Path) -> list[Results]:
     """Return the results that the terminal shows, of each of the `studies` that has advice.
 
-    `folder` is the folder `results`, and `findings_file` is config/published/findings.yaml. Raise UserError
-    for a damaged file, and if another version of vcsbench wrote the advice.
+    Advice is the answers to the questions of a study. `folder` is the folder `results`, and `findings_file`
+    is config/published/findings.yaml, with published statements. Raise UserError for a damaged file, and if
+    another version of vcsbench wrote the advice.
     """
     summaries = []
     for study in studies:

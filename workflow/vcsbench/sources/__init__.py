@@ -62,7 +62,7 @@ def open_source(
     definition, such as one with an unknown key. The repository, such as /srv/x, is checked later
     (Source.check).
     """
-    # A source refuses keys that it does not define.
+    # A source refuses keys that it does not define. COPY_KEYS are about the copies of its repository.
     definition = {key: value for key, value in definition.items() if key not in COPY_KEYS}
     kind = definition["source"]
     # The source `svn` has one class for repositories with a `url`, and another for those with a `path`.
@@ -75,7 +75,8 @@ def open_source(
         return git_class(name, definition, where, root=root)
     source = SOURCE_KINDS[kind](name, definition, where)
     if kind == GeneratedSource.kind:
-        # The source has checked by now that its profile exists. This check needs the profile.
+        # The source has checked by now that its profile exists, so _check_scale() finds the profile. It
+        # raises UserError for a scale that leaves no file.
         _check_scale(name, definition, where)
     return source
 
@@ -87,14 +88,14 @@ def _check_scale(name: str, definition: Definition, where: str) -> None:
     cannot make this check: an edit of its code changes the identity of all generated histories.
     """
     profile = PROFILES[definition["profile"]]
-    # `imported` is the part of the tree that the first import adds. If it is 0, the tree grows with the
-    # history. The scale then only shortens the history, and the first import always has files.
+    # `imported` is the part of the tree that the first import adds, such as 0.99. If it is 0, the tree grows
+    # with the history. The scale then only shortens the history, and the first import always has files.
     if not profile.imported:
         return
     scale = definition.get("scale", 1.0)
     imported_files = round(profile.tree_files * scale) * profile.imported
     if imported_files < 1:
-        # The proposed scale gives a tree of 2 files: 1 file times a part below 1 would be refused again.
+        # The proposed scale gives a tree of 2 files. With 1 file, 1 x 0.99 would be below 1 again.
         raise Options(name, definition, where, *definition).error(
             "scale",
             f"{scale:g} leaves none of the {profile.tree_files:,} files of {profile.name}. "
@@ -147,7 +148,8 @@ def _why_unknown(path: Path) -> str:
         return dump_source.why_no_dump(path) or unknown
     if not path.is_dir():
         return "is neither a file nor a folder. Give the path of a repository."
-    # The innermost folder comes first. A user may have given a folder in a working copy or repository.
+    # A user may have given a folder in a working copy or repository. Of several repositories around it, the
+    # innermost one is named, because it comes first.
     folders_above = path.resolve().parents
     if any((folder / ".svn").is_dir() for folder in (path, *folders_above)):
         return (
@@ -198,7 +200,7 @@ def own_repository(
     # The name becomes a part of names of files and cells. A dot in front would hide the files.
     name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
     # With the same name, results would replace those of the repository in the configuration. The name EMPTY
-    # is reserved for the repository that measures fixed cost.
+    # is reserved for the repository that measures fixed cost. So `ruby` may become `ruby-own`.
     while name in (*configured, EMPTY):
         name += "-own"
     return {name: definition}

@@ -206,8 +206,8 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # REFUSALS: the disk of the output is full or read-only. BrokenPipeError: the program that reads the
-        # output has ended.
+        # REFUSALS has the numbers of errors for a full or read-only disk, on which the output is written.
+        # BrokenPipeError: the program that reads the output has ended.
         if isinstance(error, BrokenPipeError) or error.errno in REFUSALS:
             raise
         # After an error of a descriptor, `filename` is the descriptor's number, which helps no user.
@@ -252,16 +252,17 @@ class Options:
     def get_path(self) -> Path:
         """Return the value of the key `path`, with ~ and file:// replaced (local_path).
 
-        Raise UserError for the URL of a server, and for a path that cannot be reached or is not UTF-8.
-        Subversion and reports need UTF-8.
+        The path need not exist. Raise UserError for the URL of a server, and for a path that cannot be
+        reached or is not UTF-8. Subversion and reports need UTF-8.
         """
         text = self.get_text("path")
         if is_server_url(text):
             raise self.error("path", "this is a URL. Give the path of a local repository or file.")
         try:
-            # Raises one of PATH_ERRORS.
+            # This raises one of PATH_ERRORS for a path that cannot be reached.
             path = local_path(text)
-            # Raises UnicodeEncodeError. It is a ValueError, one of PATH_ERRORS, so it is caught first.
+            # This call is made only for its error: it raises UnicodeEncodeError for bytes that are not UTF-8.
+            # That is a ValueError, one of PATH_ERRORS, so it is caught first.
             os.fspath(path).encode()
         except UnicodeEncodeError:
             raise self.error("path", f"{text} is not UTF-8. Rename the file or folder.") from None
@@ -306,7 +307,7 @@ class LocalSource(Source):
 
     def why_no_update(self, behind: int) -> str:
         revisions = self.estimate().revisions
-        # Otherwise, nothing would be updated under the label of an update.
+        # With equal revisions, nothing would be updated under the label of an update.
         if older_revision(revisions, behind) < revisions:
             return ""
         return (

@@ -95,5 +95,5 @@ def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
         if has_more:
             program.process.kill()
         else:
-            # At the end of its output, zstd has found all damage. This call raises the error about damage.
+            # At the end of its output, zstd has found all damage. finish() raises UserError if there is any.
             program.finish()

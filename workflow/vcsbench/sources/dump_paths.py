@@ -41,7 +41,7 @@ class PathTracker:
 
         `headers` are the record's, such as {b"Node-path": b"trunk/.svn", b"Node-action": b"add"}. A path is
         odd if no disk can hold it (a name of 300 bytes), or no working copy (`.svn`). `has_tree` is True
-        while the exported folder, `_tree` such as b"trunk", exists.
+        while the exported folder, `_tree` such as b"trunk", exists. For the root (b""), it stays True.
         """
         # svnadmin takes /trunk//a and ./trunk/a for trunk/a.
         names = [name for name in headers[NODE_PATH].split(b"/") if name not in (b"", b".")]
@@ -53,8 +53,8 @@ class PathTracker:
             return None
         prefix = path + b"/"
         if action != b"add":
-            # The path is deleted or replaced, with all odd paths below it. With the slash behind it, `odd`
-            # also matches if it is the path itself.
+            # The path is deleted or replaced, with all odd paths below it. The slash behind `odd` is for the
+            # case that `odd` is the path itself.
             self._odd_paths = {
                 odd for odd in self._odd_paths if not (odd + b"/").startswith(prefix)
             }
@@ -75,7 +75,7 @@ class PathTracker:
         if not odd_path.is_impossible and not is_reserved(path):
             return None
         if len(self._odd_paths) < MOST_ODD_PATHS:
-            # A path may have megabytes, so only its beginning is stored.
+            # Of a path of megabytes, the stored beginning is longer than PATH_BYTES, and so still odd.
             self._odd_paths.add(path[: 2 * PATH_BYTES])
         return odd_path
 

@@ -161,6 +161,7 @@ class DumpReader:
             if not colon or key != FORMAT or not line.endswith(b"\n"):
                 raise self.error("it does not begin with its format's version")
             self._set_format(value)
+            # By default, the limit is never reached: only the end of the stream ends the loop.
             for _ in range(most_records):
                 headers = self._read_headers()
                 if not headers:
@@ -184,11 +185,12 @@ class DumpReader:
         try:
             self.run()
         except UserError:
-            # The error of a program that failed explains why its output is cut. If the output has not ended,
-            # the program may wait to write more of it, and wait() may never return.
+            # The error of a program that failed explains why its output is cut. wait() is called only at the
+            # end of the output. Before that, the program may wait to write more, and never end.
             if self._is_at_end and program.process.wait() != 0:
                 raise program.failed() from None
             raise
+        # The output has no fault, but the program may still have failed: this raises UserError then.
         program.finish()
 
     def facts(self) -> Facts:
@@ -303,8 +305,8 @@ class DumpReader:
     def _read_record(self, headers: dict[bytes, bytes]) -> None:
         """Update the reader's attributes by a record's headers, and then read its properties and its text.
 
-        The record is a revision, a path, or the head of another dump in the stream. The headers of any other
-        record, such as `UUID`, change nothing.
+        The record is a revision, a path, or the head of another dump in the stream. A record of another kind,
+        such as `UUID`, changes no attribute by its headers.
         """
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
@@ -315,9 +317,10 @@ class DumpReader:
                 oddity = Oddity.IMPOSSIBLE if odd_path.is_impossible else Oddity.RESERVED
                 self._count(oddity, f"{_quote(odd_path.path)} in revision {self._revision}")
         elif FORMAT in headers:
-            # A second dump in the same file: its revisions begin again.
+            # A second dump in the same file: its revisions begin again, so its first number may be small.
             self._set_format(headers[FORMAT])
             self._has_restarted = True
+        # A missing header gives 0. A text that is no number raises UserError.
         property_bytes = self._parse_number(headers, PROPERTIES)
         text_bytes = self._parse_number(headers, TEXT)
         content_bytes = self._parse_number(headers, CONTENT)
@@ -373,6 +376,7 @@ class DumpReader:
             # dump in the stream (`_has_restarted`), it is usual.
             if number <= self._revision and not self._has_restarted:
                 self._count(Oddity.NUMBER, f"revision {number} after revision {self._revision}")
+            # Revision 9 after revision 6 skips two numbers, 7 and 8. A smaller number skips none.
             self._gaps += max(0, number - self._revision - 1)
             if self._gaps > LARGEST_GAP:
                 raise self.error(
@@ -415,8 +419,8 @@ class DumpReader:
             value_line = _VALUE.fullmatch(self._read_length_line())
             if not value_line:
                 raise self.error(_WRONG_LENGTH)
-            # Only the date of a revision is checked. Any other value is just passed on to `out`, and
-            # _read_value() returns b"" for it.
+            # Only the date of a revision is checked. All other values are just passed on to `out`, and
+            # _read_value() returns b"" for them.
             is_date = name == DATE and REVISION in headers
             value = self._read_value(
                 value_line[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
@@ -424,7 +428,8 @@ class DumpReader:
             if is_date and not _is_date(value):
                 self._count(Oddity.DATE, f"revision {self._revision}: {_quote(value)}")
                 # The date is deleted after the load, by the number of the revision in the loaded repository.
-                # Loaded revisions are numbered from 1. Record 0 sets properties of revision 0.
+                # `revisions` is the number of revisions above 0 so far, which is also the new number of the
+                # present one. The record of revision 0 sets properties of revision 0.
                 loaded_revision = self.revisions if self._revision else 0
                 self._bogus_dates.append(loaded_revision)
         return self.offset - begin

@@ -158,7 +158,8 @@ class DumpSource(SourceWithTree):
 
         If the sample has all records, the number of revisions is exact. Otherwise the other revisions are
         taken to be as long as those in the sample. They are also taken to be as well compressed, or by
-        COMPRESSED_FACTOR if the sample does not show that.
+        COMPRESSED_FACTOR if the sample does not show that. Example: a sample of 64 MiB takes 8 MiB of a
+        compressed file of 80 MiB. So the stream has 640 MiB, and ten times the revisions of the sample.
         """
         sample = self._sample
         # The bytes of the dump stream: those of the file, unless the file is compressed.
@@ -167,6 +168,8 @@ class DumpSource(SourceWithTree):
             stream_bytes = sample.offset
         elif self._is_compressed:
             factor: float = COMPRESSED_FACTOR
+            # `_compressed_bytes` is 0 if it is unknown, as for zstd. Python reads up to 128 KiB of the file
+            # ahead, so a sample of few bytes does not show the factor.
             if self._compressed_bytes and sample.offset >= LEAST_SAMPLE_BYTES:
                 # For archives, the quotient is less than 1 by the bytes that Python has read ahead.
                 factor = max(1.0, sample.offset / self._compressed_bytes)
@@ -175,7 +178,7 @@ class DumpSource(SourceWithTree):
         if not sample.is_whole and sample.offset:
             # The guess for a compressed file may be less than the bytes that were read.
             revisions = revisions * max(stream_bytes, sample.offset) // sample.offset
-        # Bytes of the repository per byte of the stream.
+        # Bytes of the repository per byte of the stream, such as 0.25 for source code.
         share = sample.texts.estimate_share(REPOSITORY_FACTOR)
         return SizeEstimate(max(1, revisions), int(stream_bytes * share))
 
@@ -192,7 +195,7 @@ class DumpSource(SourceWithTree):
         if self._tree is not None:
             return paths.count_odd_paths(self._tree)
         # Without a `tree` in the definition, tree() will choose trunk if there is such a folder, or the root.
-        # In this case, the sample has looked for trunk (_sample), so `has_tree` is about trunk.
+        # Without a `tree`, the sample has looked for trunk (_sample), so `has_tree` is about trunk.
         has_trunk = paths.has_tree
         # If trunk is a copy, its record may not state that it is a folder. The choice is unknown then.
         if has_trunk is None:

@@ -91,8 +91,8 @@ class NodeWriter:
     def _add_folders(self, changes: list[TreeChange], parent: int) -> set[bytes]:
         """Write the new folders, parents first, and return the paths in git of the copied folders.
 
-        A folder that is moved becomes a copy with all its content, so nothing below the copy is written. Any
-        other new folder is empty at first. `parent` is the revision of the commit's first parent.
+        A folder that is moved becomes a copy with all its content, so nothing below the copy is written. A
+        folder that is not moved is empty at first. `parent` is the revision of the commit's first parent.
         """
         copied_folders = set[bytes]()
         # The path is the first field of a change. Sorted by path, a folder comes before the folders in it, as
@@ -118,7 +118,7 @@ class NodeWriter:
         is the revision of the commit's first parent.
         """
         # All texts are requested at once: git would take longer to answer one request after another. `blobs`
-        # yields the texts in the order of the changes.
+        # yields the texts in the order of the changes. Each has to be read to its end before the next one.
         new_objects = [change.new_object for change in changes if _has_new_text(change)]
         blobs = self._blobs.read(new_objects)
         for change in changes:
@@ -213,7 +213,7 @@ class RevisionWriter:
         """
         # Subversion finds the revision of a date by binary search, so no revision may be older than the
         # revision before it. A commit with an earlier date gets the date of the revision before. A note has
-        # the number of these.
+        # the number of these commits. An unreadable date is -1, and so always earlier.
         if commit.seconds < self._seconds:
             self._late_commits += 1
         self._seconds = max(self._seconds, commit.seconds)
@@ -232,8 +232,8 @@ class RevisionWriter:
             properties[b"svn:author"] = commit.author.encode()
         properties[b"git:commit"] = commit.name
         self._out.write(dump_format.revision(self._number, properties))
-        # The first parent is the revision before. A commit without a parent only adds files, so it copies
-        # nothing from there.
+        # The first parent of a commit is the revision before. A commit without a parent only adds files, so
+        # it copies nothing from that revision.
         self._nodes.write(commit.changes, self._number - 1)
 
     def facts(self) -> Facts:

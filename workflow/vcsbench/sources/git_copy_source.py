@@ -75,7 +75,8 @@ class GitCopySource(GitSource):
 
     def _read_identity(self, git: Git) -> str:
         """Return a digest of HEAD, the refs, and names and sizes of the files of objects."""
-        # The first call raises UserError if the repository cannot be copied, the second without a commit.
+        # Both calls are made only for their errors: for a shallow or partial clone, and for a repository
+        # whose HEAD leads to no commit.
         self._check_can_be_copied(git)
         self._find_commit(git)
         # Commands such as log and push need a branch. A clone of a tag has none (a detached HEAD).
@@ -85,8 +86,8 @@ class GitCopySource(GitSource):
             )
         state = hashlib.sha256(b"git as-is " + git.head + b"\n")
         state.update(git.output("for-each-ref", "--format=%(objectname) %(refname) %(symref)"))
-        # `git repack` changes these files, but no object. git reads the new files faster or slower, so they
-        # are another state of the repository.
+        # `git repack` changes the files of objects, but no object. git reads the new files faster or slower,
+        # so they are another state of the repository.
         for file in sorted(_list_objects(find_object_folders(git.layout.common))):
             state.update(f"{file.name} {file.size}\n".encode())
         return state.hexdigest()
@@ -138,6 +139,7 @@ class GitCopySource(GitSource):
         identity(), or if it changes during the copy.
         """
         with self._open() as git:
+            # _read_identity() computes the present digest, and identity() returns that of its first call.
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
             # The folder that all work trees of the repository share. It has the refs and the objects.
@@ -164,10 +166,10 @@ class GitCopySource(GitSource):
             # git has packed the objects since they were listed, and removed their files.
             raise self.changed_error() from None
         # A `git gc` while the files were listed may have moved objects to a pack that is not in the list. The
-        # copy would then look damaged, so a change is reported here.
+        # copy would then look damaged. So this raises UserError if the digest has changed.
         self.check_unchanged(self.identity())
         has_grafts = read_optional(common / "info" / "grafts", LIST_BYTES) != b""
-        # A symbolic ref, whose content is the name of another ref, is always a file. So it does not count.
+        # A symbolic ref, which leads to another ref, is always a file. So only refs without a target count.
         loose_refs = sum(_find_target(content) is None for content in refs.loose.values())
         # format_notes() makes a note of each text with a number above 0.
         borrowed_note = "Other repositories whose objects are borrowed (alternates) and were copied"

@@ -107,11 +107,12 @@ def find_object_folders(common: Path) -> list[Path]:
     (check_files), such as a pipe.
     """
     folders = [Path(os.path.realpath(common / "objects"))]
-    # A lender may borrow, too: the list grows while it is read.
+    # A lender may borrow, too: the list grows while it is read. A folder that is in the list already, as in a
+    # circle of lenders, is not added again.
     for folder in folders:
         for lender in _read_lenders(folder):
             if lender not in folders:
-                # "" is the lender's folder itself, so that everything in it is checked.
+                # "" is the lender's folder itself: all of it is checked. A dangerous entry raises UserError.
                 check_files(lender, [""], GIVE_CLONE, allows_inner_links=True)
                 folders.append(lender)
     return folders

@@ -61,8 +61,8 @@ def read_details(program: Program, git: Git) -> CommitDetails:
     """
     # A field ends with a NUL. If git has died before the first one, this raises its error.
     name = read_field(program)
-    # git prints nothing for a date before 1970, and any number for a damaged one. parse_number() returns None
-    # for anything but a number from 0 to LAST_SECOND.
+    # git prints nothing for a date before 1970, and a number for a damaged one. parse_number() returns None
+    # for a text that is no number from 0 to LAST_SECOND. The date is then UNREADABLE_DATE.
     seconds = parse_number(read_field(program), LAST_SECOND)
     author = read_field(program).decode("utf-8", "replace")
     message = read_field(program).decode("utf-8", "replace")

@@ -80,7 +80,7 @@ class BlobReader:
         answer = line.split()
         if answer == [name, b"missing"]:
             raise self._git.missing_error(name)
-        # Any other line is content of an object before, which is longer or shorter than it states.
+        # A line of another form is content of an object before, which is longer or shorter than it states.
         if len(answer) != 3 or answer[0] != name:
             raise self._git.damaged_error(
                 name, "an object before it has another size than it states"
@@ -169,8 +169,9 @@ def read_tree(git: Git, commit: str) -> list[TreeEntry]:
                 raise git.missing_error(name)
             size = 0 if listed_size == b"-" else int(listed_size)
             entries.append(TreeEntry(path, mode, name, size))
+            # This raises UserError for a huge tree before it fills the memory.
             check_count(entries, git)
-        # Raises UserError if git has failed.
+        # This raises UserError if git has failed, for example after a damaged tree.
         program.finish()
     check_paths([(entry.path, entry.mode) for entry in entries], git)
     return entries

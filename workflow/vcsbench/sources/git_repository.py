@@ -132,8 +132,8 @@ class Git:
         self._check_settings(settings)
         configuration = self._make_configuration(settings)
         (private / "config").write_bytes(os.fsencode(configuration))
-        # This command only checks the folder. git raises an error here for an unknown format or
-        # extension, and for a HEAD with another content than a ref or a commit.
+        # This command only checks the folder, and its output is not used. git fails here for an unknown
+        # format or extension, and for a HEAD with another content than a ref or a commit.
         self.output("rev-parse", "--git-dir", remedy=USE_NEWER)
 
     def _read_settings(self, config: Path) -> dict[str, str]:
@@ -227,8 +227,8 @@ class Git:
             "GIT_OBJECT_DIRECTORY": str(self._objects),
         }
         program = Program(argv, failure, program_environment(variables), stdin, limit_s)
-        # prlimit() fails if git has ended already, or if this process has a lower limit. git has inherited
-        # the lower limit.
+        # prlimit() fails if git has ended already. It also fails if this process has a lower limit, which git
+        # has inherited.
         with suppress(OSError, ValueError):
             limits = (MEMORY_BYTES, MEMORY_BYTES)
             resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)

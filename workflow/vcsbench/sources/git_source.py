@@ -57,7 +57,7 @@ class GitSource(LocalSource):
         """
         # The name of the object that the branch names: a commit, or a tag with a message.
         name = self._parse(git, self._branch)
-        # `^main` means all commits that are not on main.
+        # `^main` means all commits that are not on main, so it names no commit.
         if name.startswith("^"):
             raise self._no_commit_error(git)
         # This command only checks that the object exists: rev-parse finds its name without reading it.
@@ -162,7 +162,8 @@ class GitSource(LocalSource):
             # A progress display compares this number with the revisions that are loaded.
             self._planned_revisions = 1 + commits
             out.write(dump_format.header(self.identity()))
-            # One git sends the texts of files, and the other the changes of one commit after the other.
+            # `blobs` reads the texts of files from one git. `log` is another git, which prints the changes of
+            # one commit after the other, the oldest first.
             with (
                 git_objects.open_blobs(git) as blobs,
                 _walk(git, commit, "log", "--reverse", *git_log.DETAILS) as log,
@@ -170,6 +171,7 @@ class GitSource(LocalSource):
                 writer = RevisionWriter(blobs, out)
                 for _ in range(commits):
                     writer.write(git_log.read_details(log, git))
+                # This raises UserError if git failed after its last commit.
                 log.finish()
             out.flush()
             facts = writer.facts()

@@ -19,6 +19,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     the tree is damaged.
     """
     entries = git_objects.read_tree(git, commit)
+    # This raises UserError if the disk has too little space. `folder` itself does not exist yet.
     check_space(sum(entry.size for entry in entries), folder.parent, git.where)
     root = os.fsencode(folder)
     _make_folder(root)

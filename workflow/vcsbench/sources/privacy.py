@@ -54,7 +54,7 @@ def _has_closed_file(path: Path, kind: str) -> bool:
         for folder in list_folders(path):
             if _is_closed(folder, list_objects(folder)):
                 return True
-    # For git, `path` is a work tree or a folder that was checked above.
+    # For git, `path` is a work tree or a folder that was checked above. For a dump, it is the file.
     if _is_closed(path):
         return True
     if kind == DirectorySource.kind:

@@ -40,6 +40,7 @@ def check_files(
     folders = []
     for part in parts:
         path = os.path.join(root, part)
+        # This raises UserError for a pipe, a device, a socket or a link that is not allowed.
         is_folder = _check_entry(root, path, remedy, allows_inner_links)
         if is_folder:
             folders.append(path)

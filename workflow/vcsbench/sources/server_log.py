@@ -93,7 +93,8 @@ class ServerLog:
 
         Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if there is none.
         `measured` are the commands of the study that its grid has. The weights add up to 100. Several
-        measured commands with the same `logged_as` have equal weights.
+        measured commands with the same `logged_as` have equal weights: 750 of 1,000 commands are 75 %, or
+        37.5 % for each of two.
         """
         commands_by_name = _commands_by_name(study, measured)
         # The numbers of the log's commands that are measured, such as {"log": 750}.
@@ -116,6 +117,7 @@ class ServerLog:
         commands of the study that its grid measures. The last sentences are on those with equal weights
         (shares), and on unknown actions in the log.
         """
+        # It is above 0, because read_server_log() raises UserError for a log without commands.
         total = sum(self.commands.values())
         # The most frequent commands first, and equally frequent ones by name.
         names = sorted(self.commands, key=lambda name: (-self.commands[name], name))
@@ -226,8 +228,8 @@ class _ActionCounter:
             if b'"' not in text and _UNKNOWN.match(text):
                 self.unknown += 1
         elif action not in LOGGED_STEPS:
-            # A step of another command, such as get-locations, does not count. Every other known action has a
-            # command in both tables. Over http, `status` means another command than in svnserve's log.
+            # A step of a command, such as get-locations, does not count. The known actions that are no steps
+            # have a command in both tables. Over http, `status` is an update, and for svnserve a status.
             commands = LOGGED_COMMANDS if svnserve_begin else LOGGED_OVER_HTTP
             self.commands[commands[action]] += 1
 

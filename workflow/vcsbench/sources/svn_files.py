@@ -61,7 +61,8 @@ def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:
     for top in _revision_folders(repository):
         yield from (entry for entry in os.scandir(top) if entry.is_dir())
         number = sum(1 for _ in _revision_files(top))
-        # Every `step`-th file is yielded. `step` is rounded up, so that these are at most LISTED_FILES.
+        # Every `step`-th file is yielded. `step` is rounded up, so that these are at most LISTED_FILES. It is
+        # at least 1, also for a folder without files: islice() accepts no step of 0.
         step = max(1, math.ceil(number / LISTED_FILES))
         yield from itertools.islice(_revision_files(top), None, None, step)
 

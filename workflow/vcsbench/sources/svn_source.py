@@ -153,6 +153,7 @@ class SvnSource(SourceWithTree):
         # A shard is a folder of usually 1,000 revisions. Without shards, `shards` has the revisions' files.
         shards = sorted((self._path / "db" / "revs").iterdir())
         has_files = bool(shards) and shards[0].is_file()
+        # Of 100 shards, every 13th is in the sample: 8 of them.
         step = 1 + len(shards) // (FILE_SAMPLE if has_files else SAMPLE)
         sample = shards[::step]
         size = 0
@@ -182,12 +183,13 @@ class SvnSource(SourceWithTree):
         if reason or not tree:
             return reason
         revision = older_revision(self.youngest, behind)
-        # The changes of the tree, the youngest first, each with the path that the tree had then. All of them
-        # but one can be younger than `revision`.
+        # The changes of the tree, the youngest first, each with the path that the tree had then. At most
+        # `youngest` - `revision` of them are younger than `revision`, so one more is enough.
         limit = self.youngest - revision + 1
         argv = ["svnlook", "history", "-r", str(self.youngest), "--limit", str(limit)]
         argv += ["--", os.fspath(self._checked_path()), tree]
         printed = processes.output(argv, describe_failure(self._name, "svnlook history"))
+        # b"" if the tree is younger than the revision. After a move, it is another path than today's.
         path_then = _find_path(printed, revision)
         if path_then == os.path.normpath(f"/{tree}").encode(errors="surrogateescape"):
             return ""

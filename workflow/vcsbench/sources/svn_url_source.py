@@ -111,7 +111,7 @@ class SvnUrlSource(Source):
             argv = ["svn", "list", *LOGIN, "-r", str(revision), f"{self._url}@{revision}"]
             names = output(argv, f"{self._url}: its folders cannot be listed", ANSWER_S)
             return choose_tree(names)
-        # If svn fails, the error is this text and the message of svn.
+        # If svn fails, the error is this text and the message of svn. If the path is a file, it is this text.
         failure = (
             f"{self._options.describe_key('tree')}: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}. Name another, or '' for the root"

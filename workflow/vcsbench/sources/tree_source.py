@@ -168,6 +168,7 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
     """
     tree = LoadedTree(source)
     with readable(source):
+        # check_space() raises UserError before anything is written.
         sizes = [state.st_size for _, state in entries(source) if stat.S_ISREG(state.st_mode)]
         check_space(sum(sizes), folder.parent, one_line(source))
         folder.mkdir(mode=0o700)
@@ -184,6 +185,7 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
                 os.mkdir(target, 0o700)
                 folder_states[target] = state
                 continue
+            # The entry is a file or a symbolic link. All hard links to it have the same device and inode.
             file_id = FileId(state.st_dev, state.st_ino)
             if file_id in copies:
                 # A further hard link to a file becomes a hard link to the copy of the file.
@@ -193,7 +195,7 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
             if stat.S_ISREG(state.st_mode):
                 _copy_file(path, target)
                 continue
-            # The entry is a link. If Subversion can make no link to its target, it becomes a plain file.
+            # A symbolic link becomes a plain file if Subversion can make no link to its target.
             text = os.readlink(os.fsencode(path))
             if svn_names.is_link_target(text):
                 os.symlink(text, target)

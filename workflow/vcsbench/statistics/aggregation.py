@@ -49,16 +49,18 @@ def read_published(
     identify rows, such as `run`. A row is `{"command": "log", "format": "f7", "elapsed_s": 2.4,
     "elapsed_s_rounding": 0.05}`. Axes and the columns `by` are text ("" if missing). Each metric has its
     number and half of its last digit (NaN if nothing was published). `metadata` has facts that the files
-    lack, such as an axis value of a whole file. Raise UserError if a file is damaged.
+    lack, such as an axis value of a whole file. Raise UserError if a file is damaged or has no rows.
     """
     keys = [*axes, *by]
     records = []
+    # The rows of each file, as text.
     for rows in read_published_rows(paths, axes, by, metadata).values():
         records += [_published_record(row, keys) for row in rows]
     frame = pd.DataFrame(records)
     number_columns = [name for name in frame if name not in keys]
     # A study may publish the times of a cell in one file, and its counts in another. The two rows become one:
-    # first() takes the first number of each column that is not NaN.
+    # first() takes the first number of each column that is not NaN. No number is lost, because
+    # read_published_rows() raises UserError for a number that two files have.
     if frame.duplicated(keys).any():
         frame = frame.groupby(keys, sort=False, as_index=False)[number_columns].first()
     return frame[[*keys, *number_columns]]
@@ -112,16 +114,17 @@ def add_key_columns(
 ) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Turn the columns `by` into text; return the frame, and the different values of each column in order.
 
-    A table may group rows by columns such as `clients`. As text, they identify rows like axes do. A column
-    that the frame lacks becomes "". Example: the column `clients` with 10.0 and 2.0 gives `{"clients": ["2",
-    "10"]}`. If all rows have a number, the values are ordered by size, otherwise by their first row.
+    A table may group rows by columns such as `clients`. As text, they identify rows like axes do. Example:
+    the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`. If all rows have a number, the
+    values are ordered by size, otherwise by their first row. A column that the frame lacks becomes "" in all
+    rows, and its list of values is [].
     """
     order: dict[str, list[str]] = {}
     for name in by:
         column = frame[name] if name in frame else pd.Series(np.nan, frame.index)
         texts = column.map(_text_of)
         frame = frame.assign(**{name: texts})
-        # A word becomes NaN. One NaN in the column means that its values cannot be ordered by size.
+        # A word becomes NaN, as a missing value is. With one NaN, the column cannot be ordered by size.
         numbers = pd.to_numeric(column, errors="coerce")
         rows_by_size = numbers.sort_values(kind="stable").index
         ordered_texts = texts[rows_by_size] if numbers.notna().all() else texts
@@ -156,14 +159,16 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 
     `frame` has a row per run. `axes` are the columns that identify a cell, such as command and format.
     `reduce` is the statistic: `mean` (geometric), `median`, `best` or `worst`. Invalid runs, such as a cold
-    run with warm caches, do not count. Duplicates (second copies of a cell, which measure noise) get no rows.
-    Published numbers become one round on the host "".
+    run with warm caches, do not count. A round without a valid run has no row, and neither has a duplicate (a
+    second copy of a cell, which measures noise).
 
-    A row is `{"format": "f7", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4, "flags": "low-n clock",
-    "started_at": "2026-...", "fixed_share": 0.1, "work": '{"revisions": 6000}'}`, with all metrics and their
-    parts. `work` is what the command did. All rounds of a cell get the same text, with a line for each
-    different work of these rounds (same_work.join_works).
+    A row is `{"format": "f7", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4, "flags": "throttled",
+    "started_at": "2026-...", "fixed_share": 0.1, "work": '{"revisions": 6000}'}`. It has a column for each
+    metric, and for each part from which a metric is computed (add_metrics). `fixed_share` is the share of
+    start-up in the time. `work` is what the command did. All rounds of a cell get the same text, with a line
+    for each different work of these rounds (same_work.join_works).
     """
+    # Each row of published numbers becomes round 1 on the host "", with the flags "".
     if not is_measured(frame):
         return add_metrics(frame).assign(**ONE_PUBLISHED_ROUND)
     return _aggregate_rounds(frame[~_is_duplicate(frame)], [*axes, "host", "round"], reduce)
@@ -201,6 +206,7 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     `frame` has a row per run. `keys` are the columns that identify a cell, and `host` and `round`. `reduce`
     is the statistic, such as MEDIAN. Rows are in the order in which the combinations of keys first appear.
     """
+    # Runs that contradict their label are left out, and a column for each metric is added.
     runs = valid_runs(frame)
     # A frame may lack these columns: what the command did (JSON), the start of the run, and the share of
     # start-up in the time. They get the value that means "unknown".
@@ -208,14 +214,14 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     for name, unknown in unknown_values.items():
         if name not in runs:
             runs = runs.assign(**{name: unknown})
-    # _aggregate() computes geometric means from logarithms.
+    # _aggregate() computes geometric means from columns of logarithms.
     if reduce == MEAN:
         runs = _with_logs(runs)
     # An axis may be the host or the round, and pandas cannot group by the same column twice.
     keys = list(dict.fromkeys(keys))
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
     # A cell whose rounds did different work must not be compared. So each row of the cell gets the works of
-    # all its rounds, a line for each different one: a single row then shows that there is a difference.
+    # all its rounds, with a line for each different work. A single row then shows if the rounds differ.
     cell_keys = [key for key in keys if key not in ("host", "round")]
     works_of_cells = group_rows(rounds, cell_keys)["work"].transform(same_work.join_works)
     return rounds.assign(work=works_of_cells)
@@ -244,8 +250,8 @@ def pair_rows(
 
     `sides` are the values of `axis` that are compared: the baseline, then the candidate. Example: the axis
     `format`, the sides ["f6", "f7"] and `on` ["command"] join the two rows of log to `{"command": "log",
-    "elapsed_s_baseline": 2.4, "elapsed_s_candidate": 1.2, ...}`. Each column that is not in `on` is there
-    twice. A row without its counterpart is left out.
+    "elapsed_s_baseline": 2.4, "elapsed_s_candidate": 1.2, ...}`. Each column that is not in `on` becomes two
+    columns, also the axis itself. A row without its counterpart is left out.
     """
     baseline, candidate = (frame[frame[axis] == side] for side in sides)
     # `on` may have host and round after the axes, and an axis may be the host or the round. merge() needs
@@ -278,8 +284,8 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
         # A function computes each part from the columns, such as cpu_s from user_s and system_s.
         parts = {name: compute(columns) for name, compute in metric.parts.items()}
         if len(parts) > 1:
-            # Parts are aggregated separately. If a run lacks one part, the run must not count for the other
-            # parts either, because the metric combines numbers of the same runs.
+            # Parts are aggregated separately, but the metric must combine numbers of the same runs. So a run
+            # that lacks a needed number gets NaN in all parts of the metric.
             has_all = frame[[*metric.needs]].notna().all(axis=1)
             parts = {name: pd.Series(part).where(has_all) for name, part in parts.items()}
         for name, part in parts.items():
@@ -298,9 +304,10 @@ def _part_column(metric: Metric, part: str) -> str:
 def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
     """Return a row per group of rows, with each metric reduced by the statistic `reduce` (_reduce_metric).
 
-    `groups` are groups of the rows of `frame`, which has the columns of add_metrics(). The flags of a group
-    are joined, and so are its works (what the command did, as JSON). `started_at` is that of the first row.
-    `fixed_share`, the share of start-up in the time, is the largest of all rows.
+    `groups` are groups of the rows of `frame`, which has the columns of add_metrics(). A group is the runs of
+    a round, or the rounds of a cell. In the result, `flags` has the flags of all rows of the group, and
+    `work` a line for each different work (what the command did, as JSON). `started_at` is that of the first
+    row. `fixed_share`, the share of start-up in the time, is the largest of all rows.
     """
     values: dict[str, Column] = {
         "flags": groups["flags"].agg(" ".join),
@@ -326,15 +333,16 @@ def _reduce_metric(
     - `median` or `mean` (geometric): each part is reduced, and the metric is computed from the results.
     - `best` or `worst`: the best or worst value of the metric itself. The result has no parts.
     """
-    # The best value is that of a single run. The best values of the parts may be those of several runs.
+    # The best value is that of a single run. The best values of its parts may be those of different runs, so
+    # the metric must not be computed from them.
     if reduce not in (MEDIAN, MEAN):
         # The best time is the smallest one, and the best throughput the largest.
         best, worst = ("min", "max") if metric.better == LOW else ("max", "min")
         return {metric.name: groups[metric.name].agg(best if reduce == BEST else worst)}
     column_of_part = {part: _part_column(metric, part) for part in metric.parts}
     # A percentage may be published without the times from which it is computed. Then the median of the
-    # percentages is taken, even if `reduce` is `mean`: only columns of parts have logarithms (_with_logs),
-    # from which a geometric mean is computed.
+    # percentages is taken, even if `reduce` is `mean`: a geometric mean needs logarithms, which _with_logs()
+    # adds for parts only.
     if not all(column in frame for column in column_of_part.values()):
         return {metric.name: groups[metric.name].agg("median")}
     reduced: dict[str, Column] = {}
@@ -361,11 +369,12 @@ def _log_column(column: str) -> str:
 def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
     """Return runs with a column `log <metric>/<part>` for each part of each metric that is no count.
 
-    Example: `log elapsed_s/elapsed_s` has the natural logarithm of `elapsed_s/elapsed_s`.
+    A part is a number from which a metric is computed, and has a column of add_metrics(). Example: `log
+    client_cpu_pct/cpu_s` has the natural logarithm of `client_cpu_pct/cpu_s`. NaN stays NaN.
     """
     logs = {}
-    # The logarithm of a time that was rounded to 0 is minus infinity, which numpy warns about. exp() of a
-    # mean with it is 0, which is the right geometric mean.
+    # The logarithm of a time that was rounded to 0 is minus infinity. numpy warns about it, which errstate()
+    # prevents. exp() of a mean with minus infinity is 0, which is the right geometric mean.
     with np.errstate(divide="ignore"):
         for metric in METRICS.values():
             # A count is reduced to its median, which needs no logarithm.

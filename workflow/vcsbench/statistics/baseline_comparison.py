@@ -103,9 +103,10 @@ def load_current(study: str, results: Path) -> MeasurementSet:
 def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]:
     """Write the files of the baseline `name`, and return a sentence for each study (_describe_saved).
 
-    `studies` are names; an empty list means all that are measured in `results`. A study becomes two files,
-    baselines/<name>/<study>.csv and .json (when, where and how it was measured). Raise UserError, and write
-    nothing, if a study was not measured or is saved already.
+    `studies` are names; an empty list means all that are measured in `results`. A study becomes two files:
+    baselines/<name>/<study>.csv, a copy of its measurements, and <study>.json (when, where and how it was
+    measured). Raise UserError, and write nothing, if the name is not valid, or if a study was not measured or
+    is saved already.
     """
     # NOW is the name of the current results in tables and charts.
     if not baselines.BASELINE_NAME.fullmatch(name) or name == baselines.NOW:
@@ -120,8 +121,8 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     if not studies:
         raise UserError(f"{folder}: nothing has been measured. Run `make report` first.")
     # _describe_unsaved() raises for a study that cannot be saved. It is called for all studies before one is
-    # saved. Otherwise an error in the second study would leave half of a baseline, whose name the next try
-    # could not use, because baselines are never overwritten.
+    # saved. Otherwise an error in the second study would leave half of a baseline. The next try could not use
+    # its name, because baselines are never overwritten.
     descriptions = {study: _describe_unsaved(name, study, results) for study in studies}
     saved_at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sentences = []
@@ -157,12 +158,13 @@ def _describe_unsaved(name: str, study: str, results: Path) -> Description:
             f"STUDY={one_line(study)}: no such study. Use a name in results/measurements."
         )
     path = results / "measurements" / f"{study}.csv"
-    csv_path = baselines.csv_path(name, study)
-    if csv_path.exists() or baselines.description_path(name, study).exists():
-        raise UserError(
-            f"{csv_path}: the file exists, and a baseline is never overwritten. Use another NAME, or remove "
-            f"the file."
-        )
+    # A save that was stopped between the two files has left the description only. It counts as saved.
+    for saved in (baselines.csv_path(name, study), baselines.description_path(name, study)):
+        if saved.exists():
+            raise UserError(
+                f"{saved}: the file exists, and a baseline is never overwritten. Use another NAME, or "
+                f"remove the file."
+            )
     current = load_current(study, results) if path.is_file() else None
     if current is None or current.frame.empty:
         raise UserError(f"{path}: the study has not been measured. Run `make report` first.")
@@ -174,14 +176,16 @@ def pair_cells(
 ) -> pd.DataFrame:
     """Return a row per current cell, which compares it with the same cell of a saved baseline.
 
-    The values of `axes` identify a cell. Cells with equal values of the axes `block` run next to each other.
-    A row is `{"command": "log", "ratio": 1.2, "withheld": "", "hosts": ["host#1a2b"], "refused": [], ...}`
-    with the columns of tables.rows_frame() and three more. Some of these columns are:
+    `before` has the measurements of the baseline, and `now` the current ones. The values of `axes` identify a
+    cell. Cells with equal values of the axes `block` run next to each other. A row is `{"command": "log",
+    "ratio": 1.2, "withheld": "", "hosts": ["host#1a2b"], "refused": [], "duplicate_sd": 0.01, ...}`:
 
     - `ratio`: the saved time / the current one. At 1.2, the cell became faster.
-    - `refused`: the codes why the cell is not compared. `withheld` has them as text.
+    - `refused`: the codes why the cell is not compared, such as NOT_SAVED. `withheld` has them as text.
     - `hosts`: the hosts of both times.
     - `duplicate_sd`: the noise between cells with equal settings; NaN if unknown. All rows have this number.
+
+    The other columns are those of tables.rows_frame().
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
     current_cells = _cells_by_key(now, now.frame, axes)
@@ -197,7 +201,7 @@ def pair_cells(
             # Rounds of two days did not run next to each other, so the ratio is of the means of both days.
             ratio = estimates.unpaired_ratio(saved_cells[key].logs, added_cells[key].logs)
         ratios.append(ratio)
-    # The error of a ratio also contains the noise of duplicates, of the day on which it is larger.
+    # with_error() adds to each error the noise between cells with equal settings, of the noisier day.
     noise = _noisier_day(before, now, axes, block)
     rows = []
     for (key, current), ratio in zip(current_cells.items(), _moderated(ratios), strict=True):
@@ -209,6 +213,7 @@ def pair_cells(
             # The baseline has all its valid runs: Snakemake measures no cell again that is up to date.
             rows.append(_row_of_one(point, current, WithheldCode.SAME_RUNS))
         else:
+            # name_of() returns the cell's command, such as log.
             refusals = _refusals(saved.result, added.result, same_work.name_of(point, axes))
             rows.append(_row_of_both(point, saved, added, refusals, noise.with_error(ratio)))
     pairs = tables.rows_frame(rows, axes, ["hosts", "refused"])
@@ -242,6 +247,7 @@ def _cells_by_key(
     `frame` has a row per run: all runs of the set `measured`, or only some of them. The settings of the cells
     are those of the set. A cell without valid runs or without elapsed times is missing.
     """
+    # A row per cell and round, with the geometric means of its runs.
     rounds = by_round(frame, axes, MEAN)
     # A list for each cell: ln(seconds) of its rounds.
     rounds_with_logs = rounds.assign(logs=np.log(rounds[DEFAULT_METRIC]))
@@ -273,6 +279,7 @@ def _noisier_day(
     # The variance of duplicates on each day, with its degrees of freedom.
     known_variances = []
     for day in (before, now):
+        # A function from the name of a metric to its noise.
         noise_of_metric = noise_by_metric(day.frame, axes, block)
         duplicates = noise_of_metric(DEFAULT_METRIC).duplicates
         if not math.isnan(duplicates.variance):
@@ -281,6 +288,7 @@ def _noisier_day(
         # By default, the variance of duplicates is NaN.
         return Noise()
     largest = max(known_variances, key=lambda duplicates: duplicates.variance)
+    # The scatter of rounds is in the error of a ratio of two days already.
     return Noise(duplicates=largest)
 
 
@@ -295,6 +303,7 @@ def _row_of_both(
     the codes are in the columns `refused` (as a list), `withheld` (as text) and `flags`.
     """
     numbers: dict[str, Any] = {
+        # The shares of start-up in both times.
         **tables.share_columns(saved.columns[FIXED_SHARE], added.columns[FIXED_SHARE]),
         "baseline_mean": math.exp(float(np.mean(saved.logs))),
         "candidate_mean": math.exp(float(np.mean(added.logs))),
@@ -307,6 +316,7 @@ def _row_of_both(
         numbers["n"] = 0
     else:
         numbers |= tables.ratio_columns(ratio)
+    # This leaves out flags about work, for which the refusals have a code.
     row_flags = tables.flags_of_sides([saved.columns["flags"], added.columns["flags"]])
     value = 100 * (saved.columns[DEFAULT_METRIC] / added.columns[DEFAULT_METRIC] - 1)
     # table_row() makes the value NaN if `withheld` has a code.
@@ -333,9 +343,9 @@ def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) ->
 def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
     """Return the ratios in the same order, with moderated standard errors and degrees of freedom.
 
-    The few rounds of one cell say little about its scatter. So its variance is averaged with the usual
-    variance of all cells, whose degrees of freedom are added (moderation.py). A ratio without rounds
-    (NO_ESTIMATE) keeps its error NaN.
+    The few rounds of one cell show little of its scatter. So its variance is averaged with the usual variance
+    of all cells, whose degrees of freedom are added (moderation.py). With fewer than 8 known variances,
+    errors stay as they are. A ratio of fewer than two rounds has no scatter, and keeps its error NaN.
     """
     # A squared error shrinks with the number of rounds, which may differ between cells. So the variances of
     # one round are moderated: an error of 0.02 after 4 rounds is a variance of 0.0016.
@@ -359,20 +369,21 @@ def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
     """Return the codes of all reasons not to compare a saved with a current result of a cell, and a detail.
 
     There are no codes if one host measured both, with the same command line, repository and method, and if
-    both did the same work. The detail has the difference in the work. It begins with the cell's `command`,
-    such as `log: 6,000 revisions ...`.
+    both did the same known work. Work is what the command did. The detail has the difference in the work. It
+    begins with the cell's `command`: `log: 6,000 revisions (saved) against 5,000 (now)`.
     """
     codes = []
     if len(_all_hosts(saved, now)) > 1:
         codes.append(WithheldCode.HOSTS_DIFFER)
     # The names are `command`, `repository` and `method`.
     for code, name in SETTING_BY_CODE.items():
-        # A set that lacks the cell has no settings (None), which differ from any settings of the other set.
+        # Measurements whose description lacks the cell have no settings (None). They differ from any others.
         saved_setting = saved.settings[name] if saved.settings else None
         current_setting = now.settings[name] if now.settings else None
         if saved_setting != current_setting:
             codes.append(code)
-    # A work is a text with figures and a digest, such as '{"digest":"9f86","revisions":6000}'.
+    # A work is a text with figures and a digest, such as '{"digest":"9f86","revisions":6000}'. refusal()
+    # returns None if both are known and equal.
     works = {"saved": saved.work, baselines.NOW: now.work}
     refusal = same_work.refusal(command, works)
     if refusal is None:
@@ -391,8 +402,9 @@ def make_baseline_table(
     `pairs` is the frame of pair_cells(): a row per current cell, with its ratio saved / now (NaN if the cell
     is not compared) of `n` rounds. `duplicate_sd` is the noise between cells with equal settings. A row of
     the table is `{"table": "old-vs-now", "command": "log", "baseline": "old", "candidate": "now", "ratio":
-    1.2, "call": "faster", ...}`. The call is the outcome of the comparison. A ratio of few rounds gets the
-    flag `low-n`. `order` has the axes with their values in the order of the rows.
+    1.2, "call": "faster", ...}`. The call is the outcome of the comparison. A ratio of fewer rounds than
+    `limits.min_rounds` gets the flag `low-n`. `order` has the axes with their values in the order of the
+    rows.
     """
     row_flags = []
     for own_flags, ratio, n in zip(pairs["flags"], pairs["ratio"], pairs["n"], strict=True):
@@ -400,6 +412,7 @@ def make_baseline_table(
         has_few_rounds = not math.isnan(ratio) and limits.has_few_rounds(n)
         row_flags.append(flags.add_flag(own_flags, Flag.LOW_N, has_few_rounds))
     flagged = pairs.assign(flags=row_flags)
+    # This adds the columns `call` and `result`.
     called = calls.call_table(flagged, pairs["duplicate_sd"], METRICS[DEFAULT_METRIC], limits)
     named = called.assign(baseline=baseline, candidate=baselines.NOW)
     axes = list(order)
@@ -412,14 +425,15 @@ def list_baseline_notes(
 ) -> list[str]:
     """Return sentences for readers of a baseline's table: its time, its method, and the changes since.
 
-    `pairs` is the frame of pair_cells(). Its withheld rows, which must not be compared, are counted. Example
-    of a sentence: `Changed since: kernel 6.1.0 to 6.12.`
+    `before` has the measurements of the baseline, and `now` the current ones. `pairs` is the frame of
+    pair_cells(). Its withheld rows, which must not be compared, are counted. Example of a sentence: `Changed
+    since: kernel 6.1.0 to 6.12.`
     """
     saved = before.description
     # 2026-11-21T07:00:00Z is shown as 2026-11-21 07:00.
     first = saved["first"][:16].replace("T", " ")
     last = saved["last"][:16].replace("T", " ")
-    # The noise between duplicates (second copies of cells) is taken from the day on which it is larger.
+    # Duplicates are second copies of cells, and show the noise of a day.
     notes = [
         f"{before.name} was measured from {first} to {last} "
         f"on {', '.join(saved['hosts'])} with vcsbench {saved['vcsbench']}.",
@@ -446,7 +460,8 @@ def make_history(
 
     `times` has a record of each baseline, and of the current results (_snapshot_record). `points` has a
     record per time, cell and host (_history_points). `names` are the baselines that have the study. A
-    baseline that cannot be read is left out, and the error is printed.
+    baseline that cannot be read is left out, and the error is printed. Raise UserError if the current results
+    cannot be read.
     """
     snapshots: list[MeasurementSet] = []
     for name in names:
@@ -459,8 +474,8 @@ def make_history(
     snapshots.sort(key=_time_of_snapshot)
     current = load_current(study, results)
     # Just after saving, a baseline contains all current runs. Then the current results are left out, because
-    # the history would show the same numbers twice. This baseline need not be the last one, because some
-    # cells may not have been measured again since an earlier one.
+    # the history would show the same numbers twice. This baseline need not be the last one in the list: an
+    # old run, of a cell that was not measured again, may sort it before others. So all are checked.
     has_new_runs = [not runs_since(snapshot.frame, current.frame).empty for snapshot in snapshots]
     if all(has_new_runs):
         snapshots.append(current)
@@ -469,7 +484,7 @@ def make_history(
         # The snapshot with which this one is compared; None if no earlier one is of the same host.
         before = _latest_of_same_host(snapshots[:number], snapshot)
         times.append(_snapshot_record(snapshot, before, settings))
-    # A single time has no history.
+    # A single time, as without any saved baseline, has no history.
     points = _history_points(snapshots, settings.axes) if len(times) > 1 else []
     return {"times": times, "points": points}
 
@@ -499,8 +514,8 @@ def _snapshot_record(
     Example: `{"name": "now", "first": "2026-11-21T07:00:00Z", "last": ..., "hosts": ["host#1a2b"], "before":
     "old", "calls": {"faster": 3, "equal": 60}, "changed": ["kernel 6.1.0 to 6.12"]}`. `before` is the earlier
     baseline with which `snapshot` is compared. `calls` has the number of cells with each outcome, without the
-    cells that are not compared. A certain difference below the margin counts as equal, as everywhere. Without
-    an earlier baseline, the last three keys have "", {} and [].
+    cells that are not compared. A certain difference below the margin, such as 3 %, counts as equal. Without
+    an earlier baseline (None), `before`, `calls` and `changed` of the record are "", {} and [].
     """
     number_by_call: Counter[str] = Counter()
     changes: list[str] = []
@@ -509,7 +524,7 @@ def _snapshot_record(
         table = make_baseline_table(before.name, pairs, settings.order, settings.limits)
         for call, result in zip(table["call"], table["result"], strict=True):
             # The call has the direction of a difference. Every other result has the name of a call. The
-            # result of a cell that is not compared is "", which is no Call (below).
+            # result of a cell that is not compared is "". It is no Call, so the record below leaves it out.
             number_by_call[call if result == Result.DIFFERENT else result] += 1
         changes = baselines.list_changes(before.description, snapshot.description)
     return {
@@ -550,6 +565,7 @@ def _history_points(
             work = rounds_of_cell["work"].iloc[0]
             result = CellResult(host, work, snapshot.settings_of(key))
             last = last_results.get(host_and_cell)
+            # There is a code for each changed setting, and for different work.
             if last and _refusals(last, result, same_work.name_of(cell, axes)).codes:
                 changes[host_and_cell] += 1
             last_results[host_and_cell] = result

@@ -85,12 +85,14 @@ def table_name(baseline: str) -> str:
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
     """Return the definition of the baseline table, which compares current times with a baseline's times.
 
-    Its rows and columns are those of the study's first table of elapsed times in `definitions`; [] without
-    one. The compared "axis" is the time of measuring, with the name of the baseline and `now` as its values.
+    Its `rows` and `columns` are axes: those of the study's first table of elapsed times in `definitions`; []
+    without such a table. The compared "axis" is the time of measuring. Its values are the name of the
+    baseline and `now`.
     """
     rows: list[str] = []
     columns: list[str] = []
     for table in definitions.values():
+        # Only a table of times has `metric: elapsed_s`. A table of ratios has the key `compare` in its place.
         if table.get("metric") == DEFAULT_METRIC:
             rows, columns = table["rows"], table["columns"]
             break
@@ -128,7 +130,8 @@ def describe_baseline(
     `runs` has the cell of each run, and the number and start of its round: ("log/f6/cold", 1,
     "2026-11-21T07:00:00Z"). Each round of a cell has a context: a JSON file in the folder `results` with the
     host, the programs and so on. Raise UserError if a context is missing or damaged, is of an earlier version
-    of vcsbench, or has another start, because the round of the cell was measured again.
+    of vcsbench, or has another start, because the round of the cell was measured again. Without runs, the
+    times are "", and the lists are empty.
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in runs:
@@ -137,14 +140,16 @@ def describe_baseline(
             path = CellRound(study, cell, number, str(results)).context
             contexts[cell, number] = _read_and_check_context(Path(path), started_at)
     all_contexts = list(contexts.values())
+    # Texts such as 2026-11-21T07:00:00Z sort by time.
     times = sorted(str(context["started_at"]) for context in all_contexts)
     hosts = [context["host"] for context in all_contexts]
     # Of all contexts: storages such as `/var/tmp ext4 /dev/sda1`, programs with their versions, and paths of
-    # server files, such as `fast/svnserve.args`, with their digests. Equal entries are removed below.
+    # server files, such as `fast/svnserve.args`, with their digests. Equal entries are removed below, by
+    # _distinct() and _values_by_name().
     storages: list[str] = []
     versions: list[tuple[str, str]] = []
     server_files: list[tuple[str, str]] = []
-    # Conditions such as ("nice", "0").
+    # Conditions such as ("nice", "0"). OTHER_KEYS, such as the kernel, have keys of their own in the result.
     conditions: list[tuple[str, str]] = []
     for context in all_contexts:
         storage: Mapping[str, object] = context["storage"]
@@ -186,6 +191,7 @@ def _read_and_check_context(path: Path, started_at: str) -> Context:
     Raise UserError for a file that is missing, damaged, of an earlier version of vcsbench, or of another
     start than `started_at`, such as 2026-11-21T07:00:00Z.
     """
+    # None for a missing or damaged file.
     context = read_context(path)
     if not context:
         raise UserError(
@@ -197,14 +203,16 @@ def _read_and_check_context(path: Path, started_at: str) -> Context:
         raise UserError(
             f"{path}: the file is newer than the measurements. Run `make report` to write them again."
         )
+    # This raises UserError for a file of an earlier version.
     check_version(path, context)
     return context
 
 
 def cell_settings(context: Context) -> CellSettings:
-    """Return the settings of a cell that must be equal in a comparison.
+    """Return the settings of a cell that must be equal in a comparison with a baseline.
 
-    `context` is the record of one round of the cell. In the result:
+    A cell is a command with everything that it is measured with. `context` is the record of one of its
+    rounds. A value that the record lacks is None or "". In the result:
 
     - `command`: the command line with placeholders, such as `{svn} log {url}`.
     - `identity`, `scale`: a digest of the repository's source, and the share of the published history.
@@ -281,7 +289,8 @@ def list_changes(before: Description, now: Description) -> list[str]:
         current_versions = now["versions"].get(program)
         if versions and current_versions:
             conditions.append((program, versions, current_versions))
-    # An earlier version has saved no conditions. Only one side may have a storage or a kind of server.
+    # A description of an earlier version has no conditions. A condition that only one description has, such
+    # as that of a kind of server, is left out, because there is nothing to compare it with.
     for name, values in before.get("conditions", {}).items():
         current_values = now.get("conditions", {}).get(name)
         if current_values:
@@ -302,7 +311,8 @@ def list_changes(before: Description, now: Description) -> list[str]:
 def read_baseline_columns(path: Path) -> list[str]:
     """Return the names of the columns of a saved study's CSV file. Raise UserError if it cannot be read.
 
-    The file may be large, and each start of the workflow reads its heading. So the rows are not read.
+    The file may be large, and each start of the workflow reads its heading. So the rows are not read. The
+    result is [] for an empty file.
     """
     try:
         with open(open_regular(path), encoding="utf-8", newline="") as file:

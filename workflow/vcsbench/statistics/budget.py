@@ -78,11 +78,12 @@ def list_comparisons(
 ) -> list[Comparison]:
     """Return a comparison for each row with a ratio in all tables, with the further rounds that it needs.
 
-    `tables` are frames of comparing tables by name, with the rows of make_tables(), and `definitions` their
-    definitions. `block` are axes such as command, repo and cache. Cells with equal values of these axes form
-    a block: they run next to each other, and get rounds together. Rows whose cells must not be compared
-    (`withheld`) are left out. Several tables may compare the same two cells by a metric, also with exchanged
-    sides. These rows are one comparison, of the first of these tables.
+    It needs none if it is precise enough already (rounds_to_decide). `tables` are frames of comparing tables
+    by name, with the rows of make_tables(), and `definitions` their definitions. `block` are axes such as
+    command, repo and cache. Cells with equal values of these axes form a block: they run next to each other,
+    and get rounds together. Rows whose cells must not be compared (`withheld`) are left out. Several tables
+    may compare the same two cells by a metric, also with exchanged sides. These rows are one comparison, of
+    the first of these tables.
     """
     comparisons = []
     # The metric, the statistic and the two cells of each comparison so far.
@@ -91,8 +92,8 @@ def list_comparisons(
         definition = definitions[name]
         axis = definition["compare"]["axis"]
         compared = table[table["ratio"].notna() & (table["withheld"] == "")]
-        # The calls in the table hide some differences as `too small`, because start-up can explain them. So
-        # the ratios are tested again here, without start-up.
+        # The calls (outcomes) in the table hide some differences as `too small`, because start-up can explain
+        # them. So the ratios are tested again by add_calls(), which does not look at start-up.
         calls = add_calls(compared, metric_in(definition).calls, limits)["call"]
         number_without_difference = sum(not is_difference(call) for call in calls)
         # The p-value that the next row must not exceed to become a difference. By Holm's procedure, many
@@ -103,13 +104,14 @@ def list_comparisons(
             # otherwise in the same block.
             baseline = {**row.where, axis: row.baseline}
             candidate = {**row.where, axis: row.candidate}
-            # A set has no order, so exchanged sides give the same key. The advice counts them once, too.
+            # A set has no order, so exchanged sides give the same key.
             cells = frozenset([frozenset(baseline.items()), frozenset(candidate.items())])
             key = (metric_in(definition).name, definition.get("reduce", ""), cells)
             if key in listed:
                 continue
             listed.add(key)
             blocks = frozenset([block_name(block, baseline), block_name(block, candidate)])
+            # The total of rounds; infinite if no number of rounds helps.
             needed = rounds_to_decide(row, level, limits)
             comparison = Comparison(
                 table=name,
@@ -134,13 +136,13 @@ def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     0.095 needs an error of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 /
     0.020)^2 = 11.25, or 12 rounds.
     """
-    # More rounds do not change that start-up alone can explain a difference.
+    # More rounds do not change that start-up alone can explain a difference. So the fewest are enough.
     if row.result == Result.TOO_SMALL:
         return limits.min_rounds
     # After one round, there is no error yet, from which the number of rounds could be forecast.
     if math.isnan(row.error):
         return limits.min_rounds
-    # Without duplicates (cells that are measured twice, for the noise), nothing is called.
+    # Without duplicates (cells that are measured twice, for the noise), each ratio stays undecided.
     if math.isnan(row.duplicate_sd):
         return math.inf
     # The half widths of the tests of a difference and of equality, as multiples of the error.
@@ -189,7 +191,8 @@ class BlockGroup:
         """Return how many comparisons a second makes precise enough, at the best number of rounds.
 
         Example: the comparisons need 4, 5 and 40 rounds, and a round takes 10 s. 4 rounds make one precise,
-        5 rounds two, and 40 rounds three. The best is 2 / 5 per round, or 0.04 per second.
+        5 rounds two, and 40 rounds three. The best is 2 / 5 per round, or 0.04 per second. The group must
+        need rounds: max() raises ValueError for an empty list.
         """
         per_round = [number / rounds for number, rounds in enumerate(self.needed, start=1)]
         return max(per_round) / self.round_s
@@ -213,7 +216,8 @@ def undecided_over_time(
     for seconds, rounds in _assign_rounds(comparisons, round_s, FORECAST_S):
         still_open: Counter[str] = Counter()
         for comparison in open_comparisons:
-            # A comparison has one or two blocks, which get the same rounds. So any of them has the number.
+            # A comparison has one or two blocks. _group_blocks() puts both into one group, which gets the
+            # same rounds. So either block has the number, 0 by default.
             any_block = next(iter(comparison.blocks))
             added_rounds = rounds[any_block]
             # A comparison that needs 0 further rounds is precise already. It is open for another reason, such
@@ -247,8 +251,9 @@ def _assign_rounds(
 
     After each step, yield the seconds that all rounds so far take, and the rounds of each block. A step gives
     rounds to the group of blocks that makes most comparisons per second precise enough: as many rounds as the
-    next comparison of the group needs, or as many as fit. Each block is in one group. `round_s` has the
-    seconds of a round of each block.
+    next comparison of the group needs, or as many as fit. A group is the blocks that comparisons connect, and
+    each block is in one group. `round_s` has the seconds of a round of each block. Nothing is yielded if no
+    round fits or helps.
     """
     groups = _group_blocks(comparisons, round_s)
     rounds: Counter[str] = Counter()
@@ -329,20 +334,21 @@ def allocate_rounds(
 ) -> Allocation:
     """Return the rounds of the next batch of each block, for a run that has `seconds` left, or why none.
 
-    A batch is the rounds that the run measures before it decides again. As long as the time can decide one of
-    the open `findings`, the batch is for findings only. An empty batch has a reason: TIME_IS_UP if rounds
-    would help a comparison, UNREACHABLE if comparisons are open but no number of rounds helps, otherwise
-    ALL_DECIDED. `round_s` has the seconds of a round of each block.
+    A batch is the rounds that the run measures before it decides again. `findings` are published statements
+    without a verdict. As long as the time can decide one of them, the batch is for findings only. An empty
+    batch has a reason: TIME_IS_UP if rounds would help a comparison but do not fit, UNREACHABLE if
+    comparisons are open but no number of rounds helps, otherwise ALL_DECIDED. `round_s` has the seconds of a
+    round of each block, a group of cells that get rounds together.
     """
     # A batch takes half of the time that is left, because the next decision has more data. But it takes at
-    # least MIN_BATCH_S, a minute, as far as so much time is left.
+    # least MIN_BATCH_S, a minute, as far as so much time is left: 300 s of 600 s, 60 s of 90 s, 40 s of 40 s.
     batch_s = min(seconds, max(seconds / 2, MIN_BATCH_S))
     # Only findings that can be decided in `seconds` get rounds, as many as fit into `batch_s`.
     rounds = allocate_to_findings(findings, round_s, batch_s=batch_s, seconds=seconds)
     if not rounds:
         rounds = allocate(comparisons, round_s, batch_s)
     if not rounds:
-        # No round fits into the batch. So it may take all of the time.
+        # No round that helps fits into the batch. So the batch may take all of the time.
         rounds = allocate(comparisons, round_s, seconds)
     if rounds:
         return Allocation(rounds)
@@ -362,10 +368,12 @@ def budget_report(
 ) -> dict[str, object]:
     """Return the account of a study: its time, the results of its comparisons, and what more time gives.
 
-    `spent` is the time so far, `cell_rounds` the number of measured rounds of cells, and `scatter` the
-    standard deviation of ln(time) of a run (run_scatter). Some keys of the result:
+    `spent` is the time so far, by stage and by block (cells that get rounds together). `cell_rounds` is the
+    number of measured rounds of cells, and `scatter` the standard deviation of ln(time) of a run
+    (run_scatter). `scatter_pct` is 35 for the scatter 0.3, and 0 for NaN. Some other keys of the result:
 
     - `taken_s`: the seconds from the preparation to the report, such as 900.0.
+    - `timed_s`: the seconds of the timed commands themselves.
     - `tables`: the number of comparisons with each result: `{"formats": {"different": 3, ...}}`.
     - `more_rounds`: the further rounds of each open (undecided or bounded) comparison that rounds can decide.
     - `outlook`: the forecast of undecided_over_time(). `{"seconds": 1200.0, "left": {"formats": 3}}` means

@@ -82,6 +82,7 @@ def call_table(
     # be tested: add_calls() tests no row whose duplicate_sd is NaN.
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
     flagged = table.assign(duplicate_sd=tested_sd, flags=row_flags)
+    # `metric.calls` are the two differences, such as (faster, slower).
     tested = add_calls(flagged, metric.calls, limits)
     # add_calls() uses only ratios and their errors. Further facts can change a call: the counts themselves
     # (`exact` means a count), start-up, short runs, and disturbed runs.
@@ -90,10 +91,12 @@ def call_table(
     else:
         corrected = call_start_up(tested)
         if metric.is_duration:
-            # Runs are too short to compare if the slower side takes less than `decides_from_s` seconds.
+            # Runs are too short to compare if the slower side takes less than `decides_from_s` seconds (by
+            # default 0: none is too short).
             slower_side = corrected[["baseline_mean", "candidate_mean"]].max(axis=1)
             is_short = (slower_side < limits.decides_from_s) & (corrected["call"] != "")
             corrected = corrected.assign(call=corrected["call"].mask(is_short, Call.TOO_SMALL))
+    # A difference becomes undecided if undisturbed runs show the opposite.
     undisturbed = withdraw_disturbed(corrected)
     # A withheld row may have a ratio, and so a call, which is removed here.
     final_calls = undisturbed["call"].where(is_compared, "")
@@ -111,8 +114,8 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
     error of ln(ratio), with `degrees` degrees of freedom. It includes the noise `duplicate_sd` already. The
     row gets `{"call": "equal", "detectable": 1.09, "within": 1.087}`:
 
-    - `call`: "" without a ratio, otherwise a difference, equal, bounded or undecided. `differences` are the
-      calls of a ratio above and below 1, such as (faster, slower).
+    - `call`: "" without a ratio, otherwise a difference, equal (`within` the margin), bounded (`within` 1.5
+      margins) or undecided. `differences` are the calls of a ratio above and below 1: (faster, slower).
     - `detectable`: if the true ratio is this large, 9 of 10 repetitions call it different. NaN in a row that
       cannot be tested, because its ratio, error or duplicate_sd is NaN.
     - `within`: the true ratio is between 1 / `within` and `within`, by a test that errs in 4.5 % of cases.
@@ -124,10 +127,11 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
     degrees = table["degrees"].to_numpy(float)
     duplicate_sd = table["duplicate_sd"].to_numpy(float)
     above, below = differences
-    # A single round has no error, and without duplicates the systematic noise of a study is unknown. The sum
-    # is finite if the ratio and its error both are.
+    # A single round has no error (NaN). Without duplicates (second copies of cells), the systematic noise is
+    # unknown. The sum is finite if the logarithm and its error both are.
     is_testable = np.isfinite(log_ratio + error) & ~np.isnan(duplicate_sd)
-    # `level` is the p-value that a row without a difference must not exceed to become a difference.
+    # `level` is the p-value that a row without a difference must not exceed to become a difference. Each
+    # tested row makes it stricter, so rows that are not testable are left out.
     is_significant, level = _reject_by_holm(p_values(log_ratio, error, degrees), is_testable)
     # Equality means that the ratio is certainly below the margin, and certainly above 1 / margin: two
     # one-sided tests. The bound that is farther from 0 decides both.
@@ -165,9 +169,11 @@ def call_ratios(
 ) -> list[Call | None]:
     """Return the call (outcome) of each ratio, with Holm's correction over all of them; None for NaN.
 
-    `differences` are the calls of a ratio above and below 1. Example: 1.30 +- 0.02 and 1.01 +- 0.02 with the
-    differences (faster, slower) give [faster, equal]. Without duplicates, each ratio is undecided.
+    There must be at least one ratio. `differences` are the calls of a ratio above and below 1. Example: 1.30
+    +- 0.02 and 1.01 +- 0.02 with the differences (faster, slower) give [faster, equal]. Without duplicates
+    (second copies of cells, which show the noise), each ratio is undecided.
     """
+    # A row per ratio, with the fields of Estimate as columns.
     table = pd.DataFrame(estimates).rename(columns={"value": "ratio"})
     # The errors contain the variance of duplicates already (Noise.with_error). add_calls() needs the column
     # `duplicate_sd` only to see if there are duplicates: NaN means that there are none.
@@ -192,9 +198,10 @@ def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray,
     """Return which p-values are significant by Holm's step-down procedure (1979), and the last level.
 
     `p` and `is_testable` have an entry per row of a table. Rows that are not testable are never significant,
-    and do not count. The last level is the one that the first p-value without significance exceeds, or ALPHA
-    if all are significant. Example: the levels of 0.001, 0.02 and 0.4 would be 0.05 / 3, 0.05 / 2 and 0.05,
-    but holm_level() returns at most ALPHA = 0.0035. So the result is ([True, False, False], 0.0035).
+    and do not count. The last level is the one that the first p-value without significance exceeds. It is
+    ALPHA if all are significant, and without any testable row. Example: the levels of 0.001, 0.02 and 0.4
+    would be 0.05 / 3, 0.05 / 2 and 0.05, but holm_level() returns at most ALPHA = 0.0035. So the result is
+    ([True, False, False], 0.0035).
     """
     is_significant = np.zeros(len(p), dtype=bool)
     # The numbers of the testable rows, the smallest p-value first.
@@ -238,12 +245,13 @@ def _upper_quantile(degrees: float | np.ndarray, chance: float) -> np.ndarray:
 
 
 def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
-    """Correct the calls of a table of times for start-up, the time of process start and connection.
+    """Return a table of times with calls corrected for start-up, the time of process start and connection.
 
     A call is the outcome of a comparison, such as `faster`. The columns `share_baseline` and
     `share_candidate` have the share of start-up in the time of a side (0 to 1, NaN if unknown). The call
-    becomes TOO_SMALL if start-up alone can explain the difference of the row. Any other difference gets the
-    flag `at-least` if more than half of the faster side's time (DECIDING_SHARE) is start-up.
+    becomes TOO_SMALL if start-up alone can explain the difference of the row. Otherwise, a difference whose
+    faster side is start-up for more than half of its time (DECIDING_SHARE) gets the flag `at-least`: without
+    start-up, the factor would be larger.
     """
     calls: list[str] = []
     row_flags: list[str] = []
@@ -261,6 +269,7 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
         is_difference = comparisons.is_difference(call)
         # Without an interval, start_up_explains() would be True if the time of one side is mostly start-up.
         has_interval = not math.isnan(shares.least_factor)
+        # A longer start-up of the slower side explains a difference only, not a call such as `equal`.
         is_explained = has_interval and comparisons.start_up_explains(shares, is_difference)
         # A row without a ratio has no call (""), and gets none.
         if call and is_explained:
@@ -279,8 +288,8 @@ def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table in which a difference is undecided if undisturbed runs show the opposite.
 
     The flag `disturbed` of a row means: without the runs that other programs disturbed, the other side is
-    faster. In the result, only the differences that became undecided by it have the flag. Any other row loses
-    it: its interval is too wide, for example, and the disturbance is not the reason.
+    faster. In the result, only the differences that became undecided by it have the flag. All other rows lose
+    the flag: a row that was undecided before has a wide interval, and the disturbance is not the reason.
     """
     calls = []
     all_flags = []
@@ -295,8 +304,8 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
     """Return the ratio of counts that are the same in every round, with an interval of no width.
 
     A row of `pairs` is a round: `{"reads_baseline": 412, "reads_candidate": 206, "quotient": 2.0}`. Five such
-    rows give the ratio 2.0 (2.0 to 2.0). Return None if a count differs between rounds or is 0, and if there
-    is only one round.
+    rows give the ratio 2.0 (2.0 to 2.0). Return None if a count differs between rounds, is 0 or is missing,
+    and if there is only one round. There must be at least one row.
     """
     sides = pairs[[f"{metric.name}_baseline", f"{metric.name}_candidate"]]
     first = sides.iloc[0]
@@ -311,11 +320,11 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
 def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     """Return a table of counts in which rows with constant counts are called without a test.
 
-    Constant counts are the same in every round, so constant_ratio() has made low and high equal. A ratio is
-    baseline / candidate: above 1, the candidate has `less`, and below 1 it has `more`. Constant counts have
-    no noise. So the row loses the flags about noise, and any ratio other than 1 would be detected: its
-    smallest detectable ratio is 1. A row that is constant, or that a test called different, becomes `equal`
-    if its counts differ by 1 % or less.
+    Constant counts are the same in every round, so constant_ratio() has made `low` and `high` equal. A ratio
+    is baseline / candidate: above 1, the candidate has `less`, and below 1 it has `more`. Constant counts
+    have no noise. So the row loses the flags about noise (few rounds, no duplicates). Any ratio other than 1
+    would be detected, so `detectable`, the smallest such ratio, becomes 1. A row that is constant, or that a
+    test called different, becomes `equal` if its counts differ by 1 % or less.
     """
     low, high = table["low"].astype(float), table["high"].astype(float)
     ratios = table["ratio"].astype(float)
@@ -324,8 +333,8 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     calls = table["call"]
     calls = calls.mask(is_constant & (ratios > 1), less)
     calls = calls.mask(is_constant & (ratios < 1), more)
-    # This mask comes after the other two, because it replaces their calls: 401 reads instead of 400 are a
-    # certain difference, but one that is of no use to anybody.
+    # The mask with EQUAL comes after the other two, because it replaces their calls: 401 reads instead of 400
+    # are a certain difference, but one that is of no use to anybody.
     is_near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
     is_difference = calls.map(comparisons.is_difference)
     calls = calls.mask(is_near & (is_constant | is_difference), Call.EQUAL)

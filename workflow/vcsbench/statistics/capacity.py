@@ -41,7 +41,7 @@ def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> 
     equal on all axes but `axis`. A row's `candidate` is a number of clients, and its `baseline` the fewest
     clients. Its ratio is the latency of the baseline / the latency of the candidate. Example: 2, 4 and 8
     readers with the ratios 0.8 (0.7 to 0.9), 0.52 (0.45 to 0.6) and 0.3 (0.25 to 0.35) have the capacity 8
-    (interval: 4 to 8).
+    (interval: 4 to 8). Rows without a ratio do not count.
     """
     # By the values of the other axes: the rows of a case.
     cases: dict[tuple[tuple[str, str], ...], list[ComparisonRow]] = defaultdict(list)
@@ -58,7 +58,8 @@ def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> 
         # The ends of the interval of each factor. After a single round, both are NaN.
         largest_factors = {number: 1 / row_by_number[number].low for number in numbers}
         smallest_factors = {number: 1 / row_by_number[number].high for number in numbers}
-        # The largest factors reach 2 at fewer clients, so they give the low end of the capacity.
+        # The largest factors reach 2 at fewer clients, so they give the low end of the capacity. If even
+        # the most clients have a factor below 2, _doubled_from() returns None.
         capacity = Capacity(
             fewest=int(row_by_number[numbers[0]].baseline),
             most=numbers[-1],

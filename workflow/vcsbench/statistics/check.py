@@ -33,9 +33,9 @@ def main(arguments: Sequence[str]) -> int:
     """Print the verdicts of a file results/check.csv, a line for each expectation, and return the exit code.
 
     An expectation is a user's own statement about results, such as `a hot log takes at most 2 s`. `arguments`
-    has the path of the file. The exit code is 0 if all expectations pass, and EXIT_FAILS if one does not
-    hold. Otherwise, one is undecided, too small to compare, or was not measured: EXIT_UNDECIDED. If the file
-    is unreadable or has no expectation, the code is EXIT_NOTHING_CHECKED.
+    has the path of the file. The exit code is 0 if all expectations pass, and EXIT_FAILS (3) if one does not
+    hold. Otherwise, one is undecided, too small to compare, or was not measured: EXIT_UNDECIDED (4). If the
+    file is unreadable or has no expectation, the code is EXIT_NOTHING_CHECKED (1).
     """
     path = Path(arguments[0])
     try:
@@ -52,10 +52,12 @@ def main(arguments: Sequence[str]) -> int:
         return EXIT_NOTHING_CHECKED
     for row in rows:
         print(_line(row))
-    # The rule `checks` writes these files next to the CSV file.
+    # The rule `checks` has written these files next to the CSV file.
     files = [str(path.with_name(name)) for name in (JUNIT, MARKDOWN)]
     print("as files:", words.enumeration(files))
+    # Such as `11 of 12 expectations pass`.
     print(summary(rows))
+    # An expectation that may be inconclusive passes in spite of its verdict.
     verdicts_without_pass = {row["verdict"] for row in rows if not _passes(row)}
     if Verdict.FAILS in verdicts_without_pass:
         return EXIT_FAILS
@@ -73,7 +75,7 @@ def _verdict_text(row: CsvRow) -> str:
 def _line(row: CsvRow) -> str:
     """Return the line of an expectation for the terminal.
 
-    Example: `does not hold: fsfs-ssd-2014 hot-log: 3.00 (2.9 to 3.1) s, expected at most 2.0 [reasons]`.
+    Example: `does not hold: fsfs-ssd-2014 hot-log: 3.00 (2.90 to 3.10) s, expected at most 2 [reasons]`.
     """
     verdict = _verdict_text(row)
     # An expectation without a result passes only by its key `allow_inconclusive` or `allow_not_measured`.
@@ -92,9 +94,10 @@ def summary(rows: Sequence[CsvRow]) -> str:
 def junit(rows: Sequence[CsvRow]) -> str:
     """Return the verdicts as JUnit XML, which build servers show as tests.
 
-    A study is a suite, and each of its expectations a test. An expectation that does not hold is a failure.
-    One that is undecided or not measured is an error, because nothing could be tested. One that passes is
-    neither: `<testcase classname="fsfs-ssd-2014" name="hot-log"><system-out>The log is fast 1.20 s...`.
+    `rows` are the user's expectations, as in results/check.csv. A study is a suite, and each of its
+    expectations a test. An expectation that does not hold is a failure. One that is undecided or not measured
+    is an error, because nothing could be tested. An expectation that passes is neither: `<testcase
+    classname="fsfs-ssd-2014" name="hot-log"><system-out>The log is fast 1.20 s...`.
     """
     suites = ET.Element("testsuites", name="vcsbench")
     for study in dict.fromkeys(row["study"] for row in rows):
@@ -125,8 +128,8 @@ def junit(rows: Sequence[CsvRow]) -> str:
 def markdown(rows: Sequence[CsvRow]) -> str:
     """Return the verdicts as a Markdown table for the comment on a pull request, a line per expectation.
 
-    Example: `| ✓ holds | The log is fast (`fsfs-ssd-2014` `hot-log`) | at most 2.0 | 1.20 (1.10 to 1.30) s
-    |`.
+    Above the table is the number of expectations that pass. Example of a line: `| ✓ holds | The log is fast
+    (`fsfs-ssd-2014` `hot-log`) | at most 2 | 1.20 (1.10 to 1.30) s |`.
     """
     lines = [
         f"**{summary(rows)}**",
@@ -136,8 +139,8 @@ def markdown(rows: Sequence[CsvRow]) -> str:
     ]
     for row in rows:
         sign = "✓" if _passes(row) else "✗"
-        # The user's own statement may have several lines, and a row of a table has one. A bar would begin
-        # another cell.
+        # The user's own statement may have several lines, and a row of a table has one. A bar would end the
+        # column, so it is escaped.
         statement = " ".join(row["statement"].split()).replace("|", "\\|")
         name = f"{statement} (`{row['study']}` `{row['id']}`)"
         lines.append(

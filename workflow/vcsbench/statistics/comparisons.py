@@ -151,12 +151,14 @@ class ComparisonRow:
         The record is a row of a frame of make_tables(), or a line of a table's CSV file whose numbers are
         floats. A missing or empty number becomes NaN, a text "", `n` 0, and `call` and `result` None. Raise
         ValueError for an unknown code. Example: `{"command": "log", "baseline": "f6", "candidate": "f7",
-        "ratio": 1.8, "flags": "low-n clock"}` has `where` {"command": "log"} and `flags` ("low-n", "clock").
+        "ratio": 1.8, "flags": "too-short low-n"}` gives `where` {"command": "log"} (the values of all axes
+        but the compared one) and `flags` ("too-short", "low-n").
         """
 
         def text(name: str) -> str:
             return str(record.get(name) or "")
 
+        # finite_number() returns NaN for a missing value, and for text.
         numbers = {name: finite_number(record.get(name)) for name in NUMBER_COLUMNS if name != "n"}
         # `n` is the number of rounds: an int in the row, but a float in a CSV file, and NaN if it is missing.
         n = finite_number(record.get("n"))
@@ -189,7 +191,7 @@ class ComparisonRow:
 
     @property
     def why_undecided(self) -> WhyUndecided | None:
-        """Return why the row is undecided, or has no result yet; None for any other result."""
+        """Return why the row is undecided, or has no result yet; None for a result such as `different`."""
         if self.result not in (None, Result.UNDECIDED):
             return None
         # The first reason that applies counts. A single round has no scatter, and so no interval.
@@ -220,8 +222,8 @@ def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = Fals
 
     `faster`, `slower`, `less` and `more` are differences. `ratio` is baseline / candidate. A difference is
     counted as DIFFERENT. If its factor is below the margin of the `limits`, such as 1.1, it is counted as
-    EQUAL. With `is_count`, each difference is DIFFERENT, because a count has no noise: 5 % fewer flushes are
-    fewer.
+    EQUAL, because it is no reason to change anything. With `is_count`, each difference is DIFFERENT, because
+    a count has no noise: 5 % fewer flushes are fewer.
     """
     if not call:
         return None
@@ -267,9 +269,10 @@ def start_up_shares(
 def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
     """Return True if start-up alone can explain that one side is slower (the fields of StartUpShares).
 
-    One share is above one half, and the slow side without its start-up may take no longer than the whole fast
-    side. Example: the fast side is mostly start-up (0.66). The slow side takes at least 4.8 times as long,
-    and 0.1 of its time is start-up. Then (1 - 0.1) x 4.8 = 4.3, so the work itself differs: False.
+    That is so if one of the shares is above one half, and the slow side without its start-up may take no
+    longer than the whole fast side. Example: the fast side is mostly start-up (0.66). The slow side takes at
+    least 4.8 times as long, and 0.1 of its time is start-up. Then (1 - 0.1) x 4.8 = 4.3, so the work itself
+    differs: False.
     """
     # No comparison with NaN is true. So two unknown shares give False. If only the share of the slow side is
     # unknown, all of its time could be start-up, and a fast side that is mostly start-up gives True.

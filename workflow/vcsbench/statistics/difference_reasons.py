@@ -20,6 +20,7 @@ from vcsbench import words
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS
 from vcsbench.codes import ReasonCode, Verdict
+from vcsbench.config.study import WITHOUT_SERVER
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT_METRIC
@@ -73,15 +74,17 @@ def reasons_of_difference(
     """Return the conditions that may explain why a finding differs, the likeliest first.
 
     A finding is a published statement, such as "f7 is 1.8 times as fast". `check` is of the finding, and
-    `ours` its measured value with the verdict. The result is [] if the verdict is not in DIFFERENT. `rounds`
-    has the measured rounds of the study, and `published` its published numbers (None: unknown), both in the
-    form of by_round(). Example of a reason: SCALE with `{"subject": "ruby", "share": 5.0}`.
+    `ours` its measured value with the verdict. The result is [] without a value, or with a verdict such as
+    reproduced (not in DIFFERENT). `rounds` has the measured rounds of the study, and `published` its
+    published numbers (None: unknown), both in the form of by_round(). `context` has the conditions of both,
+    such as the storage. Example of a reason: SCALE with `{"subject": "ruby", "share": 5.0}`.
     """
     if ours.verdict not in DIFFERENT or ours.values.empty:
         return []
     # A finding on values of cells ("the CPU is at least 90 % busy") may hold for some cells and not for
     # others. A condition that moves all cells in one direction, such as the storage, cannot explain that. So
-    # possible_reasons() gets no direction (None), and leaves out such conditions.
+    # possible_reasons() gets no direction (None), and leaves out such conditions. `sides` are two compared
+    # values, such as f6 and f7; [] without a comparison.
     compares_cells = bool(check.sides)
     holds_partly = not compares_cells and _holds_for_some_cells(check, ours, context.limits.margin)
     difference = None if holds_partly else ours.verdict
@@ -97,7 +100,7 @@ def reasons_of_difference(
     # With both numbers known, OTHER_STORAGE means that cold runs did not gain more than warm ones. A faster
     # storage would show such a gain. So this reason is unlikely, and goes to the end of the list.
     if shrinkage.is_known:
-        # False sorts before True.
+        # False sorts before True. All other reasons keep their order.
         reasons.sort(key=lambda reason: reason.code == ReasonCode.OTHER_STORAGE)
     return reasons
 
@@ -122,8 +125,8 @@ def possible_reasons(
     Usually, the likeliest condition comes first. `difference` is the verdict: weaker, stronger, gone or
     reversed. With None, only conditions that may change a value in any direction are yielded. `rows` are the
     rounds of the finding's cells. `subject` is their column with the name of the repository or tree, such as
-    "repo"; "" without one. `shrinkage` has how many times less time cold and warm runs take here than
-    published.
+    "repo"; "" without one. `context` has the published conditions, and those here. `shrinkage` has how many
+    times less time cold and warm runs take here than published.
     """
     published = context.published
     yield from _reasons_of_storage(difference, rows, context, shrinkage)
@@ -136,19 +139,21 @@ def possible_reasons(
     )
     if is_generated and published.history == "real":
         yield Reason(ReasonCode.GENERATED)
+    # Of clients and servers of these cells. None is newer if no version was published ("").
     versions = context.known_values(rows, VERSION_COLUMNS)
     newer = [version for version in versions if words.is_newer(version, published.subversion)]
     if newer:
         facts = {"measured": words.enumeration(newer), "published": published.subversion}
         yield Reason(ReasonCode.NEWER_VERSION, facts)
-    # In published studies, only servers ran on another system than Linux. Cells without an access use no
-    # server, and neither do cells with the access `file`.
+    # In published studies, only servers ran on another system than Linux. Cells with the access `file`, or
+    # without an access ("": a dump), use no server. A study without an axis of accesses has no servers.
     accesses = set(rows[ACCESS_AXIS]) if ACCESS_AXIS in rows else set()
-    all_use_servers = bool(accesses) and "file" not in accesses
+    all_use_servers = bool(accesses) and accesses.isdisjoint(WITHOUT_SERVER)
     if published.system not in ("", "Linux") and all_use_servers:
         yield Reason(ReasonCode.OTHER_SYSTEM, {"published": published.system})
     # `published.server` is set if the server was on another machine. The published times contain the network,
-    # and those here do not. Without it, the effect of a server's setting is a larger share of the time.
+    # and those here do not. Without the network, the effect of a server's setting is a larger share of the
+    # time, so it is stronger.
     if published.server and difference == Verdict.STRONGER:
         yield Reason(ReasonCode.SAME_MACHINE)
 
@@ -163,8 +168,9 @@ def _reasons_of_storage(
 
     The reason is FASTER_STORAGE if the times of cold results shrank more than those of warm ones, otherwise
     OTHER_STORAGE. `shrinkage` has both: published time / measured time. No reason is yielded if all cells
-    have warm caches, or if some of them have the published kind. `rows` are the rounds of the finding's
-    cells.
+    have warm caches, if some of them have the published kind, or if the kind here or the published one is
+    unknown. With `difference` None (no direction), no reason is yielded either. `rows` are the rounds of the
+    finding's cells.
     """
     # In a study without the axis of caches, all cells have the state "", which does not promise warm caches.
     caches = set(rows[CACHE_AXIS]) if CACHE_AXIS in rows else {""}
@@ -199,7 +205,7 @@ def _effects_of_storage(kind: str, published: str) -> set[Verdict]:
     """
     if not published:
         return set()
-    # A higher rank is slower. A kind without a rank may have any of them.
+    # A higher rank is slower: RAM 0, SSD 1, spinning disk 2. A kind without a rank may have any of these.
     ranks = [SLOWNESS[kind]] if kind in SLOWNESS else list(SLOWNESS.values())
     effects = set()
     if min(ranks) < SLOWNESS[published]:
@@ -215,7 +221,8 @@ def _reasons_of_scale(
     """Yield a reason for each repository in the column `subject` of the rows that is smaller than published.
 
     A scale is the share of a repository's revisions. Example: 0.05 here and 1.0 published yields `ruby has
-    5 % of its published revisions`. `subject` is "" for cells without a repository.
+    5 % of its published revisions`. No reason is yielded without a published scale, and for the `subject` ""
+    (cells without a repository).
     """
     published_scale = context.published.scale
     if not subject or not published_scale:
@@ -238,7 +245,8 @@ def _shrinkage_of_finding(
 
     Only a faster storage makes the number of cold caches larger than that of warm caches. The finding itself
     may be about one state of the caches, such as `cold`. So its cells, whose rounds are `rows`, are used in
-    all states. A cell whose counterpart was not measured, or not published, does not count.
+    all states. `measured` and `published` have the rounds of all cells of the study. A cell that only one of
+    these two frames has does not count.
     """
     axes = [axis for axis in check.axes if axis in published and axis in measured]
     # The same finding without its condition on the state of the caches.
@@ -267,9 +275,10 @@ def _shrinkage_of_finding(
 def work_share(command: str, repository: str, context: EvaluationContext) -> float:
     """Return the revisions that a command reads here as a share of those that it read in the published study.
 
-    Scales are shares of a repository's revisions. A command with a limit reads the same number at any scale,
-    as far as the repository has so many. Example: at the scale 0.1, `svn log --limit 20000` of 46,000
-    revisions reads 4,600 in place of 20,000, which is the share 0.23.
+    Scales are shares of a repository's revisions. `context` has the scale of each repository here, and the
+    published one. A command with a limit reads the same number at any scale, as far as the repository has so
+    many. Example: at the scale 0.1, `svn log --limit 20000` of 46,000 revisions reads 4,600 in place of
+    20,000, which is the share 0.23.
     """
     published = context.published
     # A repository without a scale has all of its revisions.

@@ -60,7 +60,7 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     pair alone has (1.3 %)^2, because the prior (the noise of duplicates in other studies) still counts.
     """
     # Rounds without any scatter have the variance 0, by which nothing can be divided. Infinite degrees of
-    # freedom would give 0 x infinity. So both are limited.
+    # freedom would give 0 x infinity. So both are limited: EXACT is 1e-18, and MAX_DEGREES a million.
     bounded = DuplicatePairs(
         squares=pairs.squares,
         by_rounds=np.maximum(pairs.by_rounds, EXACT),
@@ -75,8 +75,9 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     # The pairs alone show no excess.
     if moments is None:
         return posterior
-    # The chance of such large differences if there were no excess (F test of the quotient). If it is small,
-    # the excess is certain, and the moment estimate is the right one.
+    # The chance of such large differences if there were no excess (F test of the quotient, with as many
+    # degrees of freedom as there are pairs). If it is small, the excess is certain, and the moment estimate
+    # is the right one.
     mean_degrees = float(bounded.degrees.mean())
     p = float(p_value_of_quotient(quotient, len(bounded.squares), mean_degrees))
     if p <= P_SIGNIFICANT:
@@ -95,9 +96,9 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
 def _moment_estimate(pairs: DuplicatePairs, quotient: float) -> Variance | None:
     """Return the excess variance by the method of moments; None if there is no excess.
 
-    Each pair has a squared difference (`squares`), and the variance that its rounds explain (`by_rounds`).
-    `quotient` is the mean over the pairs of squares / by_rounds. On average, a square is the excess + its
-    by_rounds. So `quotient` is 1 + excess x mean(1 / by_rounds), which is solved for the excess.
+    Each pair has a squared difference (`squares`), and the variance that its rounds explain (`by_rounds`,
+    above 0). `quotient` is the mean over the pairs of squares / by_rounds. On average, a square is the excess
+    + its by_rounds. So `quotient` is 1 + excess x mean(1 / by_rounds), which is solved for the excess.
     """
     weights = 1 / pairs.by_rounds
     excess = float((quotient - 1) / weights.mean())
@@ -109,6 +110,7 @@ def _moment_estimate(pairs: DuplicatePairs, quotient: float) -> Variance | None:
     half_of_variance = half_variances.sum() / weights.sum() ** 2
     # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance.
     degrees = float(excess**2 / half_of_variance)
+    # The prior, the noise of duplicates in other studies, adds its own degrees of freedom.
     return Variance(excess, degrees + ADDED_DEGREES)
 
 
@@ -116,10 +118,10 @@ def _posterior_estimate(pairs: DuplicatePairs) -> Variance:
     """Return the Bayesian estimate of the excess variance: that of duplicates beyond the scatter of rounds.
 
     Each pair has a squared difference (`squares`), and the variance that its rounds explain (`by_rounds`,
-    with `degrees` degrees of freedom). The prior is how likely each standard deviation of duplicates was in
-    other studies. The posterior is how likely it is after the pairs were measured: prior times likelihood.
-    The result is the scale and the degrees of freedom of the scaled inverse chi square with the same mean and
-    variance as the posterior. With these two, Student's t gives the right intervals.
+    above 0, with `degrees` degrees of freedom). The prior is how likely each standard deviation of duplicates
+    was in other studies. The posterior is how likely each one is after the pairs were measured: prior times
+    likelihood. The result is the scale and the degrees of freedom of the scaled inverse chi square with the
+    same mean and variance as the posterior. With these two, Student's t gives the right intervals.
     """
     # 1. The grid: the posterior is computed for these standard deviations. They reach from a twentieth of the
     # prior's scale to one that is so large that neither the prior nor a pair gives it much weight. 0 is
@@ -149,7 +151,7 @@ def _posterior_estimate(pairs: DuplicatePairs) -> Variance:
     # 5. The mean and the variance of the excess variance.
     mean = float((weights * variances).sum())
     spread = float((weights * (variances - mean) ** 2).sum())
-    # The spread is 0 if one point of the grid has all of the weight.
+    # The spread is 0 if one point of the grid has all of the weight. Then the mean counts as exact.
     if not spread:
         return Variance(mean, MAX_DEGREES)
     # A scaled inverse chi square with d degrees of freedom and the scale s^2 has the mean s^2 d / (d - 2)

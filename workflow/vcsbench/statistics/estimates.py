@@ -66,18 +66,18 @@ def interval(
 
     With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error, otherwise
     both have the unit of the mean. `degrees` are the degrees of freedom of the error. After a single round,
-    both are NaN, and so are the ends of the interval. `level` is the chance that the interval contains the
-    truth. The estimate stores `n`, the number of rounds, and `averaged`, the number of values that each round
-    averages. Example: the centre 1.046 with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72
-    to 2.98).
+    `error` and `degrees` are NaN, and so are the ends of the interval. `level` is the chance that the
+    interval contains the truth. The estimate only stores `n`, the number of rounds, and `averaged`, the
+    number of values that each round averages. Example: the centre 1.046 with the error 0.023 and 60 degrees
+    of freedom is the ratio 2.85 (2.72 to 2.98).
     """
     half_width = t_quantile(degrees, level) * error
     if not is_ratio:
         low, high = centre - half_width, centre + half_width
         return Estimate(centre, low, high, n, error, degrees, averaged, is_ratio=False)
-    # exp() turns logarithms into ratios. It would overflow for the half width of very few degrees of freedom.
-    # So the half width is at most 100: exp(100) already means "unknown". A half width of NaN stays NaN: min()
-    # returns its first argument unless the second one is smaller.
+    # exp() turns logarithms into ratios. With very few degrees of freedom, the half width may be so large
+    # that exp() would overflow. So it is at most 100: exp(100) already means "unknown". A half width of NaN
+    # stays NaN: min() returns its first argument unless the second one is smaller.
     log_half_width = min(half_width, MAX_HALF_WIDTH)
     low, high = math.exp(centre - log_half_width), math.exp(centre + log_half_width)
     return Estimate(math.exp(centre), low, high, n, error, degrees, averaged, is_ratio=True)
@@ -158,23 +158,24 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     baseline = _mean_of_sample(baseline_logs)
     candidate = _mean_of_sample(candidate_logs)
     n = min(baseline.n, candidate.n)
-    # The squared standard error of the difference of both means. Welch's test (1947) allows the two sides to
-    # scatter differently, as two days do.
+    # The squared standard error of the difference of both means; NaN if a side has fewer than two rounds.
+    # Welch's test (1947) allows the two sides to scatter differently, as two days do.
     squared_error = math.fsum([baseline.squared_error, candidate.squared_error])
     # The degrees of freedom of this error.
     degrees: float
     if n < 2:
-        # A side with fewer than two rounds shows no scatter, so its squared error is NaN.
+        # A side with fewer than two rounds shows no scatter.
         degrees = math.nan
     elif squared_error > 0:
-        # Welch-Satterthwaite: v^2 / sum(v_side^2 / degrees_side), where v are squared errors.
+        # Welch-Satterthwaite: v^2 / sum(v_side^2 / degrees_side). Here v is the squared error of the
+        # difference, and v_side that of the mean of one side.
         denominator = math.fsum(
             side.squared_error**2 / side.degrees for side in (baseline, candidate)
         )
         degrees = squared_error**2 / denominator
     else:
-        # Without any scatter, the formula is 0 / 0. So the side with fewer rounds gives the degrees.
+        # If neither side scatters, the formula is 0 / 0. So the side with fewer rounds gives the degrees.
         degrees = n - 1
-    # interval() takes the logarithm of the ratio, and returns the ratio.
+    # interval() takes the logarithm of the ratio and its error, and returns the ratio with its interval.
     log_ratio = baseline.mean - candidate.mean
     return interval(log_ratio, math.sqrt(squared_error), degrees, n, is_ratio=True)

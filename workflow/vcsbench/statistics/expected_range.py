@@ -53,14 +53,15 @@ class ExpectedRange:
 def expected_range(expect: Mapping[str, Any], margin: float) -> ExpectedRange:
     """Return the range in which the value of a finding is expected, by its key `expect`.
 
-    `{"at_least": 1.8}` gives 1.8 to infinity. `{"direction": "slower"}` gives 0 to 1, as a ratio
-    metric(baseline) / metric(candidate). `margin` is the smallest ratio that is worth noting, such as 1.1. So
-    `{"direction": "equal"}` gives 1 / 1.1 to 1.1.
+    `{"at_least": 1.8}` gives 1.8 to infinity, because a missing bound leaves its end open. A direction gives
+    ratios metric(baseline) / metric(candidate): `{"direction": "slower"}` gives 0 to 1. `margin` is the
+    smallest ratio that is worth noting, such as 1.1. So `{"direction": "equal"}` gives 1 / 1.1 to 1.1.
     """
     if "direction" not in expect:
         return ExpectedRange(expect.get("at_least", -math.inf), expect.get("at_most", math.inf))
     direction = Direction(expect["direction"])
     ends = {
+        # The margin is no end of these two: judge_value() finds slight effects before it uses the range.
         Direction.FASTER: (1.0, math.inf),
         Direction.SLOWER: (0.0, 1.0),
         Direction.EQUAL: (1 / margin, margin),
@@ -80,8 +81,9 @@ def range_text(
     """Return the range in words: `1.5x to 3.5x`, `at least 84 %`, `slower`, or `equal within 10 %`.
 
     `expect` is `{"at_least": 1.5, "at_most": 3.5}` or `{"direction": "equal"}`. `margin` is the smallest
-    ratio worth noting, such as 1.1. `unit` follows each number, such as `x` or ` %`. `words` describe the
-    candidate for a ratio baseline / candidate above 1, and below 1: ("less", "more") for a count.
+    ratio worth noting, such as 1.1. `unit` follows each number of a range, such as `x` or ` %`. `words`
+    describe a candidate whose ratio baseline / candidate is above 1, and one whose ratio is below 1. For a
+    count, they are ("less", "more").
     """
     above, below = words
     expected = expected_range(expect, margin)

@@ -93,16 +93,17 @@ class EvaluationContext:
     are_expectations: bool = False
 
     def known_values(self, rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-        """Return the different values that the cells of `rows` have in some columns of `cells`.
+        """Return the different values that the cells of `rows` have in some `columns` of `self.cells`.
 
-        Example: the rounds of the cells on a disk have the kind ["SSD"] in STORAGE_COLUMN, even if other
-        cells of the study are in RAM. Unknown values are left out.
+        `rows` are rounds of cells, and `self.cells` has facts about each measured cell. Example: the rounds
+        of the cells on a disk have the kind ["SSD"] in STORAGE_COLUMN, even if other cells of the study are
+        in RAM. Unknown values (NaN or "") are left out. Without rows, the result is [].
         """
         if rows.empty:
             return []
         cells = self.cells
-        # Rounds have the columns that identify a cell, such as the axes. Without a common one, all cells
-        # count.
+        # The common columns are those that identify a cell, such as the axes. merge() keeps the cells that
+        # `rows` has. Without a common column, all cells count.
         keys = [str(name) for name in cells if name in rows]
         if keys:
             cells = cells.merge(rows[keys].drop_duplicates(), on=keys)
@@ -183,8 +184,8 @@ class CellCheck:
         """Take a finding, and the columns that identify a cell.
 
         Example: `{"where": {"command": "log"}, "compare": {"axis": "format", "baseline": "f6", "candidate":
-        "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}`. Without `compare`, the finding is about the
-        values of single cells.
+        "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}`. It states that f7 is at least 1.8 times as fast
+        as f6 for the command log. Without `compare`, the finding is about the values of single cells.
         """
         self.finding = finding
         self.axes = list(axes)
@@ -192,9 +193,10 @@ class CellCheck:
         self.metric = name_in(finding)
         # How the values of cells or pairs become one: mean, min or max.
         self.reduction = finding["expect"]["over"]
+        # A copy, because pop() below must not change the finding.
         self.where: dict[str, object] = {**finding["where"]}
         # The key `where` of a finding may have `statistic`, as if it were an axis. But `statistic` selects no
-        # cells: it names the statistic of the runs. Published numbers have a row for each statistic.
+        # cells: it names the statistic of the runs, such as the best run of a round. The default is the mean.
         self.statistic = str(self.where.pop(comparisons.STATISTIC, MEAN))
         compare = finding.get("compare", {})
         # A comparison with a saved baseline has the key `to`, and no axis.
@@ -239,14 +241,15 @@ class CellCheck:
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
         """Return the finding's value from the measured rounds, with the verdict and its reasons.
 
-        `rounds` has a row per cell, host and round (by_round with the check's statistic). Example: `f7 is at
-        least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12 pairs is reproduced. The verdict is
-        NOT_MEASURED if no measured value counts, and UNDECIDED for times of several hosts. An expectation (a
-        requirement of the user) is also UNDECIDED if its cells were measured, but none of them counts.
+        A cell is a command with all its settings. `rounds` has a row per cell, host and round (by_round with
+        the check's statistic). Example: `f7 is at least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12
+        pairs of cells is reproduced. The verdict is NOT_MEASURED if no measured value counts, or if a version
+        is older than the statement. It is UNDECIDED for times of several hosts. An expectation (a requirement
+        of the user) is also UNDECIDED if its cells were measured, but none of them counts.
         """
         rows = self.select_rows(rounds)
-        # The statement is about this version of client and server, and about later ones; "" means all. Other
-        # cells of the study may have an older version.
+        # The statement is about this version of client and server, and about later ones. If it is "",
+        # is_newer() is False for all versions. Other cells of the study may have an older version.
         since = self.finding.get("since", "")
         versions = context.known_values(rows, VERSION_COLUMNS)
         too_old = [version for version in versions if words.is_newer(since, version)]
@@ -264,10 +267,12 @@ class CellCheck:
         if len(mixed_hosts):
             return _evaluation_of_several_hosts(mixed_hosts)
         noise = context.noise(self.metric, self.statistic)
-        # Cells that did other work must not be compared, so they do not count.
+        # Cells whose commands did different work must not be compared. They are left out, and `refused` has
+        # the reasons.
         values, refused = self._leave_out_refused(self.compute_values(rows))
         if values.empty:
             return self._evaluate_without_value(rows, refused, context)
+        # Only pairs can be too small to compare: start-up alone can explain their difference.
         decisive = self._leave_out_too_small(values, noise, context.limits)
         # The numbers of cells or pairs.
         total, count = self.count(values), self.count(decisive)
@@ -281,16 +286,19 @@ class CellCheck:
     def _evaluate_without_value(
         self, rows: pd.DataFrame, refused: Sequence[Reason], context: EvaluationContext
     ) -> Evaluation:
-        """Return the evaluation if no cell or pair has a value that counts.
+        """Return the evaluation if no cell or pair has a value that counts, with the reasons why.
 
         `rows` has the rounds of the finding's cells. `refused` are the reasons why measured cells do not
-        count, such as other work.
+        count, for example because their commands did different work. A user's expectation is UNDECIDED if its
+        cells were measured. In all other cases, the verdict is NOT_MEASURED.
         """
         reasons = list(refused)
+        # The two cells of a pair have values, but of different rounds, which must not be divided.
         if not reasons and self._lacks_shared_round(rows):
             facts = {"withheld": WithheldCode.NO_SHARED_ROUND}
             reasons.append(Reason(ReasonCode.NO_SHARED_ROUND, facts))
-        # Otherwise no cell, or only one side of each pair, has a value. The default verdict is NOT_MEASURED.
+        # No reason so far: no cell has a value, or only one cell of each pair. The default of an Evaluation
+        # is NOT_MEASURED.
         if not reasons:
             return Evaluation(reasons=[self._why_nothing(rows, context.grid)])
         # Here the cells were measured. NOT_MEASURED would let an expectation pass by its key
@@ -316,12 +324,14 @@ class CellCheck:
     ) -> Evaluation:
         """Return the value of selected cells or pairs, with the verdict and all reasons of the selection.
 
-        `rounds` has the rounds of all cells of the study, not only of the selected ones. The first case that
-        applies decides:
+        `selection.values` has the values that count, and `decisive` those of them that are not too small to
+        compare. `rounds` has the rounds of all cells of the study, not only of the selected ones. The first
+        case that applies decides:
 
         1. Each pair is too small to compare (`decisive` is empty): TOO_SMALL, with the value of all pairs.
         2. A mean has no round with all cells or pairs: UNDECIDED, without a value.
-        3. Cells with other work are left out (`refused`): UNDECIDED, with the value of the others.
+        3. Some cells do not count (`refused`), such as those whose commands did different work: UNDECIDED,
+           with the value of the cells that count.
         4. Otherwise the value decides (_judge_value).
         """
         # The cells, or the pairs that are not too small to compare.
@@ -333,7 +343,7 @@ class CellCheck:
             return Evaluation(value, Verdict.TOO_SMALL, reasons, values=selection.values)
         count = self.count(decisive)
         value = self.estimate_with_noise(decisive, noise)
-        # `n` of a mean counts only the rounds that have all cells or pairs.
+        # `n` of a mean counts only the rounds that have all cells or pairs. It may be 0.
         if not value.n:
             incomplete = Reason(ReasonCode.INCOMPLETE, {"total": words.count_of(count, self.noun)})
             reasons = [*selection.refused, incomplete, *selection.start_up]
@@ -345,7 +355,7 @@ class CellCheck:
             judged = self._judge_value(value, decisive, noise, context)
         remarks = self._remark_on_missing_cells(rounds, count, context.grid)
         remarks += selection.start_up
-        # Two cells are in turns if their rounds alternate: f6, f7, f6, f7.
+        # Two cells are in turns if their rounds alternate: f6, f7, f6, f7. Without pairs, all() is True.
         if not all(noise.are_in_turns(pair) for pair in self.list_pairs(decisive)):
             remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
         if not value.is_ratio:
@@ -395,6 +405,7 @@ class CellCheck:
         if values.empty:
             return NO_ESTIMATE
         is_mean = self.reduction == MEAN_OVER
+        # A finding that compares two sides, such as f6 and f7, has ratios as values.
         is_ratio = bool(self.sides)
         values_by_round = values.groupby("round")["value"]
         if is_mean and is_ratio:
@@ -410,7 +421,8 @@ class CellCheck:
         # divides the noise of duplicates (cells with equal settings) by it. The least or the greatest of a
         # round is a single value.
         averaged = float(count) if is_mean else 1.0
-        # A CPU time may be 0, which has no logarithm. Such times get the usual mean.
+        # `takes_mean` is True for times. A CPU time may be 0, which has no logarithm. With a 0, the mean is
+        # arithmetic, and so is that of any metric but times.
         has_logs = METRICS[self.metric].takes_mean and bool((complete > 0).all())
         if is_ratio:
             estimate = ratio_interval(np.log(complete), averaged)
@@ -445,7 +457,7 @@ class CellCheck:
         return estimates
 
     def reduce(self, estimates: Sequence[Estimate]) -> Estimate:
-        """Return the mean, least or greatest of the estimates of single cells or pairs.
+        """Return the mean, least or greatest of the estimates of one or more cells or pairs.
 
         The value, and both ends of the interval, are reduced separately: the least of 1.2 (1.1 to 1.3) and
         1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), but the intervals are made wider first. `n` is the smallest
@@ -469,7 +481,7 @@ class CellCheck:
             return float(values.agg(self.reduction, skipna=False))
 
         # Averaging does not make the interval of a mean smaller, because all cells of a baseline share the
-        # noise of its day.
+        # noise of its day. All fields that are not named here are those of the first estimate.
         return replace(
             estimates[0],
             value=reduce_numbers([each.value for each in estimates]),
@@ -486,9 +498,10 @@ class CellCheck:
     ) -> pd.DataFrame:
         """Return the values without the pairs that are too small to compare.
 
-        Start-up alone can explain the difference of such a pair, or both sides take too little time
-        (`limits.decides_from_s`). Start-up is the time of process start and connection. Its share in the time
-        of each side is in the columns `fixed_share_baseline` and `fixed_share_candidate`.
+        A pair is too small if start-up alone can explain its difference. It is also too small if its slower
+        side takes less than `limits.decides_from_s` seconds. Start-up is the time of process start and
+        connection. Its share in the time of each side is in the columns `fixed_share_baseline` and
+        `fixed_share_candidate` (0 to 1, NaN if unknown). Values of single cells are returned as they are.
         """
         # A finding such as "takes at most 2 s" is about the time with its start-up. Counts have no start-up.
         if not self.sides or METRICS[self.metric].exact:
@@ -496,7 +509,9 @@ class CellCheck:
         decisive = values
         # `rows` is the index of a pair's rows, one for each round.
         for rows, ratio in self._estimate_each(values, noise):
-            # The share may differ between the rounds of a cell. The largest is the cautious one.
+            # The share may differ between the rounds of a cell, and the largest is the cautious one. The
+            # result has the share of the faster side, that of the slower side, and the least factor between
+            # their times.
             shares = comparisons.start_up_shares(
                 ratio.value,
                 low=ratio.low,
@@ -509,8 +524,9 @@ class CellCheck:
             slower_side = times.mean().max()
             # CPU times are no durations. They are counted exactly, so short CPU times count.
             is_short = METRICS[self.metric].is_duration and slower_side < limits.decides_from_s
-            # A longer start-up of the slow side can explain a difference, but no equality. Here each pair is
-            # checked as a difference, which is the cautious choice.
+            # A longer start-up of the slow side can explain a difference, but no equality. Here, no call has
+            # decided which of the two a pair is. So `is_difference` is True, the cautious choice: it leaves
+            # out more pairs.
             if is_short or comparisons.start_up_explains(shares, is_difference=True):
                 decisive = decisive.drop(rows)
         return decisive
@@ -548,15 +564,17 @@ class CellCheck:
         """Return why the values of one cell or pair do not count; None if they do.
 
         A pair does not count if its cells did different or unknown work, or if a 0 in a round leaves the pair
-        without a ratio. A single cell is left out in one case only: its rounds did different work.
+        without a ratio. A single cell is left out in one case only: its rounds did different work. The work
+        of a round is a text with figures of what its command did.
         """
         # by_round() has put the works of all rounds of a cell into each row of the cell. So the first row has
         # the works of all rounds.
         first = values.iloc[0].to_dict()
         # The name of the command is the beginning of the reason: "log: 6,000 revisions (f6) against ...".
         command = same_work.name_of(first, self.keys)
+        # The result is None if all works are known and equal.
         refusal = same_work.refusal(command, first["works"])
-        # `refused_work` has the flag of other work. In PairCheck, it also has the flag of unknown work.
+        # `refused_work` has the flag of different work. In PairCheck, it also has the flag of unknown work.
         if refusal and refusal.flag in self.refused_work:
             return Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
         # compute_values() makes a ratio with a 0 infinite.
@@ -565,7 +583,7 @@ class CellCheck:
         return None
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
-        """Return the reason why no cell or pair has a value, the first one that applies.
+        """Return the reason why no cell or pair has a value: the first of this list that applies.
 
         - NOT_COUNTED: the cells ran, but the metric was not counted.
         - NOT_IN_GRID, SKIPPED: a side of the comparison has no cell in the grid, or only skipped ones.
@@ -579,8 +597,8 @@ class CellCheck:
         why_missing = METRICS[self.metric].why_missing
         if len(rows) and why_missing is not None:
             return Reason(ReasonCode.NOT_COUNTED, {"withheld": why_missing})
-        # Each side of a comparison has a condition of its own, such as {"format": "f6"}. A finding that
-        # compares nothing has one side without a further condition.
+        # Each side of a comparison adds a condition to `where`, such as {"format": "f6"}. A finding that
+        # compares nothing has one side, which adds no condition.
         sides: list[dict[str, str]] = [{self.compared_axis: side} for side in self.sides] or [{}]
         for side in sides:
             where = {**self.where, **side}
@@ -613,7 +631,8 @@ class CellCheck:
         if not axes_of_grid or is_outside:
             return []
         cells = self.select_rows(pd.DataFrame(grid)[axes_of_grid].drop_duplicates())
-        # select_rows() would leave out a measured cell whose counterpart is not measured. Here it counts.
+        # select_rows() would leave out a measured cell if the other cell of its pair is not measured. Here it
+        # counts.
         with_value = rows_where(rounds[rounds[self.metric].notna()], self.where)
         # merge() joins by the common columns, so the cells remain that have a value.
         measured = cells.merge(with_value[axes_of_grid].drop_duplicates())
@@ -648,10 +667,12 @@ class PairCheck(CellCheck):
     def compute_values(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return a row per pair of cells, host and round, with the ratio baseline / candidate in `value`.
 
-        The ratio is infinite if one side is 0. Rounds that one side lacks are left out. The column `works`
-        has the work of both sides: {"f6": ..., "f7": ...}.
+        A pair is two cells that differ only in the compared axis, and `rows` has a row per cell, host and
+        round. The ratio is infinite if one side is 0. Rounds that one side lacks are left out. The column
+        `works` has the work of both sides (what their commands did): {"f6": ..., "f7": ...}.
         """
         on = [*self.keys, "host", "round"]
+        # The columns of both sides get the endings `_baseline` and `_candidate`.
         pairs = pair_rows(rows, self.compared_axis, self.sides, on)
         baseline, candidate = self.sides
         works_of_pairs = zip(pairs["work_baseline"], pairs["work_candidate"], strict=True)
@@ -695,10 +716,11 @@ class BaselineCheck(CellCheck):
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
         """Return the value over the finding's cells in the frame of a saved baseline, and the verdict on it.
 
-        The frame (context.baselines, of pair_cells) has a ratio saved / now for each cell: 0.8 means that the
-        cell became slower. `rounds` are not used. The verdict is undecided if a cell was measured on another
-        host, or if no cell can be compared, for example after a change of its settings. If only some cells
-        cannot be compared, it is undecided in place of REPRODUCED.
+        A baseline is earlier measurements that the user has saved. Its frame (context.baselines, of
+        pair_cells) has a ratio saved / now for each cell: 0.8 means that the cell became slower. `rounds` are
+        not used. Without the baseline, or without a cell of the finding, the verdict is NOT_MEASURED. It is
+        UNDECIDED if a cell was measured on another host, or if no cell can be compared, for example after a
+        change of its settings. If only some cells cannot be compared, UNDECIDED replaces REPRODUCED.
         """
         name = self.finding["compare"]["to"]
         if name not in context.baselines:
@@ -726,6 +748,7 @@ class BaselineCheck(CellCheck):
         columns = compared[["ratio", "low", "high", "n", "error", "degrees"]]
         ratios = [Estimate(*row) for row in columns.itertuples(index=False)]
         value = self.reduce(ratios)
+        # Duplicates are second copies of cells, which show the noise. It is NaN if none was measured.
         has_duplicates = bool(compared["duplicate_sd"].notna().all())
         verdict, reasons = judge_value(self.finding, value, context.limits, has_duplicates)
         # The cells that are not compared may be the slower ones, so the others do not prove the statement.

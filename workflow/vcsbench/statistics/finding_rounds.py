@@ -62,8 +62,9 @@ def list_open_findings(
     """Return the findings that are undecided, and that some number of rounds should decide.
 
     `findings` are the published statements of a study, and `measured` has a row per run. `context` has the
-    noise and the limits of the study (findings.make_context). The blocks of a finding are the groups of its
-    cells that run next to each other, such as `log/ruby/cold`. Rounds are given to whole blocks.
+    noise and the limits of the study (findings.make_context). A cell is a command with all its settings. A
+    block is the cells that run next to each other in a round, such as `log/ruby/cold`. Rounds are given to
+    whole blocks, so each result names the blocks of the finding's cells.
     """
     # The columns that identify a cell: the axes, and the further columns that tables group by.
     keys = [*settings.axes, *settings.by]
@@ -77,7 +78,8 @@ def list_open_findings(
         # None for a finding that is decided, or that no number of rounds would decide.
         if further_rounds is None:
             continue
-        # If the finding compares two values of an axis, such as f6 and f7, these are only cells of the two.
+        # If the finding compares two values of an axis, such as f6 and f7, only cells with one of the two are
+        # selected.
         cells = check.select_rows(rounds)
         blocks = set()
         for values in cells[check.axes].drop_duplicates().itertuples(index=False):
@@ -117,16 +119,18 @@ def allocate_to_findings(
     """
     rounds: Counter[str] = Counter()
     taken_s = 0.0
-    # seconds() is the time of all further rounds of a finding, round_seconds() the time of one of them.
+    # seconds() is the time of all further rounds of a finding, round_seconds() the time of one of them. A
+    # block that was not measured takes infinitely long, so its finding comes last, and gets no rounds.
     for finding in sorted(findings, key=lambda finding: finding.seconds(round_s)):
         if finding.seconds(round_s) > seconds - taken_s:
             break
-        # An earlier finding may have given rounds to these blocks already. They are counted again here, so
-        # some time of the batch may stay unused.
+        # An earlier finding may have given rounds to these blocks already. Here, those rounds are counted
+        # again, so some time of the batch may stay unused.
         rounds_that_fit = int((batch_s - taken_s) / finding.round_seconds(round_s))
         rounds_of_finding = min(finding.further_rounds, rounds_that_fit)
         for block in finding.blocks:
-            # Findings share blocks: a block gets the most rounds that one of its findings gets.
+            # Findings share blocks. A block gets the most rounds that one of its findings gets, not the sum:
+            # 4 and 7 give 7.
             more = max(0, rounds_of_finding - rounds[block])
             rounds[block] += more
             taken_s += more * round_s[block]

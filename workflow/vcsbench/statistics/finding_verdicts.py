@@ -37,8 +37,8 @@ def judge_value(
     Examples for `at_least: 1.8`: 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0 (1.7 to 2.3)
     undecided, and 1.03 (1.01 to 1.05) gone, because it shows no effect.
 
-    With fewer than two rounds (CALLED_ROUNDS), the value is undecided, and that is the only reason.
-    `has_duplicates` is False if no cell was measured twice: a part of the noise is unknown. After enough
+    With fewer than two rounds (CALLED_ROUNDS), the value is undecided with the only reason FEW_ROUNDS.
+    `has_duplicates` is False if no cell was measured twice: a part of the noise is unknown. After two or more
     rounds, every verdict then has the reason NO_DUPLICATES, also UNDECIDED.
     """
     if measured.n < CALLED_ROUNDS:
@@ -56,6 +56,7 @@ def judge_value(
         return ValueVerdict(Verdict.REPRODUCED, remarks)
     if measured.high < expected.low or measured.low > expected.high:
         return ValueVerdict(verdict_outside_range(expected, measured, limits.margin), remarks)
+    # The interval crosses an end of the range. The reason is, for example, that more rounds are needed.
     reason = _why_undecided(finding, expected, measured, limits.margin)
     return ValueVerdict(Verdict.UNDECIDED, [*remarks, reason])
 
@@ -71,7 +72,8 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
     - `not faster`: any value is reversed, because the candidate is faster.
     """
     is_above = measured.low > expected.high
-    # Only a ratio is compared with 1. Example of another finding: the CPU is at least 90 % busy.
+    # Only a ratio is compared with 1. A value that is no ratio, such as a CPU that is 90 % busy, can only be
+    # above or below its range.
     if not measured.is_ratio:
         return Verdict.STRONGER if is_above else Verdict.WEAKER
     # `not faster` expects 0 to 1.1 (the margin), so a ratio outside of the range is above 1.1.
@@ -79,7 +81,8 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
         return Verdict.REVERSED
     states_faster = expected.low >= 1 and expected.high > 1
     states_slower = expected.high <= 1 and expected.low < 1
-    # A range around 1 states equality, so a value outside of it shows more of a difference than stated.
+    # A range with values on both sides of 1 states equality. A value outside of it shows more of a difference
+    # than stated.
     if not states_faster and not states_slower:
         return Verdict.STRONGER
     # A stronger effect is farther from 1, and a reversed one is on the other side of 1.
@@ -94,7 +97,8 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
     if not is_on_other_side:
         return Verdict.WEAKER
     # The value is on the other side of 1. As in tables, a difference below the margin counts as equal. So the
-    # stated effect is gone, unless the range itself states no effect: 0.93 to 1.0 is below the margin, too.
+    # stated effect is gone. If the range itself states no effect (0.93 to 1.0 is below the margin, too), the
+    # value is reversed.
     is_slight = 1 / margin < measured.value < margin
     if is_slight and expected.states_effect(margin):
         return Verdict.GONE
@@ -107,15 +111,16 @@ def _why_undecided(
     """Return the reason why a value is undecided whose interval crosses an end of the expected range.
 
     - SAVED_ROUNDS: the finding compares with a saved baseline, so no number of rounds can be promised.
-    - NEEDS_ROUNDS: it has the number of rounds that should decide. Example: after 5 rounds, the half width of
-      the interval is 0.06, and the end of the range is 0.03 away. The half width must shrink to a half. That
-      takes 5 x 2^2 = 20 rounds, because a half width shrinks with the root of the rounds.
-    - ON_BOUND: more than MAX_ROUNDS rounds would be needed.
+    - NEEDS_ROUNDS: this reason has the total number of rounds that should decide. Example: after 5 rounds,
+      the half width of the interval is 0.06, and the end of the range is 0.03 away from the value. The half
+      width must shrink to a half. That takes 5 x 2^2 = 20 rounds, because a half width shrinks with the root
+      of the rounds.
+    - ON_BOUND: more than 100 rounds (MAX_ROUNDS) would be needed.
 
     `margin` is the smallest ratio worth noting, such as 1.1.
     """
-    # The key `to` names a saved baseline. More rounds make only the current part of the error smaller, and
-    # the part of the baseline stays.
+    # The key `to` names a saved baseline. The error has a part of the current rounds and a part of the
+    # baseline's rounds. More rounds make only the first part smaller.
     if "to" in finding.get("compare", {}):
         return Reason(ReasonCode.SAVED_ROUNDS)
     # The interval of a ratio, or of a geometric mean, is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0).

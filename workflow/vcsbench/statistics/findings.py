@@ -51,12 +51,13 @@ def make_context(
 ) -> EvaluationContext:
     """Return the facts about measurements that verdicts and their reasons use.
 
-    `measured` has a row per run, `grid` a row per cell of the study, measured or not. `settings` has the
-    study's axes, the further key columns `by`, and the axes of a block, whose cells run next to each other.
-    `published` are the conditions of the published numbers, such as the version of Subversion.
+    A cell is a command with all its settings. `measured` has a row per run, `grid` a row per cell of the
+    study, measured or not. `settings` has the study's axes, the further columns `by` that identify cells, and
+    the axes of a block, whose cells run next to each other. `published` are the conditions of the published
+    numbers, such as the version of Subversion.
     """
     keys = [*settings.axes, *settings.by]
-    # The columns `by` are turned into text, as axes are.
+    # The columns `by` are turned into text, as axes are. Their values in order are not needed here.
     frame, _ = add_key_columns(measured, settings.by)
 
     # The noise depends on the metric, and on the statistic of the runs of a round, such as the mean. The
@@ -70,14 +71,15 @@ def make_context(
         return noise_of_metric(metric)
 
     # The least measured share of the revisions of each repository: {"ruby": 0.12}. The least counts, because
-    # it is compared with the published share to explain a weaker effect. `subject` is the axis of the
-    # commands' input, such as "repo", or "" without one.
+    # it is compared with the published share to explain a weaker effect. A repository without a scale is left
+    # out (NaN). `subject` is the axis of the commands' input, such as "repo", or "" without one.
     scales: dict[str, float] = {}
     subject = same_work.subject_axis(settings.axes)
     if subject:
         least_scales = measured.groupby(subject)["scale"].min().dropna()
         scales = {str(value): float(scale) for value, scale in least_scales.items()}
-    # A key column may be a version itself, and a frame must not have a column twice: fromkeys().
+    # A key column may be a version itself. A frame must not have a column twice, so fromkeys() removes the
+    # second one.
     columns = [name for name in dict.fromkeys([*keys, *FACT_COLUMNS]) if name in frame]
     return EvaluationContext(
         noise=noise,
@@ -102,10 +104,10 @@ def evaluate_findings(
 
     A finding is a published statement, such as "format 7 is twice as fast", with an expected range.
     `published` has a row per cell (read_published), `measured` a row per run. With None, the columns of the
-    published or measured values are empty. `by` are columns that identify cells in addition to `axes`.
-    Without `context`, verdicts use no noise and no conditions. Some columns of a row: `{"id": "f7-is-faster",
-    "published": 2.4, "measured": 2.0, "low": 1.9, "high": 2.1, "over": "mean of 12 pairs", "verdict":
-    "reproduced"}`.
+    published or measured values are empty. A cell is a command with all its settings. `by` are columns that
+    identify cells in addition to `axes`. `context` has the facts that verdicts use (make_context); by default
+    no noise and no conditions. Some columns of a row: `{"id": "f7-is-faster", "published": 2.4, "measured":
+    2.0, "low": 1.9, "high": 2.1, "over": "mean of 12 pairs", "verdict": "reproduced"}`.
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
@@ -123,13 +125,13 @@ def evaluate_findings(
             published_rows = _rows_of_published_statistic(check, published_rounds)
         # The measured value with its verdict. The default is a finding without measurements.
         evaluation = Evaluation()
-        # What may explain why the measured value differs from the published one.
+        # What may explain why the measured value differs from the published one, such as another storage.
         explanations: Sequence[Reason] = ()
         if aggregate_measured is not None:
             rounds = aggregate_measured(check.statistic)
             evaluation = check.evaluate(rounds, context)
             explanations = reasons_of_difference(check, evaluation, rounds, context, published_rows)
-        # The published value of the same cells. The default is a finding without published numbers.
+        # The published value of the same cells. The default is a finding without published numbers: NaN.
         published_value = _PublishedValue()
         if published_rows is not None and check.metric in published_rows:
             published_value = _published_value(check, published_rows, evaluation, margin)
@@ -158,8 +160,9 @@ def _finding_row(
 ) -> dict[str, object]:
     """Return the row of a finding, with the columns verdicts.FINDING_COLUMNS.
 
-    `evaluation` has the measured value. `margin` is the smallest ratio that is worth noting, such as 1.1. It
-    is part of the text of the expected range, such as `equal within 10 %`.
+    `evaluation` has the measured value with its verdict. Missing values are NaN. `margin` is the smallest
+    ratio that is worth noting, such as 1.1. It is part of the text of the expected range, such as `equal
+    within 10 %`.
     """
     finding = check.finding
     return {
@@ -193,8 +196,9 @@ def _published_value(
 
     A finding was published over all cells: "1.8 times over six repositories". If only two of them are
     measured here, the result is the published value of these two, such as 1.3. If all of them are measured,
-    or none, it is the value over all. The interval is what the last digits of the numbers leave open.
-    `published` has a row per published cell, and `evaluation.values` has the cells of the measured value.
+    or none, it is the value over all. The interval is what the last digits of the numbers leave open: a
+    printed 0.2 s was between 0.15 s and 0.25 s. `published` has a row per published cell, and
+    `evaluation.values` has the cells of the measured value.
     """
     rows = check.select_rows(published)
     # A row per published cell, or per pair of cells if the finding compares two values of an axis.
@@ -221,8 +225,9 @@ def _remark_on_published_cells(
 ) -> list[Reason]:
     """Return remarks on a finding that was published over more cells or pairs than are measured here.
 
-    `values` has the published values of all of them, `shared` those of the measured ones. The first remark
-    has the value over all. The second one is that the missing cells may explain why the finding differs.
+    `values` has the published values of all cells or pairs, `shared` those of the measured ones. The first
+    remark has the value over all. The second remark is only there if the verdict shows a difference
+    (DIFFERENT) that the missing cells may explain. `margin` is the smallest ratio worth noting.
     """
     over_all, over_shared = check.estimate(values), check.estimate(shared)
     # The text of a value with its unit, such as `1.8x` or `92 %`.
@@ -233,6 +238,7 @@ def _remark_on_published_cells(
     remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts_of_all)]
     # The measured value and the published value of the same cells may be on the same side of the expected
     # range: 1.2 and 1.3 are below 1.8 to 2.3. Then the cells that are not measured may explain a difference.
+    # side_of() returns -1 below the range, 1 above it, and otherwise 0.
     expected = expected_range(check.finding["expect"], margin)
     measured_side = expected.side_of(evaluation.estimate.value)
     is_same_side = expected.side_of(over_shared.value) == measured_side
@@ -273,7 +279,7 @@ def _with_rounding(
             directions = directions.mask(is_candidate, -direction)
         moved_numbers = published[check.metric] + directions * published[rounding]
         moved = check.compute_values(published.assign(**{check.metric: moved_numbers}))
-        # Only the cells or pairs of `values` count.
+        # select_rows_with_values() keeps only the cells or pairs that `values` has.
         moved_estimate = check.estimate(check.select_rows_with_values(values, moved))
         ends.append(moved_estimate.value)
     low, high = ends
@@ -290,9 +296,9 @@ def evaluate_expectations(
 
     An expectation is a requirement of the user, such as "the warm log takes at most 2 s". It has the form of
     a finding, but it holds or fails: to fail in the opposite direction (reversed) is no different from
-    failing by a little (weaker). So the verdicts in DIFFERENT become `fails`, and `reproduced` becomes
-    `holds`. A certain gain of 3 % fails for the direction `faster`, because it is below the margin (gone).
-    The other verdicts stay, such as `undecided`. `measured` has a row per run.
+    failing by a little (weaker). So the verdicts in DIFFERENT (weaker, stronger, gone and reversed) become
+    `fails`, and `reproduced` becomes `holds`. A certain gain of 3 % fails for the direction `faster`, because
+    it is below the margin (gone). The other verdicts stay, such as `undecided`. `measured` has a row per run.
     """
     context = replace(context, are_expectations=True)
     # An expectation has no published numbers: None.

@@ -47,7 +47,8 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
     `variances` and `degrees` have an entry per cell; an unknown variance is NaN. Each variance becomes a
     weighted average of its own value and of the prior, the usual variance of all cells. Example: with the
     prior (3 %)^2 of 16 degrees, (6 %)^2 of 4 degrees becomes (3.8 %)^2 of 20 degrees. Outliers, unknown
-    variances and variances of 0 stay as they are. All variances stay if there is no prior (fit_prior).
+    variances and variances of 0 stay as they are. All variances stay if there is no prior, for example with
+    fewer than 8 cells (fit_prior).
     """
     fit = fit_prior(variances, degrees)
     if fit.prior is None:
@@ -72,15 +73,16 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
 
     The arguments have an entry per cell; an unknown variance is NaN. `is_member` of the result is True for a
     variance that is above 0 (EXACT), has degrees of freedom, and is no outlier: the prior is fitted to these
-    members. Its degrees of freedom are its weight in the moderated variances. The more the true variances of
-    cells differ, the fewer they are. The prior is None with fewer than MIN_VARIANCES members. It is also None
-    with degrees below MIN_PRIOR_DEGREES: the other cells then show nearly nothing about a single one.
+    members. The degrees of freedom of the prior are its weight in the moderated variances. The more the true
+    variances of cells differ, the fewer degrees it has. The prior is None with fewer than MIN_VARIANCES (8)
+    members. It is also None with fewer than MIN_PRIOR_DEGREES (2) degrees: the other cells then show nearly
+    nothing about a single one.
     """
     is_member = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
     if is_member.sum() < MIN_VARIANCES:
         return PriorFit(None, is_member)
-    # A first fit shows which variances are outliers: so large that chance hardly makes them. A second fit
-    # excludes these outliers.
+    # A first fit shows which variances are outliers: chance makes a variance as large as theirs in less than
+    # 1 % of cases (OUTLIER_P). A second fit excludes these outliers.
     first = _fit(variances[is_member], degrees[is_member])
     with np.errstate(invalid="ignore"):
         p_values = p_value_of_quotient(variances / first.variance, degrees, first.degrees)
@@ -98,9 +100,10 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
 def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     """Return the likeliest prior variance, with the smallest degrees of freedom d0 that the variances allow.
 
-    The arguments have an entry per cell. The more the true variances of cells differ, the smaller is d0, and
-    the less the prior counts. The smallest d0 is the cautious one: with too large a d0, the intervals of
-    noisy cells are too narrow. The method is that of Smyth (2004, section 6.2).
+    The arguments have an entry per cell: at least MIN_VARIANCES variances, all above 0. The more the true
+    variances of cells differ, the smaller is d0, and the less the prior counts. The smallest d0 is the
+    cautious one: with too large a d0, the intervals of noisy cells are too narrow. The method is that of
+    Smyth (2004, section 6.2).
     """
     # An estimated variance with d degrees is the true variance x chi square(d) / d. Its logarithm has three
     # terms: the logarithm of the true variance, the average digamma(d / 2) - ln(d / 2), and chance. `logs`
@@ -144,7 +147,7 @@ def trigamma_inverse(value: float) -> float:
     # trigamma(x) is nearly 1 / x if x is large.
     if value < 1e-6:
         return 1 / value
-    # 1 / trigamma(x) is nearly the line x - 0.5, so this is a good start, and a few steps are exact.
+    # 1 / trigamma(x) is nearly the line x - 0.5, so this is a good start. A few of the 50 steps are enough.
     x = 0.5 + 1 / value
     for _ in range(50):
         # The step is -f / f' for f(x) = 1 / trigamma - 1 / value, with f' = -polygamma(2, x) / trigamma^2.

@@ -69,7 +69,8 @@ class Noise:
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
         """Return the estimate with an error that includes the noise of the study, and a new interval.
 
-        The squared error is the sum of two variances:
+        A pair is the two cells of a ratio baseline / candidate. The squared error is the sum of two
+        variances:
 
         - The variance by rounds shrinks with more rounds. For a ratio, it comes from the noise of the cells
           in `pairs`: the estimate averages the ratios of these pairs. For a value that is no ratio, and
@@ -85,7 +86,7 @@ class Noise:
             return estimate
         by_duplicates = Variance(0.0)
         if self.has_duplicates:
-            # An average over k cells or pairs has 1 / k of the variance of a single one.
+            # An average over k cells or pairs (`averaged`) has 1 / k of the variance of a single one.
             by_duplicates = self.duplicates.scaled(1 / estimate.averaged)
         if estimate.is_ratio:
             # The mean of n rounds has 1 / n of the variance of one round.
@@ -116,10 +117,12 @@ class Noise:
         1. Some pair was not measured in turns (f6, f7, f6, f7): the variances of the cells with their drift.
         2. No variance follows from the cells (_expected_by_cells), or the ratio is equal in all rounds: the
            ratio's own scatter.
-        3. One pair: the variances of its two cells, without drift. They are known better than the ratio's own
-           scatter over its few rounds, because they are estimated from all cells of the study.
+        3. One pair: the variances of its two cells, without drift. These variances are estimated from all
+           cells of the study, so they are known better than the ratio's own scatter over its few rounds.
         4. Several pairs: the variances of their cells times a factor, because cells may move together. If
            this factor is unknown: the ratio's own scatter.
+
+        Without pairs, case 2 applies.
         """
         # The squared error of the mean of n rounds is the variance of one round divided by n.
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
@@ -146,7 +149,8 @@ class Noise:
 
         Example: two pairs, whose four cells scatter by 3 %, have 4 x 0.03^2 / 2^2 = 0.0009, which is (3 %)^2.
         Return None without pairs, if the variance of a cell is unknown, or if no cell scatters. Return None
-        also if the cells of a pair are in two blocks: a block is the cells that run next to each other.
+        also if the cells of a pair are in two blocks. A block is the cells that run next to each other in a
+        round, so a slow minute of the machine makes all of them slower (drift).
         """
         terms = []
         for first, second in pairs:
@@ -157,9 +161,10 @@ class Noise:
             if self.cells[first].block != self.cells[second].block:
                 return None
             terms += [self.cells[first].variance, self.cells[second].variance]
-        # A variance with 0 degrees of freedom is unknown.
+        # `terms` is empty without pairs. A variance with 0 degrees of freedom is unknown.
         if not terms or not all(variance.degrees for variance in terms):
             return None
+        # A mean of k ratios is their sum / k, so its variance is the sum of their variances / k^2.
         total = sum_variances(terms).scaled(1 / len(pairs) ** 2)
         return total if total.variance else None
 
@@ -174,7 +179,7 @@ def _variance_of_average(
     degrees of freedom: the usual factor of the study, and the factor of this average itself (`observed` /
     `expected`). A factor is a quotient of variances. So `study_factor` has the type Variance, and the factor
     in its field `variance`. Example: 1.8 with 12 degrees for the study, and 1.0 with 4 degrees for this
-    average, give 1.6.
+    average, give the factor 1.6. `expected` must be above 0 (_expected_by_cells returns None otherwise).
     """
     degrees_of_factor = study_factor.degrees + observed.degrees
     if math.isinf(degrees_of_factor):
@@ -225,10 +230,10 @@ def noise_by_metric(
 ) -> Callable[[str], Noise]:
     """Return a function from the name of a metric, such as elapsed_s, to the noise of measurements in it.
 
-    `frame` has a row per run. `axes` identify cells. Cells with the same values of the axes `block` form a
-    block: they run next to each other in each round. `statistic` reduces the runs of a round to one value.
-    `rounds` are the rows of by_round(frame, axes, statistic), if the caller has them already. Counts and
-    amounts, such as bytes (Metric.exact), have NO_NOISE.
+    `frame` has a row per run. The columns `axes` identify cells. Cells with the same values of the axes
+    `block` form a block: they run next to each other in each round. `statistic`, such as the mean, reduces
+    the runs of a round to one value. `rounds` are the rows of by_round(frame, axes, statistic), if the caller
+    has them already. Counts and amounts, such as bytes (Metric.exact), have NO_NOISE.
     """
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
@@ -239,7 +244,7 @@ def noise_by_metric(
     all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
     # The indexes of the block's axes in the key of a cell: [0, 2] for ("log", "f6", "cold").
     block_positions = [list(axes).index(axis) for axis in block if axis in axes]
-    # Two cells are in turns if their rounds alternate: f6, f7, f6, f7.
+    # A function of two cells. Two cells are in turns if their rounds alternate: f6, f7, f6, f7.
     are_in_turns = _Turns(rounds, axes).are_in_turns
 
     # All of the above is the same for all metrics. The noise of a metric is estimated when it is first used.
@@ -260,8 +265,9 @@ def _log_table(
     """Return the logarithms of a metric, with a row per cell and host and a column per round.
 
     A logarithm is NaN if its value is missing or 0. A row of `rounds` is `{"format": "f7", "cell": "",
-    "host": "host#1a2b", "round": 1, "elapsed_s": 2.4}`. The column `cell` is the path of a duplicate, and ""
-    for all other cells. The table stores `block_positions`, the indexes in `axes` of the block's axes.
+    "host": "host#1a2b", "round": 1, "elapsed_s": 2.4}`. The column `cell` is the path of a duplicate (a
+    second copy of a cell), and "" for all other cells. The table stores `block_positions`, the indexes in
+    `axes` of the block's axes.
     """
     # A study that does not measure the metric lacks its column. reindex() adds it, with NaN in all rows.
     values = rounds.reindex(columns=[metric])[metric].astype(float)
@@ -301,8 +307,9 @@ class _Turns:
     def _are_in_turns(self, pair: CellPair) -> bool:
         """Return True if in at least half of the common rounds, one cell directly followed the other.
 
-        "Directly" means that no other round of these two cells ran in between. The result is also True if
-        the two cells have fewer than two rounds in common, or if one of them has no start.
+        A common round has the same host and number for both cells. "Directly" means that no other round of
+        these two cells ran in between. The result is also True if the two cells have fewer than two rounds in
+        common, or if one of them has no start.
         """
         first, second = pair
         if first not in self._starts or second not in self._starts:
@@ -328,7 +335,7 @@ class _Turns:
 
 
 def estimate_noise(table: LogTable) -> Noise:
-    """Return the noise of a table of logarithms.
+    """Return the noise of a table of logarithms: of each cell, of duplicates, and of averages over pairs.
 
     The table has no times of starts. So `are_in_turns` of the result returns True for each pair of cells, and
     noise_by_metric() replaces it by the real function.
@@ -336,6 +343,8 @@ def estimate_noise(table: LogTable) -> Noise:
     cell_variances = _cell_variances(table)
     drifting = _variances_with_drift(table)
     cells = {}
+    # `originals` are the rows of all cells that are no duplicates. All rows of a cell, one for each host,
+    # have the same variances and block.
     for row in table.originals:
         key = table.keys[row]
         cells[key] = CellNoise(table.block(row), cell_variances[row], drifting[key])
@@ -346,8 +355,8 @@ def estimate_noise(table: LogTable) -> Noise:
 def _variances_with_drift(table: LogTable) -> dict[CellKey, Variance]:
     """Return the variance of the rounds of each cell, from which the drift of the machine is not subtracted.
 
-    Drift makes all cells of a block slower in the same round. It cancels in the ratio of two cells that ran
-    next to each other, but not between cells that were measured at different times. Example: the logarithms
+    Drift makes all cells of a block slower in the same round: they ran next to each other. It cancels in the
+    ratio of two of them, but not between cells that were measured at different times. Example: the logarithms
     [1.0, 1.2] on one host and [3.0, 3.2] on another give the squares 0.02 + 0.02 with 1 + 1 degrees of
     freedom, so the variance is 0.02. A cell with one round on each host is UNKNOWN. Duplicates are left out:
     only `table.originals` count, the rows of all other cells.
@@ -362,6 +371,7 @@ def _variances_with_drift(table: LogTable) -> dict[CellKey, Variance]:
         if len(logs):
             # numpy's var() divides the sum of squares by the number of values. The product is the sum itself.
             squares[key] += float(logs.var() * len(logs))
+        # A row without a value has 0 degrees, not -1.
         degrees[key] += max(len(logs) - 1, 0)
     drifting = {}
     for key, degrees_of_cell in degrees.items():
@@ -375,9 +385,10 @@ def _variances_with_drift(table: LogTable) -> dict[CellKey, Variance]:
 def _cell_variances(table: LogTable) -> list[Variance]:
     """Return the variance of a round without drift, for each row of the table, moderated over all cells.
 
-    Drift makes all cells of a block slower in the same round. It cancels in their ratios, so it is subtracted
-    here. Moderated means averaged with the usual variance of the study's cells (moderation.py), because a few
-    rounds of one cell show little. All rows of a cell, one for each host, get the same variance.
+    The cells of a block run next to each other, and drift makes all of them slower in the same round. Drift
+    cancels in their ratios, so it is subtracted here. Moderated means averaged with the usual variance of the
+    study's cells (moderation.py), because a few rounds of one cell show little. All rows of a cell, one for
+    each host, get the same variance.
     """
     # Two hosts drift independently, so each has its own blocks: (("log", "cold"), "host#1a2b").
     blocks_of_rows = [(table.block(row), host) for row, host in enumerate(table.hosts)]
@@ -428,7 +439,7 @@ def _variance_of_duplicates(table: LogTable, cell_variances: Sequence[Variance])
         # the two, so a pair with one round does not count.
         if len(differences) < 2:
             continue
-        # How much the mean difference scatters by chance: both cells contribute, and n rounds reduce it.
+        # The variance of the mean difference by chance: both cells contribute, and n rounds divide it by n.
         variance_of_round = sum_variances([cell_variances[row], cell_variances[original]])
         variance_of_mean = variance_of_round.scaled(1 / len(differences))
         squares.append(differences.mean() ** 2)
@@ -453,9 +464,10 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
     together: if f7 is slow with svn in a round, it may be slow with http as well. Example: the mean of f6 /
     f7 over svn and http scatters by 4 %. By its four cells of 3 %, it should scatter by sqrt(4 x 0.03^2 /
     2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. It has the type Variance, because it has degrees of freedom.
-    `cell_variances` has an entry per row of the table.
+    `cell_variances` has an entry per row of the table. With few averages, the factor is unknown (fit_prior).
     """
-    # By block and host: the row of each cell in the table. Duplicates are left out (`originals`).
+    # By block (cells that run next to each other) and host: the row of each cell in the table. Duplicates,
+    # the second copies of cells, are left out (`originals`).
     rows_by_block: dict[tuple[CellKey, str], dict[CellKey, int]] = defaultdict(dict)
     for row in table.originals:
         block_on_host = (table.block(row), table.hosts[row])
@@ -488,10 +500,10 @@ def _contrasts(
 ) -> Iterator[list[tuple[int, int]]]:
     """Yield lists of pairs of cells of a block: each list compares two values of one axis.
 
-    `rows` has the cells of a block: the number of each cell's row in the LogTable, by the cell's key. A
-    yielded pair has the numbers of two rows. Example: for cells of svn and http with f6 and f7, one list has
-    (svn f6, svn f7) and (http f6, http f7), another one (svn f6, http f6) and (svn f7, http f7). Lists with
-    one pair average nothing, and are left out.
+    `rows` has the cells of a block, at least one: the number of each cell's row in the LogTable, by the
+    cell's key (its values of axes). A yielded pair has the numbers of two rows. Example: for cells of svn and
+    http with f6 and f7, one list has (svn f6, svn f7) and (http f6, http f7). Another list has (svn f6, http
+    f6) and (svn f7, http f7). Lists with one pair average nothing, and are left out.
     """
     number_of_axes = len(next(iter(rows)))
     # `position` is the index of an axis in the key, such as ("svn", "f6").
@@ -507,6 +519,7 @@ def _contrasts(
             rows_by_other_values[other_values][key[position]] = row
         values = dict.fromkeys(key[position] for key in rows)
         for first, second in combinations(values, 2):
+            # A cell without a counterpart, such as (svn f6) without (svn f7), is in no pair.
             pairs = []
             for row_by_value in rows_by_other_values.values():
                 if first in row_by_value and second in row_by_value:
@@ -521,8 +534,8 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     The result is the median over all cells, NaN if no block has two cells in two rounds. `frame` has a row
     per run. Cells with the same values of the axes `block` form a block: they run next to each other in each
     round. Two variances of a cell are added: that of the runs within a round, and that of the rounds. The
-    second excludes the drift, which makes all cells of a block slower in the same round. Drift cancels in
-    ratios.
+    variance of the rounds excludes the drift, which makes all cells of a block slower in the same round, and
+    cancels in ratios.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT_METRIC].astype(float)))
@@ -532,7 +545,9 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     # A row per cell and a column per round.
     logs = rounds["mean"].unstack("round")
     block_values = logs.index.to_frame()[[*block, "host"]].to_numpy()
+    # The number of each cell's block: equal blocks have equal numbers.
     blocks = _number_by_value([tuple(values) for values in block_values])
+    # For each cell: the sum of squares that is left without drift, and its degrees of freedom.
     squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
     # bincount() adds up the cells of each block. They scatter alike, so each gets the variance of its block,
     # or NaN if the block has no degrees of freedom.

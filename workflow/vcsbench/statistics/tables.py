@@ -43,9 +43,10 @@ class Aggregation:
     ) -> None:
         """Take the rows of `frame`: one per run, or one per published cell.
 
-        `order` maps the keys of cells (axes and other columns) to their values in order. `block` are the axes
-        whose equal values make cells run next to each other. `whole` has the same columns and more cells. Its
-        noise is used, because all cells of a study show how noisy the machine is.
+        A cell is a command with all its settings. `order` maps the keys of cells (axes and other columns) to
+        their values in order. Cells with equal values of the axes `block` run next to each other. `whole` has
+        the same columns and more cells; None if `frame` has all cells. The noise of `whole` is used, because
+        all cells of a study show how noisy the machine is.
         """
         self.frame = frame
         self.order = order
@@ -115,9 +116,11 @@ class Aggregation:
         takes_statistic = STATISTIC in frame and STATISTIC not in by
         if takes_statistic:
             frame = aggregation.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
+        # The columns `by` become text, as axes are. `order_of_by` has the values of each in order.
         frame, order_of_by = aggregation.add_key_columns(frame, by)
         order = {**self.order, **order_of_by}
         if each:
+            # Each row is there once for each count, whose name is in the column COUNT.
             frame = aggregation.pivot_metrics(frame, each)
             order[COUNT] = list(each)
         all_cells = self
@@ -153,14 +156,15 @@ def make_tables(
     """Compute all tables of a study from its measurements or its published numbers; return them by name.
 
     `frame` has a row per run, or per published cell. `order` has the axes with their values in the order of
-    the rows. `block` are the axes whose equal values make cells run next to each other. `limits` are those of
-    flags and calls, such as the smallest number of rounds.
+    the rows. Cells with equal values of the axes `block` run next to each other. `limits` are those of flags
+    and calls (outcomes of comparisons), such as the smallest number of rounds.
 
-    A table of levels has a row per cell. A table with the key `compare` has a row per pair of cells that
-    differ in one axis, with the ratio of their values: `{"compare": {"axis": "format", "baseline": "f6",
-    "candidates": ["f7"]}}` gives rows such as `{"command": "log", "baseline": "f6", "candidate": "f7",
-    "ratio": 1.3, "call": "faster"}`. Columns are comparisons.COLUMNS and the axes. A cell or pair has no row
-    if it has neither a value nor a code why (column `withheld`).
+    A cell is a command with all its settings. A table of levels has a row per cell. A table with the key
+    `compare` has a row per pair of cells that differ in one axis, with the ratio of their values. Example:
+    `{"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}` gives rows such as `{"command":
+    "log", "baseline": "f6", "candidate": "f7", "ratio": 1.3, "call": "faster"}`. Columns are
+    comparisons.COLUMNS and the axes. A cell or pair has no row if it has neither a value nor a code why it
+    has none (column `withheld`).
     """
     everything = Aggregation(frame, order, block)
     # Aggregating takes most of the time. So tables that select the same rows, by the values of these keys,
@@ -186,8 +190,8 @@ def _table(
     """Return a table of comparisons (with the key `compare`) or of levels, a number per cell.
 
     `selection` has the rows that the table selects. The result has all columns of the table's file. Columns
-    that do not apply are "": ROUND_COLUMNS for published numbers, and CALL_COLUMNS for published numbers and
-    for levels.
+    that do not apply are "": those about rounds (ROUND_COLUMNS) for published numbers, and those about calls
+    (CALL_COLUMNS) for published numbers and for levels. A call is the outcome of a comparison.
     """
     metric = metric_in(definition)
     compare = definition.get("compare")
@@ -197,6 +201,7 @@ def _table(
     else:
         keys = selection.keys
         levels = _levels(selection, definition, metric, limits)
+        # Rows are in the order of the axes' values, as the study lists them.
         table = in_order(levels, selection.order, keys)
     empty_columns: list[str] = []
     if not selection.is_measured:
@@ -227,7 +232,8 @@ def _compare(
     # by default, because counts may be 0.
     statistic = _statistic_of_rounds(definition)
     cells = selection.cells(definition.get("reduce", MEDIAN))
-    # Other programs make a run slower, but do not change its counts.
+    # The rounds without the runs that other programs disturbed. Other programs make a run slower, but do not
+    # change its counts.
     undisturbed_rounds = selection.undisturbed_rounds(statistic) if metric.is_duration else None
     noise = selection.noise(metric.name, statistic)
     comparer = _Comparer(
@@ -242,10 +248,11 @@ def _compare(
         rounds=selection.rounds(statistic),
         undisturbed_rounds=undisturbed_rounds,
     )
+    # A record becomes a row: one for each pair of cells that differ only in the compared axis.
     records = []
     for candidate in compare["candidates"]:
         records += comparer.rows_of((compare["baseline"], candidate))
-    # The keys without the compared axis.
+    # The keys of cells without the compared axis.
     keys = comparer.shared
     # A row with neither a value nor a code why it has none is left out.
     table = _without_empty(rows_frame(records, keys))
@@ -256,6 +263,7 @@ def _compare(
     if selection.is_measured and not table.empty:
         # Duplicates are second copies of cells, so their difference is noise: 0 for counts, NaN if unknown.
         duplicate_sd = math.sqrt(noise.duplicates.variance)
+        # This adds the columns `call` and `result`.
         table = calls.call_table(table, duplicate_sd, metric, limits)
     # Rows that differ only in the candidate stand together, with the candidates as the study lists them.
     order = {**selection.order, "candidate": list(compare["candidates"])}
@@ -293,10 +301,10 @@ def table_row(
 ) -> dict[str, Any]:
     """Return a row of a table: `{"command": "log", "value": 30.0, "flags": "low-n clock", "n": 3, ...}`.
 
-    `point` has the values of axes that identify the row, `numbers` further columns such as those of
-    ratio_columns(). `withheld` is the code why `value` must not be shown, or several codes, separated by
-    blanks. With a code, the value becomes NaN. `detail` explains the code: `log: 6,000 revisions (f6) against
-    5,000 (f7)`.
+    `point` has the values of axes that identify the row, `numbers` further columns such as `n` or those of
+    ratio_columns(). `row_flags` are words such as `low-n`. In the row, each is there once, in a fixed order.
+    `withheld` is the code why `value` must not be shown, or several codes, separated by blanks. With a code,
+    the value becomes NaN. `detail` explains the code: `log: 6,000 revisions (f6) against 5,000 (f7)`.
     """
     return {
         **point,
@@ -320,9 +328,10 @@ def _levels(
 ) -> pd.DataFrame:
     """Return a row per cell with the cell's own value, or with a code why the value is withheld.
 
-    By default, a measured time is the geometric mean of the rounds' geometric means, as in comparisons. Any
-    other metric may be 0, so it is the median of the rounds' medians. `n` is the number of rounds with a
-    value, 1 for a traced count. A cell with neither a value nor a code has no row.
+    A cell is a command with all its settings, and `selection` has the cells of the table. By default, a
+    measured time is the geometric mean of the rounds' geometric means, as in comparisons. Any other metric
+    may be 0, so it is the median of the rounds' medians. `n` is the number of rounds with a value, 1 for a
+    count that was traced in one separate run. A cell with neither a value nor a code has no row.
     """
     keys = selection.keys
     # `takes_mean` is True for times.
@@ -368,10 +377,12 @@ def _why_level_withheld(
 ) -> WithheldCode | None:
     """Return the code why a level (a cell's own value) must not be shown, None if it may.
 
-    Rounds that did different work, or ran on several hosts, must not be averaged. `why_missing` is the code
-    of a cell without a value. `keys` are the axes and columns that identify the cell.
+    Rounds whose commands did different work, or that ran on several hosts, must not be averaged.
+    `why_missing` is the code of a cell without a value (NaN); None if the table leaves out such cells. `keys`
+    are the axes and columns that identify the cell.
     """
-    # refusal() needs the works of each side of a comparison by name. The cell is one side without a name.
+    # refusal() needs the works of each side of a comparison by name. The cell is one side without a name. The
+    # result is None if the work of all its rounds is known and equal.
     refusal = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
     # Unknown work (same_work.UNKNOWN) is no obstacle, because nothing is compared.
     if refusal and refusal.flag == same_work.OTHER:
@@ -427,12 +438,13 @@ class _Comparer:
         return [key for key in self.keys if key != self.axis]
 
     def rows_of(self, sides: tuple[str, str]) -> list[dict[str, Any]]:
-        """Return a table row for each pair of cells that differ only in the axis, with the values `sides`.
+        """Return a table row for each pair of cells that differ only in the compared axis.
 
-        The column `ratio` is the geometric mean of the quotients baseline / candidate of all rounds. Rounds
-        of the same number and host are paired, because the drift of the machine, which both sides of a round
-        share, cancels in their quotient. The column `value` is the difference in per cent: 50 for the ratio
-        1.5. The difference of counts comes from the cells' own numbers (_row_of_pair).
+        `sides` are the values of the two cells on this axis, such as ("f6", "f7"). The column `ratio` is the
+        geometric mean of the quotients baseline / candidate of all rounds. Rounds of the same number and host
+        are paired. Both sides of a round share the drift of the machine, so it cancels in their quotient. The
+        column `value` is the difference in per cent: 50 for the ratio 1.5. The difference of counts comes
+        from the cells' own numbers (_row_of_pair). Without a pair, the result is [].
         """
         # A row per pair of cells: their own numbers, which are reduced over all rounds of each cell.
         cell_pairs = pair_rows(self.cells, self.axis, sides, self.shared)
@@ -442,8 +454,8 @@ class _Comparer:
         round_pairs = self._pair_rounds(self.rounds, sides)
         ratios = _ratios_by_case(round_pairs, self.shared, self.metric)
         means = _means_by_case(round_pairs, self.shared, self.metric)
-        # The same ratios without the runs that other programs disturbed. They are used for a flag only, if
-        # the other side is faster without these runs.
+        # The same ratios without the runs that other programs disturbed. They are used only for the flag
+        # DISTURBED: without these runs, the other side is faster.
         undisturbed_ratios: dict[CellKey, Estimate] = {}
         if self.undisturbed_rounds is not None:
             undisturbed = self._pair_rounds(self.undisturbed_rounds, sides)
@@ -457,8 +469,8 @@ class _Comparer:
             ratio = self.noise.with_error(ratios.get(case, NO_ESTIMATE), [cell_pair])
             undisturbed_ratio = undisturbed_ratios.get(case, NO_ESTIMATE)
             round_flags = []
-            # One ratio is above 1 and the other below: without the disturbed runs, the other side is faster.
-            # If one of them is unknown (NaN), the comparison is False.
+            # The product is negative if one ratio is above 1 and the other below. If one ratio is unknown
+            # (NaN), the comparison is False.
             if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
                 round_flags.append(Flag.DISTURBED)
             if self.limits.has_few_rounds(ratio.n):
@@ -490,7 +502,9 @@ class _Comparer:
 
         `where` has the values of axes that both cells share, `sides` their values of the compared axis, such
         as ("f6", "f7"). `pair` has the columns of both cells, with the endings _baseline and _candidate, and
-        the `quotient` baseline / candidate of their numbers. `paired_rounds` has the ratio over the rounds.
+        the `quotient` baseline / candidate of their numbers. `paired_rounds` has the ratio over the rounds,
+        both means and flags. Example: {"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.5,
+        "value": 50.0, "n": 5, ...}.
         """
         ratio = paired_rounds.ratio
         hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
@@ -503,6 +517,7 @@ class _Comparer:
             refusal = same_work.refusal(same_work.name_of(where, self.shared), works)
         withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=has_several_hosts)
 
+        # This leaves out the flags about the work of single cells. The refusal decides about the pair.
         row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
         row_flags += paired_rounds.flags
         if has_several_hosts:
@@ -520,7 +535,7 @@ class _Comparer:
         if withheld is None:
             numbers |= paired_rounds.means
         # This replaces `n` of ratio_columns(), which counts all common rounds. A traced count was measured in
-        # one of them only.
+        # one separate run, so its `n` is at most 1.
         numbers["n"] = _measuring_rounds(ratio.n, self.metric)
 
         # The column `value` has the difference of the cells' own numbers. For durations, it is the difference
@@ -552,8 +567,9 @@ class _Comparer:
         code for that (`why_missing` is None), as in published numbers. _without_empty() removes such rows.
 
         `pair` has the columns of both cells, and `ratio` is over their common rounds. `refusal` is set if the
-        cells did different or unknown work. Of several reasons, the row has the one that the user can act on
-        first. A missing value, for example, is of no interest before all cells are measured on one host.
+        cells did different or unknown work. Of several reasons, the first one below counts, because it is the
+        one that the user can act on first. A missing value, for example, is of no interest before all cells
+        are measured on one host.
         """
         if refusal:
             return WithheldCode(refusal.flag)
@@ -585,15 +601,16 @@ def _ratios_by_case(
 ) -> dict[CellKey, Estimate]:
     """Return the ratio of each comparison, with the interval that the scatter of its own rounds gives.
 
-    `round_pairs` has a row per comparison, host and round, with the value of each side. The result is by
-    case, the values of the columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`, which is the
-    ratio baseline / candidate with its interval and its number of rounds. A comparison whose rounds include a
-    0 has the ratio NaN, with `n` as the number of its rounds.
+    A comparison has two cells, the baseline and the candidate. `round_pairs` has a row per comparison, host
+    and round, with the value of each side. The result is by case, the values that both cells share in the
+    columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`. The estimate is the ratio baseline /
+    candidate with its interval and its number of rounds. A comparison whose rounds include a 0 has the ratio
+    NaN, with `n` as the number of its rounds.
     """
     quotients = _quotients(round_pairs, metric.name)
     groups = group_rows(round_pairs.assign(quotient=quotients, log=np.log(quotients)), shared)
-    # First, all comparisons get a ratio by Student's t. The two steps after that replace some of them:
-    # constant counts, and comparisons with a 0.
+    # First, all comparisons get a ratio by Student's t. The two steps after that replace some ratios: of
+    # constant counts, and of comparisons with a 0.
     ratios = {}
     # Each group has the logarithms of one comparison. Groups of one column take a tenth of the time of groups
     # of all columns. The name that pandas gives to a group becomes the case: ("log", "cold").
@@ -633,8 +650,10 @@ def _means_by_case(
 ) -> dict[CellKey, dict[str, float]]:
     """Return the geometric means of both sides of each comparison, over the rounds that both sides have.
 
-    The result is by the values of the columns `shared`: `{("log", "cold"): {"baseline_mean": 3.0,
-    "candidate_mean": 2.0}}`. The quotient of both means is the ratio of the row, so a reader can check it.
+    `round_pairs` has a row per comparison, host and round, with the value of each side. The result is by the
+    values that both cells share in the columns `shared`: `{("log", "cold"): {"baseline_mean": 3.0,
+    "candidate_mean": 2.0}}`. The quotient of both means is the ratio of the row, so a reader can check it. A
+    comparison without a common round is missing.
     """
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     # A round without a value of one side (NaN), or with a 0, counts for neither side.

@@ -138,8 +138,9 @@ def failure_text(reason: str) -> str:
 def withheld_text(codes: Iterable[str], detail: str = "") -> str:
     """Return the text why cells are not compared, a clause for each code, joined by `; `.
 
-    A code of other or unknown work becomes `detail`, if that is known: `log: 6,000 revisions (f6) against
-    5,000 (f7)`. A code that is also a flag has the message of the flag.
+    A code of different or unknown work becomes `detail`, if that is not "": `log: 6,000 revisions (f6)
+    against 5,000 (f7)`. Any other code that is also a flag becomes the message of the flag. Without codes,
+    the result is "".
     """
     texts = []
     for code in codes:
@@ -153,9 +154,12 @@ def withheld_text(codes: Iterable[str], detail: str = "") -> str:
 
 
 def reason_text(reason: Reason) -> str:
-    """Return a reason as a clause: `smaller scale: ruby has 5 % of its published revisions`."""
+    """Return a reason as a clause: `smaller scale: ruby has 5 % of its published revisions`.
+
+    The clause is the text of the reason's code (REASON_TEXTS), filled with the values of the reason.
+    """
     values = dict(reason.values)
-    # The value is a code, and becomes its text.
+    # This value is a code, and becomes its text.
     if "withheld" in values:
         values["withheld"] = withheld_text([str(values["withheld"])])
     if reason.code == ReasonCode.SCALE:

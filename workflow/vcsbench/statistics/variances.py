@@ -32,8 +32,8 @@ def sum_variances(variances: Iterable[Variance]) -> Variance:
     """
     terms = [term for term in variances if term.variance]
     total = math.fsum(term.variance for term in terms)
-    # The total is an estimate, and so has a variance itself. Half of it is the sum below. The usual shortcut
-    # for the degrees takes the smallest of those of the terms. It could be 1, and would make the interval six
+    # The total is an estimate, and so has a variance itself. Half of this variance is the sum below. The
+    # usual shortcut takes the smallest degrees of all terms. That could be 1, and would make the interval six
     # times as wide.
     half_of_variance = math.fsum(term.variance**2 / term.degrees for term in terms)
     # Terms that are known exactly (infinite degrees) add 0. If all are, so is the total.
@@ -48,7 +48,8 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
     the number of each cell's block, such as [0, 0, 1]. A residual is what is left of a logarithm without the
     mean of its cell, and without that of its round in the block (two-way analysis of variance). Example: two
     cells of a block with the rounds [1, 2] and [5, 6] have residuals of 0, because both rose by 1. The sum
-    divided by its degrees is the variance of one round of this cell.
+    divided by its degrees is the variance of one round of this cell. A cell with one round, or alone in its
+    block, has the sum 0 and 0 degrees.
     """
     # Cells of a block run next to each other in each round. A slow minute of the machine makes all of them
     # slower, and cancels in the ratio of two cells. So a residual must not contain the slow minute either.
@@ -65,8 +66,8 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
 def _two_way_residuals(logs: np.ndarray) -> np.ndarray:
     """Return the logarithms of a block without the means of its rounds and of its cells.
 
-    `logs` and the result have a row per cell and a column per round. A missing logarithm is NaN in `logs`,
-    and 0 in the result.
+    A block is the cells that run next to each other in a round. `logs` and the result have a row per cell and
+    a column per round. A missing logarithm is NaN in `logs`, and 0 in the result.
     """
     is_measured = np.isfinite(logs)
     # A round or a cell without any value counts as one value: its sum of 0 divided by 1 is the mean 0.
@@ -81,7 +82,8 @@ def _two_way_residuals(logs: np.ndarray) -> np.ndarray:
         residuals = np.where(is_measured, residuals - drift, 0.0)
         levels = residuals.sum(axis=1, keepdims=True) / rounds_of_cell
         residuals = np.where(is_measured, residuals - levels, 0.0)
-        # The drift was 0 before the levels were subtracted. If the levels are small, it still is nearly 0.
+        # The means of the rounds were 0 before those of the cells (`levels`) were subtracted. If the levels
+        # are small, both are nearly 0.
         if np.abs(levels).max(initial=0.0) < SMALL_STEP:
             break
     return residuals
