@@ -136,6 +136,11 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
     return f"{group_digits(number)} {noun}"
 
 
+def is_or_are(number: int) -> str:
+    """Return the verb for a number of things: `is` for 1, otherwise `are`."""
+    return "is" if number == 1 else "are"
+
+
 def count_between(least: int, most: int, noun: str) -> str:
     """Return `2 to 5 cells`, or `5 cells` if both numbers are equal."""
     if least == most:

@@ -35,6 +35,11 @@ class ValueWords(Model):
     parts: str = ""
     action: ActionWords | None = None
 
+    @property
+    def explanation(self) -> str:
+        """Return the meaning, or the parts of a value that stands for several settings; "" without both."""
+        return self.meaning or self.parts
+
 
 class AxisWords(Model):
     """The words of an axis: its label ("": its name), the short form of its question, and its values."""

@@ -221,7 +221,8 @@ def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
     That depends on how much the runs of a cell scatter (a cell is a command with all settings that it is
     timed with). A study without results of this machine has no line, because its scatter is unknown.
     """
-    rounds = {cell.study: _rounds_of_all_cells(plan, cell.study) for cell in plan.cells}
+    studies = {cell.study for cell in plan.cells}
+    rounds = {study: _rounds_of_all_cells(plan, study) for study in studies}
     # Fewer rounds than the user's `thresholds.min_rounds` have wide intervals, whatever the scatter is. The
     # configuration accepts no `min_rounds` below 2, so detectable_pct() never gets fewer than two rounds.
     min_rounds = plan.config.least_rounds

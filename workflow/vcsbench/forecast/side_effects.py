@@ -382,7 +382,7 @@ def _privacy(plan: Plan) -> Iterator[str]:
         # Network.NONE: these cells have no server, or one in a virtual machine.
         servers = "no server of vcsbench has it"
     names = {draft["repository"]["name"] for draft in private}
-    verb = "is" if len(names) == 1 else "are"
+    verb = words.is_or_are(len(names))
     yield (
         f"{words.enumeration(sorted(names))} {verb} private: only you and the servers' user can read the "
         f"copies; {servers}."

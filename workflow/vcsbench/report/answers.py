@@ -192,9 +192,7 @@ def _make_lines(card: Card, results: Results) -> list[str]:
     if card.question.is_cost:
         meanings = []
         for value in unique_values(value for case in card.cases for value in case.times):
-            value_words = load_vocabulary().value(axis, value)
-            # A value that stands for several settings has them as `parts`.
-            meaning = value_words.meaning or value_words.parts
+            meaning = load_vocabulary().value(axis, value).explanation
             if meaning and value != card.reference:
                 meanings.append(f"{value_label(axis, value)}: {meaning}")
         if meanings:

@@ -88,7 +88,7 @@ def factor_ticks(low: float, high: float) -> list[float]:
     shown = [tick for tick in ticks if low <= tick <= high]
     # Without a tick below 1, a reader cannot read the factors there. On an axis from 0.6 to 12, the first
     # tick would be 1, so 0.7 (FACTOR_BELOW_1) is added.
-    if low <= FACTOR_BELOW_1 and 1.0 in shown and shown[0] == 1.0:
+    if low <= FACTOR_BELOW_1 and shown[:1] == [1.0]:
         shown.insert(0, FACTOR_BELOW_1)
     return shown
 

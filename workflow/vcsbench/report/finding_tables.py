@@ -235,17 +235,14 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     reversals = []
     # A point is a place of the table, {"command": "log", "candidate": "f7"}, with its number or a reason.
     for point in section.measured_points:
-        # The published ratio in per cent above 1, such as 22.0 for 1.22.
-        published_pct = point.published.value if point.published else None
+        published_ratio = point.published_ratio
         # A place without a measured number has no row.
-        if point.row is None or published_pct is None:
+        if point.row is None or published_ratio is None:
             continue
         # The same row, with typed fields.
         comparison = ComparisonRow.of_record(point.row)
-        published_ratio = 1 + published_pct / 100
-        # The ratio is 0 (-100 %) if the baseline's time was rounded to nothing. It has no factor. And a
-        # certain difference below the margin counts as equal in all answers, so it is no opposite.
-        if published_ratio <= 0 or comparison.result != Result.DIFFERENT:
+        # A certain difference below the margin counts as equal in all answers, so it is no opposite.
+        if comparison.result != Result.DIFFERENT:
             continue
         # The published factor of the side that is slower here: 1.22 if this side was 1.22 times as fast in
         # the study. It is below 1 if the side was slower in the study, too: then nothing is reversed.

@@ -361,7 +361,7 @@ def describe_findings(views: Sequence[FindingView]) -> str:
     measured = [view for view in views if view.verdict != Verdict.NOT_MEASURED]
     if not measured:
         return ""
-    verb = "is" if len(measured) == 1 else "are"
+    verb = words.is_or_are(len(measured))
     sentences = [f"{len(measured)} of {words.count_of(len(views), 'finding')} {verb} measured."]
     reproduced = [view for view in measured if view.verdict == Verdict.REPRODUCED]
     in_direction = sum(view.is_in_direction for view in reproduced)
@@ -369,7 +369,7 @@ def describe_findings(views: Sequence[FindingView]) -> str:
     if reproduced:
         # The number that the sentence begins with: of findings with a number, if there are any.
         number = with_number or in_direction
-        sentence = f"{number} {'is' if number == 1 else 'are'} reproduced"
+        sentence = f"{number} {words.is_or_are(number)} reproduced"
         if in_direction:
             more = f", {in_direction} more" if with_number else ""
             sentence += f"{more} in direction only (no number was stated)"
@@ -383,7 +383,7 @@ def describe_findings(views: Sequence[FindingView]) -> str:
     # What is left is undecided, or too small to compare.
     others = [view for view in measured if view not in reproduced and view not in differing]
     for verdict, group in grouped_by(others, lambda view: view.counted_verdict).items():
-        sentences.append(f"{len(group)} {'is' if len(group) == 1 else 'are'} {verdict}.")
+        sentences.append(f"{len(group)} {words.is_or_are(len(group))} {verdict}.")
     return " ".join(sentences)
 
 
@@ -614,12 +614,7 @@ def _list_pairs(finding: Finding, section: TableSection, points: Sequence[Point]
         comparison = ComparisonRow.of_record(point.row or {})
         ends = [comparison.low, comparison.high]
         ratio = comparison.ratio
-        published_ratio: float | None = None
-        # The table has published ratios in per cent above 1: 22.0 for 1.22.
-        published_pct = point.published.value if point.published else None
-        # If the baseline's time was rounded to nothing, this is -100 %, and there is no factor.
-        if published_pct is not None and published_pct > -100:
-            published_ratio = 1 + published_pct / 100
+        published_ratio = point.published_ratio
         if is_exchanged:
             ratio = 1 / ratio
             # The reciprocal of the lower end is the upper one.

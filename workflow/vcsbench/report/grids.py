@@ -62,6 +62,18 @@ class Point:
     # Of a measured point: the published number in the same place, None without one.
     published: Point | None = None
 
+    @property
+    def published_ratio(self) -> float | None:
+        """Return the published ratio of a measured comparison, such as 1.22 for 22.0 per cent.
+
+        Return None if none was published, and for -100 per cent: the baseline's time was rounded to nothing,
+        so there is no factor.
+        """
+        deviation_pct = self.published.value if self.published else None
+        if deviation_pct is None or deviation_pct <= -100:
+            return None
+        return 1 + deviation_pct / 100
+
 
 @dataclass(frozen=True)
 class Heading:
@@ -207,7 +219,7 @@ class LeftOut:
         """Return `3 rows and 1 column without a result are left out.`, "" if nothing is left out."""
         counts = {"row": self.rows, "column": self.columns}
         parts = [words.count_of(count, noun) for noun, count in counts.items() if count]
-        verb = "is" if self.rows + self.columns == 1 else "are"
+        verb = words.is_or_are(self.rows + self.columns)
         return f"{' and '.join(parts)} without a result {verb} left out." if parts else ""
 
 

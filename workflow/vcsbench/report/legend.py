@@ -120,11 +120,9 @@ def list_words(results: Results) -> dict[str, str]:
         meanings |= vocabulary.system_terms.get(system, {})
     # By label and axis, because two axes can have values with one label: git is a system and an access.
     meanings_by_axis: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for axis in results.order:
-        for value in unique_values(cell.get(axis, "") for cell in results.grid):
-            value_words = vocabulary.value(axis, value)
-            # A value that stands for several settings has them as `parts`.
-            meaning = value_words.meaning or value_words.parts
+    for axis, values in results.grid_values.items():
+        for value in values:
+            meaning = vocabulary.value(axis, value).explanation
             if not meaning:
                 continue
             label = labels.value_label(axis, value)

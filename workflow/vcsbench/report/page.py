@@ -11,7 +11,7 @@ from pathlib import Path
 from vcsbench import words
 from vcsbench.advice.labels import axis_label, value_label
 from vcsbench.advice.steps import combinations_of
-from vcsbench.advice.wishes import Wish, find_wishes
+from vcsbench.advice.wishes import Wish, WorkOfChange, find_wishes
 from vcsbench.axis_names import FORMAT_AXIS
 from vcsbench.config.study import Study
 from vcsbench.formats import AS_IS
@@ -293,11 +293,10 @@ def _describe_answers(
     combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
     # An operation is a command with a state of the caches, such as the cold log.
     operations = find_operations(results, cards)
-    # For each combination: the changes that are worth it for its reader, and the answer of each card. The
-    # last argument has the time that changes took here, such as a load into another format.
-    pick_answers = make_pick_answers(
-        advice, combinations, list(values_by_axis), operations, measured_work(results)
-    )
+    # The time that changes took here, such as a load into another format.
+    work = measured_work(results)
+    # For each combination: the changes that are worth it for its reader, and the answer of each card.
+    pick_answers = make_pick_answers(advice, combinations, list(values_by_axis), operations, work)
     # The next steps are runs that improve the answers. Without a measured run, there is nothing to improve.
     next_steps: Sequence[summary.NextStep] = []
     if is_measured:
@@ -313,7 +312,7 @@ def _describe_answers(
     # sentences on `costs` if a load was timed, or the sizes of files are known.
     has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
     return AnswerSection(
-        wishes=_find_wishes_of_reader(results, picks),
+        wishes=_find_wishes_of_reader(results, picks, work),
         # The page prints a link to the findings behind this text.
         condition=page_texts.describe_condition(results, setup) if results.findings else "",
         min_effect=f"{advice.min_effect_pct:g} %",
@@ -367,12 +366,15 @@ def _find_own_command(results: Results) -> str:
     return OWN_COMMAND
 
 
-def _find_wishes_of_reader(results: Results, picks: Sequence[Pick]) -> list[Wish]:
+def _find_wishes_of_reader(
+    results: Results, picks: Sequence[Pick], work: WorkOfChange
+) -> list[Wish]:
     """Return the changes that gain most on the reader's own repository, [] if it was not measured.
 
     A wish is an operation, such as the cold log, with a change that makes it faster. A change starts from the
     values that the repository has now. `picks` are the axes on which the page lets a reader choose a value.
-    Their `preset` is the value that the repository has, "" if it is unknown.
+    Their `preset` is the value that the repository has, "" if it is unknown. `work` has the time that changes
+    took here.
     """
     if not results.own_repository:
         return []
@@ -387,7 +389,7 @@ def _find_wishes_of_reader(results: Results, picks: Sequence[Pick]) -> list[Wish
     # the largest name is "" or that of another system.
     names = [context["repository"].get("system", "") for context in results.contexts]
     system = SYSTEMS.get(max(names, default=""), SUBVERSION)
-    return find_wishes(results.advice, values_now, measured_work(results), system)
+    return find_wishes(results.advice, values_now, work, system)
 
 
 def _list_commands(results: Results) -> dict[str, str]:

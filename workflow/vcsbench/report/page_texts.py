@@ -91,8 +91,8 @@ def explain_labels(results: Results) -> str:
     Example: `tuned 1 GiB: 1 GiB of cache, cached revision properties, ...`.
     """
     meanings = []
-    for axis in results.order:
-        for value in unique_values(cell.get(axis, "") for cell in results.grid):
+    for axis, values in results.grid_values.items():
+        for value in values:
             parts = load_vocabulary().value(axis, value).parts
             if parts:
                 # The page prints backticks as they are.
@@ -168,7 +168,7 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
     if not groups_as_fast:
         return ""
     number = f"{groups_as_fast} of {words.count_of(compared_groups, 'cold cell')}"
-    verb = "is" if groups_as_fast == 1 else "are"
+    verb = words.is_or_are(groups_as_fast)
     return (
         f"{number} with a warm counterpart {verb} as fast (within {results.advice.min_effect_pct:g} %). "
         "There, a cache below this machine (host, controller) may answer: this tells little about slow disks."
@@ -356,17 +356,12 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
     for name, command in study.commands.items():
         if name in measured_commands and command.caveat:
             limits.append(f"{name}: {command.caveat}")
-    # The values of each axis: {"cache": ["cold", "hot"]}. A limit of an axis can depend on other axes, so all
-    # axes are collected first. An axis that does not apply to a cell has "" there, which is no value.
-    measured = {}
-    for axis in study.axes:
-        values = unique_values(cell.get(axis, "") for cell in results.grid)
-        measured[axis] = [value for value in values if value]
-    for axis, present in measured.items():
+    for axis, present in results.grid_values.items():
         if present:
             # limits() returns sentences, for most axes none. The axis `cache` names the hypervisors in its
-            # limit: their caches cannot be cleared.
-            limits += axis_of(axis).limits(present, sorted(setup.hypervisors), measured)
+            # limit: their caches cannot be cleared. A limit of an axis can depend on the values of others.
+            hypervisors = sorted(setup.hypervisors)
+            limits += axis_of(axis).limits(present, hypervisors, results.grid_values)
     limits.append(SIDE_BY_SIDE_LIMIT)
     return limits
 

@@ -9,6 +9,7 @@ shows the answers of the picked combination.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from vcsbench import words
 from vcsbench.advice import labels, steps
@@ -162,7 +163,7 @@ class ChangeTable:
         """Return the places of the plan's steps in the table."""
         return sorted(self.number_of(step) for step in self.plan.steps)
 
-    @property
+    @cached_property
     def sets_of_changes(self) -> list[list[ValueChange]]:
         """Return the changes that a reader may take together: all steps, and all steps with an optional one.
 

@@ -145,7 +145,7 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
         text += f", in {rounds} of {_count_between(runs_of_rounds.values(), 'run')}"
     if not duplicates:
         return text
-    verb = "is" if duplicates == 1 else "are"
+    verb = words.is_or_are(duplicates)
     return f"{text}; {words.count_of(duplicates, 'cell')} {verb} measured twice as a check"
 
 

@@ -131,6 +131,17 @@ class Results:
         runs = self.valid_runs
         return [run for run in runs if words.is_number(run["elapsed_s"]) and run["elapsed_s"] > 0]
 
+    @cached_property
+    def grid_values(self) -> dict[str, list[str]]:
+        """Return the values of each axis in the grid, in the grid's order: `{"format": ["f6", "f7"]}`.
+
+        An axis that does not apply to a cell has "" there, which is no value.
+        """
+        return {
+            axis: unique_values(cell[axis] for cell in self.grid if cell.get(axis))
+            for axis in self.order
+        }
+
     @property
     def failed_rounds(self) -> Rows:
         """Return the cell-rounds that failed. Others without a result are outdated or not measured yet."""
