@@ -177,9 +177,6 @@ command=("$folder/bin/svn" --version --quiet)
 [[ $system != git ]] || command=("$folder/bin/git" --version)
 version=$("${command[@]}") || die "$system of $release does not run on this machine"
 trap - EXIT
-if [[ $system == git ]]; then
-    say "made $folder: $version. To measure it: PATH=$folder/bin:\$PATH make report STUDY=git-server"
-    exit
-fi
-say "made $folder: Subversion $version. In the configuration:"
+[[ $system == git ]] || version="Subversion $version"
+say "made $folder: $version. In the configuration:"
 printf 'builds:\n  %s: {prefix: %s}\n' "$release" "$folder"

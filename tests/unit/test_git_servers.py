@@ -15,9 +15,9 @@ from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.errors import UserError
 from vcsbench.measure.git_servers import GitDaemon, GitHttpd, GitSshd
 from vcsbench.measure.git_trace import GitTrace, read_git_trace
-from vcsbench.programs import Programs, find_git_program
+from vcsbench.programs import Programs
 
-needs_daemon = pytest.mark.skipif(not find_git_program("git-daemon"), reason="no git-daemon")
+needs_daemon = pytest.mark.skipif(not Programs().find_git("git-daemon"), reason="no git-daemon")
 needs_httpd = pytest.mark.skipif(
     not Programs().httpd or not Programs().find_module("cgi"), reason="no httpd with mod_cgi"
 )
@@ -188,7 +188,7 @@ def test_git_daemon_that_does_not_start_names_no_private_folder(folder, served):
 def test_git_daemon_wrapper_is_refused(folder, served):
     class Wrapped(GitDaemon):
         def command(self):
-            return [find_git_program("git"), "daemon", *super().command()[1:]]
+            return [Programs().find_git("git"), "daemon", *super().command()[1:]]
 
     server = Wrapped(served, folder, folder / "run")
     with pytest.raises(UserError, match=r"wrapper .*git-daemon"):

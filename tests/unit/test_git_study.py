@@ -73,6 +73,12 @@ def test_access_of_another_system_is_a_reason_to_skip(environment):
     assert why_not(axes, recipe, other) == "a repository of Subversion is not reached over git"
 
 
+def set_git(monkeypatch, version):
+    """Let the git on the PATH, and that of each build, have a version."""
+    for module in ("axes.git_axes", "axes.build_axis", "systems.git_store"):
+        monkeypatch.setattr(f"vcsbench.{module}.git_version", lambda programs=None: version)
+
+
 @pytest.mark.parametrize(
     ("version", "ref_storage", "why"),
     [
@@ -82,14 +88,14 @@ def test_access_of_another_system_is_a_reason_to_skip(environment):
     ],
 )
 def test_why_not_depends_on_git_version(environment, monkeypatch, version, ref_storage, why):
-    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: version)
+    set_git(monkeypatch, version)
     recipe = draft(environment, ref_storage=ref_storage)
     reason = why_not({**CLONE, "ref_storage": ref_storage}, recipe, environment)
     assert re.fullmatch(why, reason)
 
 
 def test_why_not_of_an_upkeep_depends_on_git_version(environment, monkeypatch):
-    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: "2.33.1")
+    set_git(monkeypatch, "2.33.1")
     for upkeep, why in (
         ("bitmap", ""),
         ("midx-bitmap", "midx-bitmap needs git 2.34 or later, and git is 2.33.1"),
@@ -102,7 +108,7 @@ def test_why_not_of_an_upkeep_depends_on_git_version(environment, monkeypatch):
 def test_git_that_reads_the_configuration_of_a_user_is_not_measured(
     environment, monkeypatch, version, is_too_old
 ):
-    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: version)
+    set_git(monkeypatch, version)
     why = f"git is {version}, and vcsbench needs 2.32 or later: "
     why += "an older git reads the user's configuration"
     expected = why if is_too_old else ""
@@ -120,7 +126,7 @@ def test_git_that_reads_the_configuration_of_a_user_is_not_measured(
 
 @pytest.mark.parametrize("upkeep", ["one-pack", "midx-bitmap"])
 def test_git_on_the_path_does_not_count_if_programs_are_deployed(environment, monkeypatch, upkeep):
-    monkeypatch.setattr("vcsbench.axes.git_axes.git_version", lambda: "2.31.8")
+    set_git(monkeypatch, "2.31.8")
     recipe = draft(environment, upkeep=upkeep)
     assert "git is 2.31.8" in axis_of("upkeep").why_not(upkeep, recipe, environment)
     deployed = dataclasses.replace(environment, machine=Machine(deployed=True))

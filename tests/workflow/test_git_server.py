@@ -16,9 +16,10 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.machine_lock import machine_lock
 from vcsbench.measure.cell_round import RoundMeasurement
 from vcsbench.measure.work import WORK_KINDS, UrlNormaliser
-from vcsbench.programs import Programs, find_git_program
+from vcsbench.programs import Programs
 from vcsbench.run import project as run_project
 from vcsbench.storages.workdir import run_folder
+from vcsbench.systems.git_program import git_version
 
 STUDY = "git-server"
 CELL = {
@@ -29,7 +30,7 @@ ACCESSES = ["git", "file", *["http"] * Programs().find_module("cgi").endswith(".
 
 pytestmark = [
     needs("git", "hyperfine"),
-    pytest.mark.skipif(not find_git_program("git-daemon"), reason="no git-daemon"),
+    pytest.mark.skipif(not Programs().find_git("git-daemon"), reason="no git-daemon"),
 ]
 
 
@@ -152,6 +153,33 @@ def test_another_git_on_the_path_has_reftable(project, trixie_git, monkeypatch):
     (copy,) = (workdir / "repositories").glob("project.git.*reftable*.1")
     listed = run_program(trixie_git / "bin" / "git", f"--git-dir={copy}", "for-each-ref")
     assert len(listed.splitlines()) == 10 and not (copy / "packed-refs").exists()
+
+
+@pytest.mark.slow
+def test_builds_of_git_are_compared_and_only_one_reads_a_reftable(project, trixie_git):
+    served = {
+        **CELL,
+        "refs": "10",
+        "command": ["clone", "ls-remote"],
+        "ref_storage": ["packed", "reftable"],
+    }
+    keys = {"builds": {"system": {}, "trixie": {"prefix": str(trixie_git)}}}
+    study = "git-builds"
+    project.configure(served, study=study, repositories=ruby(0.006, "project", "git"), **keys)
+    project.succeed("measured")
+    runs = project.rows(f"measurements/{study}.csv")
+    assert not invalid_flags(runs)
+    versions = {run["build"]: (run["client_version"], run["server_version"]) for run in runs}
+    own = git_version()
+    assert versions == {"system": (own, own), "trixie": ("2.47.3", "2.47.3")}
+    assert {run["build"] for run in runs if run["ref_storage"] == "reftable"} == {"trixie"}
+    skips = {row["skip"] for row in project.rows(f"grid/{study}.csv") if row["skip"]}
+    assert skips == {f"reftable needs git 2.45 or later, and git is {own}"}
+    for command in ("clone", "ls-remote"):
+        assert works(runs, command)
+    context = project.context(study, next(run["cell"] for run in runs if run["build"] == "trixie"))
+    for side in ("client", "server"):
+        assert context["build"][side]["program"].startswith(str(trixie_git))
 
 
 def test_own_git_repository_is_measured_as_it_is_and_unchanged(project):

@@ -43,6 +43,7 @@ rule pack:
         "../../envs/subversion.yaml"
     params:
         states=lambda wildcards: PROJECT.repositories.made_states(wildcards.repo, wildcards.format),
+        builds=lambda wildcards: PROJECT.git_builds(wildcards.repo, wildcards.format),
         rebuild_token=lambda wildcards: PROJECT.repositories.pack_token(
             wildcards.repo, wildcards.format
         ),

@@ -10,6 +10,7 @@ from vcsbench.errors import UserError
 from vcsbench.files import read_record, write_json
 from vcsbench.prepare.preparations import preparation_of
 from vcsbench.prepare.repositories import loaded_path
+from vcsbench.programs import Programs
 from vcsbench.records import LoadRecord, PackRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming
@@ -41,7 +42,8 @@ def pack_repository() -> None:
         preparation = preparation_of(load["format"])
         # The states are made next to the repository. The result has the seconds that an administrator would
         # wait for each packing or upkeep, without the time of copies: {"pack": 4.2}.
-        seconds_by_state = preparation.make_states(repository, snakemake.params.states)
+        builds = [Programs(*place) for place in snakemake.params.builds]
+        seconds_by_state = preparation.make_states(repository, snakemake.params.states, builds)
     pack_record: PackRecord = {
         "repo": load["repo"],
         "format": load["format"],

@@ -54,6 +54,8 @@ GIT_SERVERS = ("git-daemon", "git-httpd", "git-sshd")
 # The kinds that have the libraries of Subversion.
 SUBVERSION_SERVERS = ("svnserve", "httpd", "sshd")
 SUBVERSION_PROGRAMS = ("svn", "svnadmin", "svnbench", "svnlook", "svnmucc", "svnrdump", "svnsync")
+# The programs of clients that a build may have. All others, such as tar, are on the PATH.
+BUILD_PROGRAMS = (*SUBVERSION_PROGRAMS, "git")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 # Set-up unpacks OpenSSH's server here: Debian's package would start one on port 22.
 UNPACKED_SSHD = BUILT.parent / "sshd"
@@ -158,6 +160,17 @@ class Programs(_Places):
         folder = self._find_folder_with(name) if self.prefix else _find_system_modules()
         return os.path.join(folder, name) if folder else ""
 
+    def find_git(self, name: str) -> str:
+        """Return the path of git, or of one of its programs outside of `bin`, such as git-daemon.
+
+        Return "" if it is missing.
+        """
+        git = self.find("git")
+        if not git or name == "git":
+            return git
+        path = os.path.join(find_git_folder(self), name)
+        return path if os.access(path, os.X_OK) else ""
+
     def find_module(self, name: str) -> str:
         """Return the path of a module of httpd, such as "ssl"; "" if it is missing, or part of httpd."""
         # Subversion's modules, such as authz_svn, may be in another folder than those of httpd itself.
@@ -182,16 +195,30 @@ class Programs(_Places):
             variables.pop("LD_LIBRARY_PATH", None)
         if self.library_path:
             variables["LD_LIBRARY_PATH"] = self.library_path
-        return variables
+        return variables | self._git_path()
+
+    def _git_path(self) -> dict[str, str]:
+        """Return the PATH of a build with a git of its own: {"PATH": "/opt/git/bin:/usr/bin"}; {} without.
+
+        git-daemon and git-http-backend start `git` by the PATH.
+        """
+        if not self.prefix or not self.find("git"):
+            return {}
+        folder = os.path.dirname(self.find("git"))
+        return {"PATH": f"{folder}:{program_environment().get('PATH', os.defpath)}"}
 
     def env_command(self) -> list[str]:
-        """Return the words before a command line that set its LD_LIBRARY_PATH as environment() does."""
+        """Return the words before a command line that set its variables as environment() does."""
         if not self.prefix:
             return []
-        if not self.library_path:
-            return ["env", "-u", "LD_LIBRARY_PATH"]
-        # env starts without the variable, because the folders may contain another C library.
-        return ["env", f"LD_LIBRARY_PATH={self.library_path}"]
+        words = ["env"]
+        if self.library_path:
+            # env starts without the variable, because the folders may contain another C library.
+            words.append(f"LD_LIBRARY_PATH={self.library_path}")
+        else:
+            words += ["-u", "LD_LIBRARY_PATH"]
+        words += [f"{name}={value}" for name, value in self._git_path().items()]
+        return words
 
     @property
     def places(self) -> list[str]:
@@ -219,8 +246,8 @@ class Programs(_Places):
     def path(self, name: str) -> str:
         """Return the path of a program or module, by its name in digests; "" if it is missing.
 
-        Only programs of Subversion, httpd and its modules are of this build. All others, such as git and
-        sshd, are the same for all builds.
+        Only programs of Subversion and git, httpd and its modules are of this build. All others, such as
+        sshd, are the same for all builds. A build of Subversion has no git, and uses that on the PATH.
         """
         # The folder of Mercurial's modules has its path as its name (_with_modules).
         if os.path.isabs(name):
@@ -229,8 +256,9 @@ class Programs(_Places):
             return sys.executable
         if name == "httpd":
             return self.any_httpd
-        if name.startswith("git-"):
-            return find_git_program(name)
+        if name == "git" or name.startswith("git-"):
+            has_git = bool(self.find("git"))
+            return self.find_git(name) if has_git else Programs().find_git(name)
         if name == "mod_dav_svn":
             return self.mod_dav_svn
         if name.startswith(HTTPD_MODULE):
@@ -312,17 +340,11 @@ def why_no_ssh_folder(folder: str | Path) -> str:
 
 
 @cache
-def find_git_program(name: str) -> str:
-    """Return the path of git, or of one of its programs that are not on the PATH, such as git-daemon.
-
-    Return "" if it is missing.
-    """
-    git = Programs().find("git")
-    if not git or name == "git":
-        return git
-    folder = processes.run_program([git, "--exec-path"]).output.strip()
-    path = os.path.join(folder, name)
-    return path if os.access(path, os.X_OK) else ""
+def find_git_folder(programs: Programs) -> str:
+    """Return the folder in which a git looks for its own programs; "" if it does not run."""
+    argv = [programs.get("git"), "--exec-path"]
+    done = processes.run_program(argv, env=programs.environment(), may_fail=True)
+    return "" if done.code else done.output.strip()
 
 
 def path_of(need: str) -> str:
@@ -350,7 +372,7 @@ def programs_in(argv: str) -> tuple[str, ...]:
     if "{" not in first:
         programs.append(first)
     for word in WORD.findall(argv):
-        if word in SUBVERSION_PROGRAMS and word not in programs:
+        if word in BUILD_PROGRAMS and word not in programs:
             programs.append(word)
     return tuple(programs)
 

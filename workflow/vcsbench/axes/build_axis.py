@@ -18,6 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.formats import AS_IS, RELEASES, parse_format
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.programs import (
+    BUILD_PROGRAMS,
     GIT_SERVERS,
     INTERPRETER,
     MODULE,
@@ -28,6 +29,7 @@ from vcsbench.programs import (
     WORD,
     Programs,
     binaries,
+    find_git_folder,
     find_nss_wrapper,
     find_sshd,
     is_unpacked_sshd,
@@ -39,7 +41,16 @@ from vcsbench.programs import (
 )
 from vcsbench.records import Recipe
 from vcsbench.server_user import closed_folder
-from vcsbench.systems import SUBVERSION, repository_system
+from vcsbench.systems import GIT, SUBVERSION, repository_system
+from vcsbench.systems.git_program import git_version
+from vcsbench.systems.git_store import (
+    AS_IS_REFS,
+    REFTABLE,
+    GitState,
+    Upkeep,
+    why_git_too_old,
+    why_no_state,
+)
 from vcsbench.words import version_numbers
 
 CONDA = ("micromamba", "mamba", "conda", "pixi")
@@ -91,7 +102,27 @@ def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
         if need.startswith(MODULE):
             return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
         return f"{need} is not installed (put it on the PATH; set-up installs Debian's packages)"
+    if repository_system(recipe.get("repository", {})) is GIT:
+        return _why_no_reftable(build, recipe, env)
     return _why_too_old(build, recipe, env)
+
+
+def _why_no_reftable(build: Build, recipe: Recipe, env: Environment) -> str:
+    """Return why the git of a build cannot read the refs of a cell's repository, in a clause; "" if it can.
+
+    Every git that vcsbench measures ignores the indices that it does not know. But it reads no reftable.
+    `recipe` has everything that the cell's measurement depends on.
+    """
+    # Without an upkeep, git_axes has a reason of its own.
+    if recipe["repository"].get("ref_storage") != REFTABLE:
+        return ""
+    # The server opens the repository, or the client without a server.
+    side = build.server if recipe["access"]["server"] else build.client
+    # Snakemake deploys another git than that on the PATH of this process.
+    is_deployed = not side.prefix and env.machine.deployed
+    if is_deployed or _is_to_be_made(side):
+        return ""
+    return why_no_state(GitState(Upkeep.ONE_PACK, AS_IS_REFS, REFTABLE), git_version(side))
 
 
 def needed_format(recipe: Recipe) -> str:
@@ -188,8 +219,8 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
         if reason:
             return reason
     for program in programs_in(argv):
-        # Other programs than Subversion's, such as tar, are no part of a build. They are on the PATH.
-        client = build.client if program in SUBVERSION_PROGRAMS else ON_PATH.client
+        # Other programs, such as tar, are no part of a build. They are on the PATH.
+        client = build.client if program in BUILD_PROGRAMS else ON_PATH.client
         reason = _why_no_program(client, machine, program)
         if reason:
             return reason
@@ -238,8 +269,8 @@ def installed_programs(recipe: Recipe) -> set[str]:
     # The further requirements of the command, such as "git".
     names = {*recipe.get("needs", [])}
     for name in programs_in(_commands_of(recipe)):
-        # A build has programs of Subversion only, so another program, such as tar, is always installed.
-        is_in_build = name in SUBVERSION_PROGRAMS and bool(build["client"]["prefix"])
+        # Another program than Subversion's and git, such as tar, is in no build, so it is always installed.
+        is_in_build = name in BUILD_PROGRAMS and bool(build["client"]["prefix"])
         if not is_in_build:
             names.add(name)
     server = recipe["access"]["server"]
@@ -283,6 +314,22 @@ def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
     # A program of another architecture, or one without its libraries, exists and does not run.
     if is_subversion and not program_version(programs, name):
         return f"{path} does not run on this machine: it prints no version"
+    if name == "git":
+        return _why_no_git(programs)
+    return ""
+
+
+def _why_no_git(programs: Programs) -> str:
+    """Return why the git below the prefix of a build cannot be measured, in a clause; "" if it can."""
+    path = programs.get("git")
+    too_old = why_git_too_old(git_version(programs))
+    if too_old:
+        return f"{path}: {too_old}"
+    # git runs other programs, such as git-remote-http. Those of another git would make the label wrong.
+    folder = find_git_folder(programs)
+    is_below = os.path.realpath(folder).startswith(f"{os.path.realpath(programs.prefix)}/")
+    if not is_below:
+        return f"{path} runs the programs in {folder or 'no folder'}, outside of {programs.prefix}"
     return ""
 
 
@@ -313,7 +360,14 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
 
 
 def _why_no_git_server(programs: Programs, server: str) -> str:
-    """Return why this machine cannot serve git repositories by a server, in a clause; "" if it can."""
+    """Return why a build cannot serve git repositories by a server, in a clause; "" if it can."""
+    if programs.prefix:
+        # Without a git of its own, the build would use that on the PATH (Programs.path).
+        if not programs.find("git"):
+            return f"{programs.prefix} has no git in {' or '.join(PROGRAM_FOLDERS)}"
+        reason = _why_no_git(programs)
+        if reason:
+            return reason
     for name in programs_of_server(server):
         if name == "httpd":
             # httpd runs git's program for http as a CGI program.
@@ -324,7 +378,8 @@ def _why_no_git_server(programs: Programs, server: str) -> str:
             if reason:
                 return reason
         elif not programs.path(name):
-            return f"{name} is not installed (Debian: git)"
+            place = programs.prefix or "this machine"
+            return f"{place} has no {name} (Debian: git)"
     return ""
 
 

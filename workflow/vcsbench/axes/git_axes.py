@@ -2,6 +2,7 @@
 
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axis_names import REF_STORAGE_AXIS, REFS_AXIS, UPKEEP_AXIS
+from vcsbench.config.builds import git_builds
 from vcsbench.records import Recipe
 from vcsbench.systems import GIT
 from vcsbench.systems.git_program import git_version
@@ -10,6 +11,7 @@ from vcsbench.systems.git_store import (
     REF_STORAGES,
     UPKEEPS,
     Upkeep,
+    find_maker,
     parse_state,
     why_git_too_old,
     why_no_state,
@@ -57,7 +59,11 @@ def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
         return ""
     # The name of the state, such as "bitmap_20000-loose".
     _, state_name = GIT.stored_as(repository)
-    return why_no_state(parse_state(state_name), version)
+    state = parse_state(state_name)
+    # A git of a build may make what the one on the PATH is too old for.
+    if find_maker(state, git_builds(env.builds)):
+        return ""
+    return why_no_state(state, version)
 
 
 AXES = (

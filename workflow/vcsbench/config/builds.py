@@ -40,6 +40,12 @@ class _Side(NamedTuple):
     environments: Mapping[str, str] = MappingProxyType({})
 
 
+def git_builds(builds: Mapping[str, Build]) -> list[Programs]:
+    """Return the sides of builds (client, server) that have a git of their own, each once."""
+    sides = [side for build in builds.values() for side in (build.client, build.server)]
+    return [side for side in dict.fromkeys(sides) if side.prefix and side.find("git")]
+
+
 @dataclass(frozen=True)
 class BuildReader:
     """Read the values of the axis `build`. A build without a place has the programs on the PATH.
@@ -92,7 +98,7 @@ class BuildReader:
         """Return the programs below a prefix. `library_path` is their LD_LIBRARY_PATH, such as "/a:/b".
 
         `keys` is the place in the configuration, such as ["builds", "trunk"]. Raise UserError if one of the
-        folders does not exist, or if the prefix has no program and no module of Subversion.
+        folders does not exist, or if the prefix has no git, and no program and no module of Subversion.
         """
         libraries = []
         for folder in library_path.split(":"):
@@ -103,14 +109,15 @@ class BuildReader:
         prefix = self._existing_folder(keys_of_prefix, prefix)
         programs = Programs(prefix, ":".join(libraries))
         # A build may have an httpd of its own, by either name.
-        names = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
+        names = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd", "git")
         has_program = any(programs.find(name) for name in names)
         # A build may have the module mod_dav_svn alone. This machine's httpd then loads it.
         if not has_program and not programs.mod_dav_svn:
             raise self.error(
                 keys_of_prefix,
                 f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
-                f"{' or '.join(PROGRAM_FOLDERS)}. Use the folder that was configured with --prefix.",
+                f"{' or '.join(PROGRAM_FOLDERS)}, and no git. Use the folder that was configured with "
+                f"--prefix.",
             )
         return programs
 

@@ -27,7 +27,7 @@ from vcsbench.config.models import (
 )
 from vcsbench.errors import UserError
 from vcsbench.metrics import COUNTS
-from vcsbench.programs import SUBVERSION_PROGRAMS
+from vcsbench.programs import BUILD_PROGRAMS
 
 # Columns of the measurements that tables may have rows by.
 RUN_COLUMNS = (
@@ -36,7 +36,7 @@ RUN_COLUMNS = (
 )
 # The words of each command, and the words of each kind of `input` and `output`, as Subject.words() has them.
 # Those of LISTS stand for several arguments.
-WORDS = (*SUBVERSION_PROGRAMS, "svnadmin_args", "load_args", "python", "built")
+WORDS = (*BUILD_PROGRAMS, "svnadmin_args", "load_args", "python", "built")
 SUBJECT_WORDS = {
     "repository": ("repository", "url", "tree", "folder", "busy_file", "last"),
     "committed_repository": ("repository", "url", "tree", "folder", "busy_file", "last"),

@@ -15,7 +15,7 @@ from vcsbench.environment import QUIET_GIT, git_settings
 from vcsbench.errors import UserError
 from vcsbench.measure.server import START_LIMIT_S, Httpd, Server, quote_for_httpd
 from vcsbench.measure.sshd import Sshd
-from vcsbench.programs import Programs, find_git_program
+from vcsbench.programs import Programs
 
 HTTPD_TEMPLATE = Path(__file__).with_name("git_servers.conf")
 # mod_cgi waits for the end of each program. mod_cgid does not do: its daemon ignores SIGCHLD, so the kernel
@@ -34,7 +34,7 @@ class _GitServer(Server):
 
     def version_commands(self) -> dict[str, list[str]]:
         # The programs of git that serve have no option that prints a version.
-        return {"git": [find_git_program("git"), "--version"]}
+        return {"git": [*self.programs.env_command(), self.programs.path("git"), "--version"]}
 
     def system_version(self, versions: Mapping[str, str]) -> str:
         return versions["git"]
@@ -55,12 +55,12 @@ class GitDaemon(_GitServer):
 
     @property
     def may_be_wrapper(self) -> bool:
-        # A git of another release, first on the PATH, may need its own C library.
+        # A git of another release may need its own C library, and so a wrapper.
         return True
 
     def command(self) -> list[str]:
         # `git daemon` would start this program as a child, and stay as its parent.
-        argv = [find_git_program("git-daemon"), "--reuseaddr", "--export-all"]
+        argv = [self.programs.path("git-daemon"), "--reuseaddr", "--export-all"]
         argv += [f"--listen={self.host}", f"--port={self.port}", f"--base-path={self.root}"]
         argv += ["--log-destination=stderr", *self.options]
         return argv
@@ -100,7 +100,7 @@ class GitHttpd(_GitServer, Httpd):
             host=self.host,
             port=self.port,
             # The CGI program, which httpd starts for each request.
-            backend=quote_for_httpd(find_git_program("git-http-backend")),
+            backend=quote_for_httpd(self.programs.path("git-http-backend")),
             modules=self._list_load_directives(),
             variables="\n".join(set_directives),
         )
@@ -137,7 +137,7 @@ class GitSshd(_GitServer, Sshd):
         return {**commands, **super().version_commands()}
 
     def system_command(self) -> list[str]:
-        return [find_git_program("git-shell")]
+        return [self.programs.path("git-shell")]
 
     def _session_command(self) -> str:
         # By this variable, the client requests a version of the protocol, and sshd accepts the variable

@@ -32,8 +32,8 @@ from vcsbench.measure.server_kinds import SERVER_KINDS
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.programs import (
+    BUILD_PROGRAMS,
     BUILT,
-    SUBVERSION_PROGRAMS,
     WORD,
     Programs,
     check_unchanged,
@@ -392,8 +392,8 @@ class PreparedCell:
         words["program"] = [*PYTHON, strategies.__file__, self.recipe.get("program", "")]
         # The folder with the programs that set-up has built.
         words["built"] = str(BUILT)
-        # {svn}, {svnadmin} and other programs, with the options that they need.
-        for name in SUBVERSION_PROGRAMS:
+        # {svn}, {git} and other programs of a build, with the options that they need.
+        for name in BUILD_PROGRAMS:
             words[name] = partial(self._program, name)
         # {svnadmin_args} and {load_args}: options in files of the server configuration, such as cache sizes.
         for program in ("svnadmin", "load"):
@@ -409,7 +409,7 @@ class PreparedCell:
         return words
 
     def _program(self, name: str) -> list[str]:
-        """Return a program of Subversion with its options, the value of a word such as {svn}."""
+        """Return a program of a build with its options, the value of a word such as {svn} or {git}."""
         if name not in CLIENTS:
             return [self.client.get(name)]
         return self._client_with(name, self._client_config)

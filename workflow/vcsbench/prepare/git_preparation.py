@@ -13,6 +13,7 @@ from vcsbench import processes, progress
 from vcsbench.errors import UserError
 from vcsbench.prepare.git_refs import set_refs
 from vcsbench.prepare.preparation import Preparation, Task, check_stop, describe_load
+from vcsbench.programs import Programs
 from vcsbench.records import LoadRecord
 from vcsbench.sources import Source
 from vcsbench.sources.base import Facts
@@ -21,7 +22,14 @@ from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import raise_write_error
 from vcsbench.systems import git_store
 from vcsbench.systems.base import COMMITS
-from vcsbench.systems.git_program import git_version, object_format, run_git, start_git
+from vcsbench.systems.git_program import (
+    ON_PATH,
+    git_version,
+    keep_git,
+    object_format,
+    run_git,
+    start_git,
+)
 from vcsbench.systems.git_shape import GRAPH, GRAPHS, MULTI_PACK_INDEX, PACKS
 from vcsbench.systems.git_store import GitState, GitStore, Upkeep
 
@@ -85,18 +93,21 @@ class GitPreparation(Preparation):
             raise UserError(f"{path}: was loaded, but {mismatch}. Use another git.")
         return record
 
-    def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
+    def make_states(
+        self, loaded: Path, states: Sequence[str], builds: Sequence[Programs] = ()
+    ) -> dict[str, float]:
         """Make a repository in each state, such as "bitmap" or "bitmap_20000-loose", from the loaded one.
 
         The first part of a state's name is its upkeep, such as one pack with a bitmap. The rest is the number
-        of refs and their storage. Return the seconds of git's commands for each upkeep: {"bitmap": 4.2}.
+        of refs and their storage. Return the seconds of git's commands for each upkeep: {"bitmap": 4.2}. If
+        the git on the PATH is too old for a state, that of one of `builds` makes it.
         """
         seconds_by_upkeep: dict[str, float] = {}
         with progress.stage("making states", len(states), "states") as stage:
             for index, name in enumerate(states):
                 stage.done = index
                 state = git_store.parse_state(name)
-                seconds = make_state(loaded, state).upkeep_s
+                seconds = make_state(loaded, state, builds).upkeep_s
                 # States with the same upkeep may have other refs. With many added refs, git's commands take
                 # longer. So the time with the repository's own refs replaces the time with other refs.
                 has_own_refs = state.refs == git_store.AS_IS_REFS
@@ -139,17 +150,18 @@ def import_history(source: Source, path: Path) -> Facts:
     return facts
 
 
-def make_state(loaded: Path, state: GitState) -> MadeState:
+def make_state(loaded: Path, state: GitState, builds: Sequence[Programs] = ()) -> MadeState:
     """Make a repository in a state, next to the loaded repository that it is made from.
 
     A state is an upkeep (packs and indices), a number of refs, and the storage of the refs, such as
     GitState("bitmap", "20000", "loose"). Return the path of the repository, and the seconds of the commands
     for its upkeep, such as `git repack`, without the copy. An existing repository in this state is replaced.
-    After an error, no incomplete repository is left. Raise UserError if git fails, or makes another state.
+    If the git on the PATH is too old for the state, that of one of `builds` makes it. After an error, no
+    incomplete repository is left. Raise UserError if git fails, or makes another state.
     """
-    # Why this release of git cannot make the state, as a clause; "" if it can.
-    reason = git_store.why_no_state(state, git_version())
-    if reason:
+    maker = git_store.find_maker(state, builds)
+    if maker is None:
+        reason = git_store.why_no_state(state, git_version())
         raise UserError(f"{loaded}: {reason}. Leave such cells out of the grid.")
     path = loaded.with_name(f"{git_store.GIT_FORMAT}.{state.name}")
     new = path.with_name(f"{path.name}.new")
@@ -158,6 +170,9 @@ def make_state(loaded: Path, state: GitState) -> MadeState:
         remove_path(old)
     try:
         _copy_objects(loaded, new, state.upkeep)
+        if maker != ON_PATH:
+            # From here on, run_git() uses this git for the new repository and for its copies.
+            keep_git(new, maker)
         # The refs are set first, because bitmaps and commit-graphs are made for the refs that exist.
         set_refs(new, loaded, state)
         if _has_one_pack(state.upkeep):

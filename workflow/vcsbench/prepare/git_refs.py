@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.systems import git_store
-from vcsbench.systems.git_program import init_reftable, object_format, run_git
+from vcsbench.systems.git_program import git_of, init_reftable, object_format, run_git
 
 # The name of an added tag is this and a number: refs/tags/build-00001.
 ADDED_TAG = b"refs/tags/build-"
@@ -95,7 +95,7 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     # create_bare() makes no reftable: only git itself makes the files of an empty one. So git makes another
     # repository. Its configuration is not used, because it has other settings than create_bare() writes.
     remove_path(fresh)
-    init_reftable(fresh, object_hash)
+    init_reftable(fresh, object_hash, git_of(path))
     (fresh / "reftable").replace(path / "reftable")
     # All refs and HEAD are in the reftable. But without a file HEAD and a folder refs, git finds no
     # repository here. So these two are placeholders.

@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 
 from vcsbench import words
+from vcsbench.programs import Programs
 from vcsbench.records import LoadRecord
 from vcsbench.sources import Source
 from vcsbench.sources.base import Facts
@@ -22,11 +23,14 @@ class Preparation:
         """Load a source, and return facts about the repository (loader.load_source)."""
         raise NotImplementedError
 
-    def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
+    def make_states(
+        self, loaded: Path, states: Sequence[str], builds: Sequence[Programs] = ()
+    ) -> dict[str, float]:
         """Make a repository in each of the states next to the loaded one.
 
         Return the seconds that a user waits for each packing or upkeep, without the time of copies: `{"pack":
-        4.2}`. After an error, no incomplete repository is left.
+        4.2}`. After an error, no incomplete repository is left. `builds` have programs for states that those
+        on the PATH are too old for.
         """
         raise NotImplementedError
 

@@ -18,6 +18,7 @@ from vcsbench.external import CHUNK, SMALL_FILE, read_bytes
 from vcsbench.prepare.preparation import Preparation, Task, print_progress
 from vcsbench.prepare.subversion_verification import list_verifications
 from vcsbench.processes import Program
+from vcsbench.programs import Programs
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import Source
 from vcsbench.sources.base import Facts
@@ -103,7 +104,9 @@ class SubversionPreparation(Preparation):
             **span_since(begun),
         }
 
-    def make_states(self, loaded: Path, states: Sequence[str]) -> dict[str, float]:
+    def make_states(
+        self, loaded: Path, states: Sequence[str], builds: Sequence[Programs] = ()
+    ) -> dict[str, float]:
         """Pack a copy of the loaded repository: there is no other state to make."""
         return {formats.PACKED: make_packed(loaded)}
 

@@ -21,6 +21,7 @@ from vcsbench.report.setup_section import Setup
 from vcsbench.report.summary import MORE_ROUNDS, NextStep
 from vcsbench.report.table_sections import PlainTable
 from vcsbench.statistics import comparisons, texts
+from vcsbench.systems import GIT, SUBVERSION
 
 # By codes.StopReason.
 WHY_ENDED: Mapping[str, str] = {
@@ -63,7 +64,9 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     # The second line. A study that compares builds names each of them: `Subversion trunk 1.15.0, mine
     # 1.14.2`. Other studies have the measured systems: `Subversion 1.14.2, git 2.39.5`.
     builds = ", ".join(_list_build_versions(results))
-    systems = f"Subversion {builds}" if builds else conditions.systems
+    # The programs of builds are those of one system.
+    title = SUBVERSION.title if conditions.subversion else GIT.title
+    systems = f"{title} {builds}" if builds else conditions.systems
     machine = f"on {conditions.machine}" if conditions.machine else ""
     time = ""
     if setup.first and setup.last:
@@ -181,11 +184,10 @@ def _join(separator: str, parts: Sequence[str]) -> str:
 
 
 def _list_build_versions(results: Results) -> list[str]:
-    """Return each build of Subversion with its versions: `["trunk 1.15.0", "mine 1.14.2"]`.
+    """Return each build of Subversion or git with its versions: `["trunk 1.15.0", "mine 1.14.2"]`.
 
-    A build is an installation of Subversion's programs under a name. The builds are in the order of their
-    axis. A client and a server of different versions give `mixed 1.14.2, 1.15.0`. A build without a known
-    version is left out. Return [] for a study without an axis of builds.
+    The builds are in the order of their axis. A client and a server of different versions give `mixed 1.14.2,
+    1.15.0`. A build without a known version is left out. Return [] for a study without an axis of builds.
     """
     # By name of a build: the versions of its programs, with repetitions.
     versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}

@@ -11,6 +11,7 @@ from typing import Any
 from vcsbench import progress
 from vcsbench.axis_names import REPOSITORY_AXIS
 from vcsbench.cell_rounds import CellRound
+from vcsbench.config.builds import git_builds
 from vcsbench.errors import UserError
 from vcsbench.forecast import trials
 from vcsbench.forecast.durations import missing_loads
@@ -39,6 +40,7 @@ from vcsbench.storages import filesystems, workdir
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import require_axes
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
+from vcsbench.systems.git_store import GIT_FORMAT, find_maker, parse_state
 
 # The results and the report of each study, which the default target makes.
 STUDY_FILES = (
@@ -229,6 +231,19 @@ class Project:
         records += self.plan.trace_files(study).values()
         # Cells share most records.
         return list(dict.fromkeys(records))
+
+    def git_builds(self, repo: str, fmt: str) -> list[list[str]]:
+        """Return the prefix and LD_LIBRARY_PATH of each build of git, for a rule that makes states.
+
+        Return [] if the git on the PATH can make all states of the repository. Otherwise each new build would
+        make them again.
+        """
+        if fmt != GIT_FORMAT:
+            return []
+        states = map(parse_state, self.repositories.made_states(repo, fmt))
+        if all(find_maker(state, []) for state in states):
+            return []
+        return [[*programs] for programs in git_builds(self.environment.builds)]
 
     def other_loads(self, repo: str, fmt: str) -> list[OtherLoad]:
         """Return the loads of this session other than that of a repository in a format, with their space.

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench.errors import UserError
+from vcsbench.programs import Programs
 from vcsbench.storages.folder_states import StoredFile
 from vcsbench.systems.base import FileStore, Steps, keep_commit_count
-from vcsbench.systems.git_program import run_git
+from vcsbench.systems.git_program import ON_PATH, git_version, run_git
 from vcsbench.systems.git_shape import PACKS, GitShape, read_git_shape
 from vcsbench.words import version_numbers
 
@@ -148,6 +149,14 @@ def why_no_state(state: GitState, version: str) -> str:
             needed = ".".join(map(str, first_release))
             return f"{part} needs git {needed} or later, and git is {version or 'not installed'}"
     return ""
+
+
+def find_maker(state: GitState, builds: Sequence[Programs]) -> Programs | None:
+    """Return the first git that can make a state: that on the PATH, or that of a build; None if none can."""
+    for programs in (ON_PATH, *builds):
+        if not why_no_state(state, git_version(programs)):
+            return programs
+    return None
 
 
 def create_bare(path: Path, object_format: str = "sha1", ref_storage: str = PACKED_REFS) -> None:
