@@ -11,11 +11,26 @@ HOOKS = (
     "post-checkout", "post-merge", "post-rewrite", "post-index-change", "pre-auto-gc", "pre-commit",
     "pre-receive", "update", "proc-receive", "reference-transaction", "fsmonitor-watchman",
 )  # fmt: skip
+# Keys of `git gc` with numbers, dates and truth values. gc.recentObjectsHook is none of them.
+GC_KEYS = (
+    "aggressiveDepth", "aggressiveWindow", "auto", "autoDetach", "autoPackLimit", "bigPackThreshold",
+    "cruftPacks", "logExpiry", "maxCruftSize", "packRefs", "pruneExpire", "reflogExpire",
+    "reflogExpireUnreachable", "rerereResolved", "rerereUnresolved", "worktreePruneExpire",
+    "writeCommitGraph", "canary.reflogExpire", "canary.reflogExpireUnreachable",
+)  # fmt: skip
 # Keys of the format of a repository. They name no program, and git refuses wrong values.
 FORMAT_KEYS = re.compile(
-    r"^(extensions|core\.(repositoryformatversion|bare)|index|pack|gc|feature)\b", re.I
+    r"^(extensions|core\.(repositoryformatversion|bare)|index|pack|feature)\b"
+    rf"|^gc\.({'|'.join(map(re.escape, GC_KEYS))})$",
+    re.I,
 )
-PROGRAM_KEYS = ("core.fsmonitor", "filter.canary.smudge", "filter.canary.process")
+# An older git does not list the last one.
+PROGRAM_KEYS = (
+    "core.fsmonitor",
+    "filter.canary.smudge",
+    "filter.canary.process",
+    "gc.recentObjectsHook",
+)
 
 
 def canary(folder):
@@ -38,7 +53,11 @@ def program_keys():
 
 
 def set_program_everywhere(work, program, hooks):
-    """Name a program in each configuration key of a repository that may have one, and as its hooks."""
+    """Name a program in each configuration key of a repository that may have one, and as its hooks.
+
+    `work` is a bare repository, or the work tree of another one.
+    """
+    folder = work / ".git" if (work / ".git").exists() else work
     config = []
     for key in program_keys():
         section, _, name = key.rpartition(".")
@@ -46,7 +65,7 @@ def set_program_everywhere(work, program, hooks):
         if not FORMAT_KEYS.match(key) and not name.lower().endswith("promisor"):
             head = f'[{first} "{rest}"]' if rest else f"[{first}]"
             config.append(f"{head}\n\t{name} = {program}\n")
-    with (work / ".git/config").open("a") as file:
+    with (folder / "config").open("a") as file:
         file.write("".join(config))
     for hook in hooks:
-        shutil.copy(program, work / ".git/hooks" / hook)
+        shutil.copy(program, folder / "hooks" / hook)

@@ -108,5 +108,6 @@ def write_page(made: SyntheticStudy, folder: Path, **changes: Any) -> Path:
     """Write the page of a study and its charts into a folder. `changes` replace fields of Results."""
     path = folder / f"{made.name}.html"
     results = replace(results_of(made), **changes)
-    path.write_text(build_page_with_charts(results, folder / "charts"), encoding="utf-8")
+    page, _ = build_page_with_charts(results, folder / "charts")
+    path.write_text(page, encoding="utf-8")
     return path

@@ -15,14 +15,15 @@ from vcsbench.advice.advise import AdviceSettings, advise, describe_counts
 from vcsbench.advice.answer_texts import NO_DIFFERENCE, describe_pair_difference
 from vcsbench.advice.candidates import with_candidates
 from vcsbench.advice.cards import ADVICE, make_card
+from vcsbench.advice.case_groups import CaseGroup, Temperature
 from vcsbench.advice.decision import WeightedOperation, find_cases
-from vcsbench.advice.effects import ChangeEffect, combine_effects, effect_in_case
+from vcsbench.advice.effects import combine_effects, effect_in_case
 from vcsbench.advice.labels import range_of_factors
 from vcsbench.advice.questions import CardQuestion, read_questions
 from vcsbench.advice.rules import find_rule
 from vcsbench.advice.server_actions import settings_cost
 from vcsbench.advice.steps import plan_steps
-from vcsbench.codes import AnswerKind, WhyNoBest
+from vcsbench.codes import AnswerKind, Call, WhyNoBest
 from vcsbench.evidence.flags import FLAGS
 from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.statistics import texts
@@ -32,6 +33,8 @@ from vcsbench.statistics.estimates import NO_ESTIMATE
 AXES = ["command", "access", "format", "packing", "cache"]
 NOISE = "undecided"
 LIMITS = Limits()
+COLD_LOG = CaseGroup("log", Temperature.COLD)
+WARM_LOG = CaseGroup("log", Temperature.WARM)
 DEFINITION = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
 
 
@@ -75,7 +78,7 @@ def test_decide_that_depends_returns_the_simplest_rule():
     made = card(*(row(1.5 if better else 0.6, **cell) for cell, better in pairs))
     assert made.answer.kind == AnswerKind.DEPENDS
     rule = find_rule(made.cases, "f6", "f6", LIMITS)
-    assert rule == {"f7": ["cold log"], "f6": ["warm log", "export"]}
+    assert rule == {"f7": [COLD_LOG], "f6": [WARM_LOG, CaseGroup("export")]}
     answer = card(row(1.9, command="export"), row(0.77)).answer
     assert answer.short == "depends" and answer.value == "f7"
     assert re.findall(r"[\d.]+x", answer.sentence) == ["1.3x", "1.9x"]
@@ -90,8 +93,23 @@ def test_rule_by_an_axis_that_does_not_apply_to_a_case_is_left_out():
     lost = [row(0.5, access="file"), row(0.5, access="")]
     assert find_rule(cases(row(2.0), *lost), "f6", "f6", LIMITS) == {}
     lost[1] = row(0.5, access="svn")
-    rule = {"f6": ["over file", "over svn"], "f7": ["over http"]}
+    over = {access: CaseGroup(axis="access", value=access) for access in ("file", "svn", "http")}
+    rule = {"f6": [over["file"], over["svn"]], "f7": [over["http"]]}
     assert find_rule(cases(row(2.0), *lost), "f6", "f6", LIMITS) == rule
+
+
+def test_rule_tells_a_command_with_a_blank_in_its_name_from_another_one():
+    # Caches do not apply to the first command.
+    won = [row(2.0, command="svn checkout", cache=""), row(2.0)]
+    won += [row(2.0, command="checkout", cache=cache) for cache in ("cold", "hot-os")]
+    lost = [row(0.5, cache="hot-os")]
+    rule = find_rule(cases(*won, *lost), "f6", "f6", LIMITS)
+    assert rule == {
+        "f6": [WARM_LOG],
+        "f7": [CaseGroup("svn checkout"), COLD_LOG, CaseGroup("checkout")],
+    }
+    answer = card(*won, *lost).answer
+    assert answer.effect.startswith("f6 for warm log, otherwise f7; ")
 
 
 def test_answer_that_depends_has_the_largest_gain_of_all_groups():
@@ -400,10 +418,10 @@ def test_memory_of_svnserve_without_threads_is_that_of_a_connection(options, is_
 @pytest.mark.parametrize(
     ("ratios", "gains", "losses"),
     [
-        ([2.0, 1.05], {"cold log": [2.0]}, {}),
+        ([2.0, 1.05], {COLD_LOG: [2.0]}, {}),
         ([1.06, 1.05], {}, {}),
-        ([2.0, 0.95], {"cold log": [2.0]}, {}),
-        ([2.0, 0.8], {"cold log": [2.0]}, {"warm log": [1.25]}),
+        ([2.0, 0.95], {COLD_LOG: [2.0]}, {}),
+        ([2.0, 0.8], {COLD_LOG: [2.0]}, {WARM_LOG: [1.25]}),
     ],
 )
 def test_effect_below_the_margin_is_equal_and_drawn_as_sure_but_small(ratios, gains, losses):
@@ -420,17 +438,17 @@ def test_effect_below_the_margin_is_equal_and_drawn_as_sure_but_small(ratios, ga
     ("value", "against", "effect", "gain", "loss"),
     [
         # f8 is faster than both.
-        ("f7", "f6", ChangeEffect.FASTER, 2.0, None),
-        ("f7", "f8", ChangeEffect.SLOWER, None, 1.5),
+        ("f7", "f6", Call.FASTER, 2.0, None),
+        ("f7", "f8", Call.SLOWER, None, 1.5),
         # A value against itself is compared with the best one, and the best one with the slowest.
-        ("f7", "f7", ChangeEffect.SLOWER, None, 1.5),
-        ("f8", "f8", ChangeEffect.FASTER, 3.0, None),
-        ("f6", "f6", ChangeEffect.SLOWER, None, 3.0),
+        ("f7", "f7", Call.SLOWER, None, 1.5),
+        ("f8", "f8", Call.FASTER, 3.0, None),
+        ("f6", "f6", Call.SLOWER, None, 3.0),
         # f5 is undecided.
-        ("f7", "f5", ChangeEffect.UNDECIDED, None, None),
-        ("f8", "f5", ChangeEffect.UNDECIDED, None, None),
-        ("f5", "f6", ChangeEffect.UNDECIDED, None, None),
-        ("f4", "f6", ChangeEffect.NOT_COMPARED, None, None),
+        ("f7", "f5", Call.UNDECIDED, None, None),
+        ("f8", "f5", Call.UNDECIDED, None, None),
+        ("f5", "f6", Call.UNDECIDED, None, None),
+        ("f4", "f6", Call.NOT_COMPARED, None, None),
     ],
 )
 def test_effect_in_case_is_a_gain_or_a_loss_against_the_same_value(

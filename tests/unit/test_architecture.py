@@ -229,6 +229,63 @@ def test_programs_are_started_in_one_module():
     assert found == set()
 
 
+# Functions and properties that make a text for readers.
+MAKES_TEXT = re.compile(r"(?!get_|read_|write_)\w*(_text|_label)$|\w*sentence")
+READING_METHODS = {"partition", "rpartition", "startswith", "endswith"}
+
+
+def makes_text(node):
+    called = node.func if isinstance(node, ast.Call) else node
+    name = ""
+    if isinstance(called, ast.Attribute):
+        name = called.attr
+    elif isinstance(node, ast.Call) and isinstance(called, ast.Name):
+        name = called.id
+    return bool(MAKES_TEXT.match(name))
+
+
+def reads_of_texts(tree):
+    """Yield the expressions that look into a text for readers, or look it up, as far as names show it.
+
+    A variable of a function that gets such a text counts, too.
+    """
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        nodes = [*ast.walk(function)]
+        assigned = (n for n in nodes if isinstance(n, ast.Assign) and makes_text(n.value))
+        targets = (target for node in assigned for target in node.targets)
+        names = {target.id for target in targets if isinstance(target, ast.Name)}
+        for node in nodes:
+            read = []
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                read = [node.func.value] if node.func.attr in READING_METHODS else []
+            elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+                read = [node.left, *node.comparators]
+            if any(makes_text(n) or (isinstance(n, ast.Name) and n.id in names) for n in read):
+                yield ast.unparse(node)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_read"),
+    [
+        ("return reason_text(x).partition(': ')", True),
+        ("label = labels.value_label(x)\n return label not in known", True),
+        ("return 'cold' in x.sentence", True),
+        ("return place.get_text('x').startswith('a')", False),
+        ("return f'{reason_text(x)}.' if x in known else value_label(x)", False),
+    ],
+)
+def test_reads_of_texts_finds_texts_that_are_parsed_or_looked_up(body, is_read):
+    found = [*reads_of_texts(ast.parse(f"def f(x, known, place):\n {body}"))]
+    assert len(found) == is_read
+
+
+def test_no_text_for_readers_is_parsed_or_compared_as_data():
+    found = {(name_of(file), read) for file in FILES for read in reads_of_texts(tree_of(file))}
+    assert found == set()
+
+
 def test_snakefile_is_a_short_table_of_contents():
     lines = (ROOT / "Snakefile").read_text().splitlines()
     assert len(lines) <= 60

@@ -19,10 +19,12 @@ from vcsbench.config.validation import dotted, validate
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.machine import Machine
+from vcsbench.measure import round_context
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.server import Svnserve
 from vcsbench.plan.recipe import draft_recipe
 from vcsbench.programs import Programs, check_unchanged
+from vcsbench.systems import SYSTEMS, programs_of_server
 
 LOG = "{svn} log {url}"
 
@@ -271,11 +273,21 @@ def test_digests_have_the_program_that_a_client_of_git_starts(server, helper):
     check_unchanged(found, Programs(), Programs())
 
 
+def test_each_server_of_a_system_has_its_programs():
+    kinds = []
+    for system in SYSTEMS.values():
+        servers = {access["server"] for access in system.accesses.values()} - {""}
+        assert servers == system.servers.keys()
+        kinds += servers
+    # The kind of a server leads to its system.
+    assert len(set(kinds)) == len(kinds)
+
+
 def test_server_without_an_entry_has_the_program_of_its_name():
     # A person who adds a server meets a reason, and no traceback.
     server = "no-such-server"
-    assert programs.programs_of_server("hg-serve") == ("hg",)
-    assert programs.programs_of_server(server) == (server,)
+    assert programs_of_server("hg-serve") == ("hg",)
+    assert programs_of_server(server) == (server,)
     why = why_lacking(ON_PATH, Machine(), "tar c", server)
     assert why == "no-such-server is not installed (put it on the PATH)"
     assert digests(ON_PATH, "tar c", server)["server no-such-server"] == ""
@@ -427,6 +439,36 @@ def test_build_flags_follow_places_of_libraries(libraries, places, flags):
     for client, server in ((side, None), (side, side)):
         build = {"name": "x", "client": client, "server": server}
         assert run_columns.build_flags({"build": build}) == flags
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "places"),
+    [
+        ("svn", "svnserve", ["/x"]),
+        ("svn", "httpd", ["/x"]),
+        # Programs of git, and tar, have no libraries of Subversion that could be those of another build.
+        ("git", "git-daemon", []),
+        ("git", "git-httpd", []),
+        ("git", "git-sshd", []),
+        ("tar", "", []),
+    ],
+)
+def test_libraries_are_expected_of_programs_of_subversion_only(client, server, places):
+    build = Programs("/x")
+    served = SimpleNamespace(
+        kind=server, pid=1, programs=build, system_command=lambda: [f"/x/bin/{server}"],
+        system_version=lambda versions: "1", mapped_files=lambda: [f"/x/bin/{server}"],
+    )  # fmt: skip
+    cell = SimpleNamespace(
+        argv=[f"/x/bin/{client}"], client=build, server=served if server else None,
+        versions={client: "1"}, recipe={"build": {"name": "x"}},
+    )  # fmt: skip
+    captured = SimpleNamespace(mapped=[f"/x/bin/{client}"])
+    described = round_context._describe_build(cell, captured)
+    sides = [described[side] for side in ("client", "server") if described[side]]
+    assert [side["places"] for side in sides] == [places] * len(sides)
+    flags = run_columns.build_flags({"build": described})
+    assert flags == (["libraries-unknown"] if places else [])
 
 
 # Runs in a mount namespace of its own, in which /etc has one more file.

@@ -8,8 +8,10 @@ import tarfile
 import pytest
 
 from project import CONFIG, STUDY
+from unit.html_tree import parse
 from unit.report_files import default_study, make_files, order_of, results_of
 from vcsbench.errors import UserError
+from vcsbench.report.index_page import make_record
 from vcsbench.report.page import build_page_with_charts
 from vcsbench.run import bundle
 
@@ -35,13 +37,16 @@ def root(tmp_path_factory):
     # A repository may have the name of an administrative folder.
     (results / "cells" / STUDY / "log" / "CVS").mkdir(parents=True)
     (results / "cells" / STUDY / "log" / "CVS" / "note.json").write_text("{}")
-    page = {"order": order_of(study, made.axes), "expectations": [], "baselines": []}
-    for name, content in (("provenance", HERE), ("page", page)):
-        (results / name).mkdir()
-        (results / name / f"{STUDY}.json").write_text(json.dumps(content))
+    # This is a part of the page.
+    (results / "provenance").mkdir()
+    (results / "provenance" / f"{STUDY}.json").write_text(json.dumps(HERE))
     (root / "reports").mkdir()
-    page = build_page_with_charts(results_of(made), root / "results" / "charts" / STUDY)
+    page, facts = build_page_with_charts(results_of(made), root / "results" / "charts" / STUDY)
     (root / "reports" / f"{STUDY}.html").write_text(page)
+    params = {"order": order_of(study, made.axes), "expectations": [], "baselines": []}
+    (results / "page").mkdir()
+    record = make_record(params, facts)
+    (results / "page" / f"{STUDY}.json").write_text(json.dumps(record))
     return root
 
 
@@ -68,6 +73,11 @@ def test_import_makes_the_page_of_the_packed_results(root, packed, tmp_path):
     page = folder / "again" / f"{STUDY}.html"
     assert str(page) in lines[-1]
     assert page.read_text() == (root / "reports" / f"{STUDY}.html").read_text()
+    # The index has the facts of the page.
+    (row,) = parse((folder / "again" / "index.html").read_text()).all("tbody")[0].all("tr")
+    (link,) = row.all("a")
+    assert link.attributes["href"] == f"{STUDY}.html" and "Another version" not in row.text
+    assert len(row.all("td")) == 6
     measured = f"results/measurements/{STUDY}.csv"
     assert (folder / measured).read_bytes() == (root / measured).read_bytes()
     # It may have scripts of a stranger.

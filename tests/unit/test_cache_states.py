@@ -3,6 +3,7 @@
 import pytest
 
 from unit.study_grid import study_environment
+from vcsbench.advice.case_groups import group_of_case
 from vcsbench.advice.labels import case_label, group_label, value_label
 from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import STATES, CacheState, cache_state, pictograms, warmest_first
@@ -27,7 +28,7 @@ def test_new_cache_state_is_named_in_tables_cards_and_headings():
     assert value_label("cache", "frozen") == "frozen"
     assert pictograms()["frozen"] == "▫"
     where = {"command": "log", "access": "svn", "cache": "frozen"}
-    assert group_label(where) == "cold log"
+    assert group_label(group_of_case(where)) == "cold log"
     assert case_label(where, ["access"]) == "cold log over svn"
 
 

@@ -1,10 +1,13 @@
 """The card on the number of clients at which a latency has doubled."""
 
 import math
+import re
 
+import pandas as pd
 import pytest
 
 from unit.synthetic import AXES as VALUES
+from unit.synthetic import rows_frame
 from unit.test_tables import frame_of
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.capacity_card import make_capacity_card
@@ -80,6 +83,67 @@ def test_capacity_card_without_a_comparison_has_the_reason():
     card = make_capacity_card(QUESTION, [], AXES, grid, [])
     assert card.answer.kind == AnswerKind.NOT_MEASURED
     assert [line.partition(":")[2] for line in card.lines] == [" 1 cell not measured: no svn."]
+
+
+def load(readers, server, clients, **where):
+    cell = {"command": "requests", "access": "http", "readers": readers, **where}
+    return {**cell, "server_load_pct": server, "client_load_pct": clients}
+
+
+def test_capacity_card_has_the_loads_of_each_case_at_its_number():
+    rows = [row("2", 1.2), row("4", 2.4), row("8", 4.0), row("2", 1.1, access="svn")]
+    loads = [
+        *(load(readers, 20.0 + int(readers), 50.2) for readers in ("1", "2", "4", "8")),
+        load("2", 4.6, 87.4, access="svn"),
+    ]
+    card = make_capacity_card(QUESTION, rows, AXES, [], [], loads)
+    # http doubles with 4 clients, and svn has no larger number than 2.
+    assert [re.findall(r"\d+", line) for line in card.lines] == [
+        ["4", "24", "50"],
+        ["2", "5", "87"],
+    ]
+    assert "over http" in card.lines[0] and "over svn" in card.lines[1]
+
+
+@pytest.mark.parametrize(
+    "loads", [[], [load("4", 5.0, 80.0)], [load("2", math.nan, 80.0)], [load("2", 5.0, math.nan)]]
+)
+def test_capacity_card_without_loads_at_its_number_has_no_line(loads):
+    assert make_capacity_card(QUESTION, [row("2", 3.0)], AXES, [], [], loads).lines == []
+
+
+def traffic_frame(**columns):
+    """Return the runs of two rounds with 1 and 2 readers, which took a tenth and half of 2 processors."""
+    rows = [
+        {
+            **{"command": "requests", "access": "http", "readers": readers, "round": number},
+            **{"elapsed_s": math.nan, "carried_s": 2.0, "cores": 2.0},
+            **{"server_cpu_s": 0.2 * int(readers), "clients_cpu_s": 1.0 * int(readers)},
+        }
+        for readers in ("1", "2")
+        for number in (1.0, 2.0)
+    ]
+    return rows_frame(rows, cell="a", **columns)
+
+
+def test_advise_has_the_loads_of_runs_without_an_elapsed_time(tmp_path):
+    measured = frame_of(tmp_path, twins=1)
+    frame = pd.concat([measured, traffic_frame()], ignore_index=True)
+    axes = {**VALUES, "readers": ["1", "2"]}
+    for axis in axes:
+        frame[axis] = frame[axis].fillna("")
+    latency = {"compare": {"axis": "readers", "baseline": "1", "candidates": ["2"]}}
+    latency["compare"]["metric"] = "latency_p95_ms"
+    settings = AdviceSettings(axes, ["command"], ["command", "repo", "cache"], [QUESTION])
+    (card,) = advise(settings, frame, [(latency, [row("2", 3.0)])]).cards
+    # 0.4 s and 2 s of the 4 s of both processors.
+    (line,) = card.lines
+    assert re.findall(r"\d+", line) == ["2", "10", "50"]
+    invalid = frame.assign(flags="requests-failed")
+    invalid.loc[: len(measured) - 1, "flags"] = measured["flags"]
+    for other in (frame.drop(columns="clients_cpu_s"), invalid):
+        (card,) = advise(settings, other, [(latency, [row("2", 3.0)])]).cards
+        assert card.lines == []
 
 
 def test_advise_takes_the_tables_of_the_latency(tmp_path):

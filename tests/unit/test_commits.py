@@ -133,6 +133,8 @@ def test_commit_to_each_format_is_put_back_to_the_same_digest(tmp_path, fmt, is_
         # A new shard begins with the revision.
         assert cell.input.grown_bytes() > 0
         works.append(cell.work())
+        # Once with the commit, and once without it.
+        fsfs.run_svnadmin("verify", "-q", cell.input.path)
         cell.restore()
         assert read_content(cell.input.path).digest == before
         fsfs.run_svnadmin("verify", "-q", cell.input.path)

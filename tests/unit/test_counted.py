@@ -149,6 +149,20 @@ def test_trace_columns_are_sums_of_both_sides_or_none():
 
 
 @pytest.mark.parametrize(
+    ("metric", "words", "sentence_end"),
+    [
+        ("rpcs", ("less often", "more often"), "calls the server less often"),
+        ("reads", ("less often", "more often"), "reads less often"),
+        ("exclusive_mib", ("less for itself", "more for itself"), "has less for itself"),
+        ("elapsed_s", ("faster", "slower"), "is faster"),
+    ],
+)
+def test_words_of_a_factor_have_no_verb(metric, words, sentence_end):
+    assert METRICS[metric].change_words == words
+    assert METRICS[metric].words.is_better == sentence_end
+
+
+@pytest.mark.parametrize(
     ("metric", "withheld"),
     [("flushes", WithheldCode.HIDDEN_COUNT), ("rpcs", None), ("seeks", WithheldCode.UNTRACED)],
 )

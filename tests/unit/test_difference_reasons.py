@@ -1,16 +1,22 @@
 """Published times against measured ones, from cold and from warm caches."""
 
+import json
 import math
+from functools import partial
 
 import pandas as pd
 import pytest
 
-from vcsbench.codes import ReasonCode, Verdict
+from vcsbench.codes import ReasonCode, Verdict, WorkUnit
+from vcsbench.statistics import texts
 from vcsbench.statistics.difference_reasons import (
-    NO_SHRINKAGE,
+    NO_TIMES,
+    CellWork,
     Shrinkage,
+    compare_times,
     possible_reasons,
-    shrinkage_of,
+    published_amount,
+    work_of_cell,
     work_share,
 )
 from vcsbench.statistics.finding_checks import Conditions, EvaluationContext
@@ -19,8 +25,12 @@ AXES = ["command", "repo", "cache"]
 MARGIN = 1.1
 
 
-def whole(_command, _repository):
-    return 1.0
+def whole(_command, _repository, _work):
+    return CellWork(1.0, 1.0)
+
+
+def tenth(_command, _repository, _work):
+    return CellWork(1.0, 0.1)
 
 
 def frame(cold, warm, command="log"):
@@ -31,7 +41,8 @@ def frame(cold, warm, command="log"):
 
 def test_shrinkage_counts_share_of_revisions():
     # The log of 2014: 46,054 revisions in 422.1 s cold and 13.4 s warm. Here, a tenth of them.
-    shrinkage = shrinkage_of(frame(422.1, 13.4), frame(1.3, 0.29), AXES, "repo", lambda *_: 0.1)
+    times = compare_times(frame(422.1, 13.4), frame(1.3, 0.29), AXES, "repo", tenth)
+    shrinkage = times.shrinkage
     assert shrinkage.cold == pytest.approx(422.1 * 0.1 / 1.3)
     assert shrinkage.warm == pytest.approx(13.4 * 0.1 / 0.29)
     assert shrinkage.is_of_storage(MARGIN)
@@ -54,22 +65,113 @@ def test_is_of_storage_needs_margin_and_both_numbers(shrinkage, is_of_storage):
 def test_shrinkage_uses_cells_of_both_frames_and_geometric_means():
     published = pd.concat([frame(8.0, 4.0), frame(1.0, 1.0, "export"), frame(1.0, 1.0, "dump")])
     measured = pd.concat([frame(1.0, 1.0), frame(0.5, 1.0, "export")])
-    shrinkage = shrinkage_of(published, measured, AXES, "repo", whole)
+    shrinkage = compare_times(published, measured, AXES, "repo", whole).shrinkage
     assert shrinkage.cold == pytest.approx(4.0) and shrinkage.warm == pytest.approx(2.0)
 
 
 def test_shrinkage_without_cold_cells_or_cache_axis_is_unknown():
     warm = frame(1.0, 1.0).query("cache != 'cold'")
-    assert math.isnan(shrinkage_of(warm, warm, AXES, "repo", whole).cold)
-    assert math.isnan(shrinkage_of(warm, warm, ["command", "repo"], "repo", whole).warm)
+    assert math.isnan(compare_times(warm, warm, AXES, "repo", whole).shrinkage.cold)
+    without_axis = compare_times(warm, warm, ["command", "repo"], "repo", whole)
+    assert math.isnan(without_axis.shrinkage.warm)
 
 
 @pytest.mark.parametrize("lacking", ["published", "measured"])
 def test_shrinkage_without_elapsed_times_is_unknown(lacking):
     frames = {"published": frame(8.0, 4.0), "measured": frame(1.0, 1.0)}
     frames[lacking] = frames[lacking].rename(columns={"elapsed_s": "throughput_mb_s"})
-    shrinkage = shrinkage_of(frames["published"], frames["measured"], AXES, "repo", whole)
-    assert shrinkage is NO_SHRINKAGE
+    times = compare_times(frames["published"], frames["measured"], AXES, "repo", whole)
+    assert times is NO_TIMES
+
+
+def test_compare_times_leaves_out_cell_with_time_of_0():
+    published = pd.concat([frame(8.0, 4.0), frame(0.0, 2.0, "export")])
+    measured = pd.concat([frame(1.0, 1.0), frame(1.0, 0.0, "export")])
+    shrinkage = compare_times(published, measured, AXES, "repo", whole).shrinkage
+    assert (shrinkage.cold, shrinkage.warm) == pytest.approx((8.0, 4.0))
+
+
+# The log of 2014 on ruby, and a history of 1,000 revisions here.
+RUBY = Conditions(1, revisions={"ruby": 46054})
+LOG = json.dumps({"revisions": 1000, "bytes": 1})
+
+
+def of_ruby(command, repository, work):
+    return work_of_cell(command, repository, work, EvaluationContext(published=RUBY))
+
+
+def test_compare_times_of_log_has_milliseconds_of_each_revision():
+    measured = frame(0.28, 0.09).assign(work=LOG)
+    times = compare_times(frame(422.1, 18.9), measured, AXES, "repo", of_ruby)
+    (remark,) = times.remarks()
+    assert (remark.code, remark.values["unit"]) == (ReasonCode.UNIT_TIMES, WorkUnit.REVISION)
+    seconds = remark.values["seconds"]
+    assert seconds["cold"] == pytest.approx([0.0092, 0.00028], rel=0.005)
+    assert seconds["warm"] == pytest.approx([0.00041, 0.00009], rel=0.005)
+    text = texts.reason_text(remark)
+    assert text.endswith("cold 9.2 → 0.28 ms, warm 0.41 → 0.090 ms")
+    # Their quotients are the shrinkage.
+    assert times.shrinkage.cold == pytest.approx(seconds["cold"][0] / seconds["cold"][1])
+    # Rounds are averaged by their factors, as in tables.
+    rounds = pd.concat([measured.assign(elapsed_s=s) for s in (0.1, 0.4)])
+    times = compare_times(frame(422.1, 18.9), rounds, AXES, "repo", of_ruby)
+    assert times.cold.measured == pytest.approx(0.2 / 1000)
+
+
+@pytest.mark.parametrize(
+    ("work", "changes"),
+    [
+        ("", {}),
+        # Its rounds did different work.
+        (f"{LOG}\n{LOG[:-1]} }}", {}),
+        # Nobody published how many files the tree has.
+        (json.dumps({"files": 719}), {}),
+        (LOG, {"repo": "mine"}),
+    ],
+)
+def test_times_of_unknown_work_have_no_remark(work, changes):
+    published = frame(422.1, 18.9).assign(**changes)
+    measured = frame(0.28, 0.09).assign(work=work, **changes)
+    times = compare_times(published, measured, AXES, "repo", of_ruby)
+    assert times.remarks() == [] and math.isfinite(times.shrinkage.cold)
+
+
+def test_times_of_cells_with_different_units_have_no_remark():
+    measured = frame(0.28, 0.09).assign(work=LOG)
+    published = pd.concat([frame(422.1, 18.9), frame(9.0, 4.0, "export")])
+    export = frame(1.0, 0.5, "export").assign(work=json.dumps({"files": 719}))
+    both = pd.concat([measured, export])
+    assert compare_times(published, both, AXES, "repo", of_ruby).remarks() == []
+    assert compare_times(published, measured, AXES, "repo", of_ruby).remarks() != []
+
+
+def test_times_of_a_study_without_states_of_caches_are_of_each_file():
+    published = Conditions(1, files={"large": 27000})
+    context = EvaluationContext(published=published)
+    theirs = pd.DataFrame({"command": ["checkout"], "repo": ["large"], "elapsed_s": [27.0]})
+    ours = theirs.assign(elapsed_s=1.0, work=json.dumps({"files": 2000}))
+    work_of = partial(work_of_cell, context=context)
+    (remark,) = compare_times(theirs, ours, ["command", "repo"], "repo", work_of).remarks()
+    assert remark.values["unit"] == WorkUnit.FILE
+    assert remark.values["seconds"] == {"": pytest.approx([0.001, 0.0005])}
+    assert texts.reason_text(remark).endswith(": 1.0 → 0.50 ms")
+
+
+@pytest.mark.parametrize(
+    ("command", "repository", "amount"),
+    [
+        # The log of 2014 ends after 50,000 revisions, and the dump of the SSD study is of 5,000.
+        ("log", "bsd", 50000),
+        ("log", "ruby", 46054),
+        ("dump", "bsd", 5000),
+        ("verify", "bsd", 263988),
+    ],
+)
+def test_published_amount_counts_limit_and_range_of_a_command(command, repository, amount):
+    revisions = {"ruby": 46054, "bsd": 263988}
+    published = Conditions(1, revisions=revisions, limits={"log": 50000}, ranges={"dump": 5000})
+    assert published_amount(WorkUnit.REVISION, command, repository, published) == amount
+    assert math.isnan(published_amount(WorkUnit.REVISION, command, "mine", published))
 
 
 @pytest.mark.parametrize(

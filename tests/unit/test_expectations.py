@@ -147,6 +147,8 @@ COMPARE = "compare: {axis: cache, baseline: cold"
         (f"id: x, where: {{cache: hot-os}}, {LEVEL_TEXT}", "no value 'hot-os'"),
         (f"id: x, level: mb_s, {BOUND}", "`a[0].level`"),
         (f"id: x, level: counts, {BOUND}", "`a[0].level`"),
+        (f"id: x, until: new, {LEVEL_TEXT}", "`a[0].until`"),
+        (f"id: x, since: '2.44', until: '2.44', {LEVEL_TEXT}", "`a[0]`: `since` is not before"),
         (f"id: other, {LEVEL_TEXT}", "`a[0]`: the id `other`"),
     ],
 )

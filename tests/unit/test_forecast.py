@@ -24,10 +24,11 @@ from vcsbench.forecast.durations import (
     forecast_run,
 )
 from vcsbench.forecast.plan_report import detectable_pct
+from vcsbench.history_forms import HistoryForm
 from vcsbench.plan.result_state import decision_of
 from vcsbench.prepare.repositories import PreparedRepositories, estimate_spacer_bytes
 from vcsbench.run.project import Project
-from vcsbench.sources.base import HistoryForm, SizeEstimate
+from vcsbench.sources.base import SizeEstimate
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.storages import disks, filesystems
 from vcsbench.storages.workdir import LOADED_FOLDER
@@ -325,6 +326,27 @@ def test_space_is_less_by_the_copies_and_the_load_that_a_run_replaces(tmp_path):
     os.sync()
     less = before - side_effects.storage_bytes(plan, repositories, "disk")
     assert less == pytest.approx(2 << 14, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("systems", "unit"),
+    [
+        (["git"], "commits"),
+        (["subversion"], "revisions"),
+        (["git", "subversion"], "revisions"),
+        (["mercurial", "git"], "commits"),
+    ],
+)
+def test_plan_counts_a_history_in_the_unit_of_its_system(monkeypatch, systems, unit):
+    monkeypatch.setattr(plan_report, "loaded_bytes", lambda plan, name: 1000)
+    # A cell of each system, which reads the repository `mine`.
+    plan = SimpleNamespace(
+        env=SimpleNamespace(revisions=lambda name: 30, named_repositories=["mine"]),
+        cells=[SimpleNamespace(study=f"of {system}", system=system) for system in systems],
+        draft=lambda cell: {"repository": {"name": "mine", "system": cell.system}},
+    )
+    (line,) = plan_report._describe_repositories(plan)
+    assert line.startswith(f"  mine: 30 {unit}, about ")
 
 
 def test_space_of_git_counts_many_packs_as_two_and_a_half_repositories(tmp_path):

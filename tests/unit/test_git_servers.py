@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -94,6 +95,17 @@ def test_git_server_refuses_a_push_and_unknown_repositories(server, folder):
     # Over ssh, git serves whatever the server's user may read.
     if not isinstance(server, GitSshd):
         assert run_client("ls-remote", url(server, "../root/one")).returncode != 0
+
+
+@needs_sshd
+def test_git_sshd_needs_no_program_of_subversion(folder, served, monkeypatch):
+    # A git in the PATH of the test alone, with the programs of ssh: svnserve is missing.
+    (folder / "bin").mkdir()
+    for name in ("git", "ssh", "ssh-keygen"):
+        (folder / "bin" / name).symlink_to(shutil.which(name))
+    server = GitSshd(served, folder, folder / "run")
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    assert server.version_commands().keys() == {"sshd", "ssh", "git"}
 
 
 @needs_sshd

@@ -7,20 +7,24 @@ from types import SimpleNamespace
 
 import pytest
 
-from git_histories import git, run
+from git_histories import FILE, Commit, Graph, git, make_git, run
 from project import needs
 from vcsbench import sources
-from vcsbench.errors import UserError
+from vcsbench.errors import ChangedError, UserError
+from vcsbench.files import write_json
 from vcsbench.prepare import git_preparation, verify
 from vcsbench.prepare.copies import CopySettings, make_copies
 from vcsbench.prepare.git_preparation import digest_objects, make_state
 from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.preparations import preparation_of
 from vcsbench.prepare.repositories import PreparedRepositories
+from vcsbench.run import cell
 from vcsbench.storages.filesystems import mounted_at
 from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects.git_subjects import GitRepository
 from vcsbench.subjects.repository import REPOSITORIES, Variant, check_copy, copy_path, variant_of
-from vcsbench.systems import GIT, SUBVERSION, system_of
+from vcsbench.systems import GIT, SUBVERSION, git_store, system_of
+from vcsbench.systems.git_program import git_version
 from vcsbench.systems.git_shape import PACKS, read_git_shape
 from vcsbench.systems.git_store import (
     UPKEEPS,
@@ -35,14 +39,19 @@ pytestmark = needs("git")
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.002, "seed": 1}
 COMMITS = 89
+# git on the PATH may be too old for the last upkeeps.
 MADE = [
-    *(upkeep for upkeep in UPKEEPS if upkeep != "as-is"),
+    *(
+        upkeep
+        for upkeep in UPKEEPS
+        if upkeep != "as-is" and not why_no_state(GitState(upkeep), git_version())
+    ),
     *("one-pack_10-packed", "bitmap_300-loose", "as-is_1-packed", "one-pack_as-is-loose"),
 ]
 # The parts that a repository of each upkeep has: bitmap, multi-pack index, its bitmap, commit-graph, filters.
 PARTS = {
     "many-packs": "", "one-pack": "", "bitmap": "b", "commit-graph": "g", "changed-paths": "gp",
-    "all-indices": "bgp", "midx-bitmap": "mx", "geometric": "",
+    "all-indices": "bgp", "midx-bitmap": "mx", "midx-reuse": "mxr", "geometric": "",
 }  # fmt: skip
 
 
@@ -64,10 +73,13 @@ def test_made_state_has_the_shape_of_its_label(loaded, name):
     assert shape.loose_objects == 0
     parts = [
         *("b" * shape.has_bitmap, "m" * shape.has_midx, "x" * shape.has_midx_bitmap),
-        *("g" * shape.has_graph, "p" * shape.has_changed_paths),
+        *("r" * shape.reuses_packs, "g" * shape.has_graph, "p" * shape.has_changed_paths),
     ]
     assert "".join(parts) == PARTS.get(state.upkeep, "")
-    expected = {"many-packs": (30, 51), "midx-bitmap": (30, 51), "geometric": (2, 8)}
+    expected = {
+        **dict.fromkeys(["many-packs", "midx-bitmap", "midx-reuse"], (30, 51)),
+        "geometric": (1, 8),
+    }
     least, most = expected.get(state.upkeep, (1, 1))
     assert least <= shape.packs <= most
     number = {"as-is": read_git_shape(loaded / "git.as-is").refs}.get(state.refs) or int(state.refs)
@@ -86,8 +98,10 @@ def test_label_fits_repositories_of_its_own_state_only(loaded):
         label = parse_state(name)
         for other in fitting:
             state = parse_state(other)
-            # The loaded repository has one pack, and a geometric one has several packs, too.
+            # The loaded repository has one pack, and a geometric one may have several packs, too.
             same_upkeep = {label.upkeep, state.upkeep} <= {"geometric", "many-packs"}
+            if label.upkeep == "geometric":
+                same_upkeep |= state.upkeep in ("one-pack", "as-is")
             is_as_is = label.upkeep == "as-is"
             assert same_upkeep or is_as_is or label.upkeep in (state.upkeep, "one-pack"), other
             assert label.ref_storage == state.ref_storage
@@ -106,6 +120,7 @@ CHANGES = {
     "all-indices": (["repack", "-a", "-d", "-q", "--no-write-bitmap-index"], "it has no bitmap"),
     "many-packs": (["gc", "-q"], "it has 1 pack, and not many"),
     "geometric": (["multi-pack-index", "write"], "it has a multi-pack index"),
+    "midx-bitmap": (["config", "pack.allowPackReuse", "multi"], "it has a setting to reuse"),
     "one-pack_10-packed": (["update-ref", "refs/tags/new", "HEAD"], "1 of its refs are files"),
     "bitmap_300-loose": (["pack-refs", "--all"], "300 of its refs are packed"),
     "one-pack_as-is-loose": (["hash-object", "-w", "--stdin"], "it has 1 loose objects"),
@@ -221,6 +236,72 @@ def test_copies_of_git_are_equal_checked_and_served_readable(into):
         check_copy(workdir.path, variants[1], 1)
 
 
+@pytest.mark.parametrize(
+    ("upkeep", "difference"),
+    [("many-packs", "it has 1 pack, and not many"), ("one-pack", "it has a bitmap")],
+)
+def test_round_fails_if_git_repacks_a_copy_in_the_background(
+    into, tmp_path, monkeypatch, upkeep, difference
+):
+    workdir = WorkDir(into.parents[1], into)
+    source = {"identity": "i1", "path": str(into), "tree": "", "folder": "", "notes": []}
+    settings = CopySettings(1, 0, seed=1, mounted=[])
+    make_copies(
+        workdir, [Variant("ruby", "git", upkeep, "i1")], {("ruby", "git"): source}, settings
+    )
+    record = {"storage": "disk", "place": str(workdir.path), "copies": 1, "layout": {}}
+    (tmp_path / "results/repositories").mkdir(parents=True)
+    write_json(tmp_path / "results/repositories/disk.json", record)
+    repository = {"name": "ruby", "system": "git", "upkeep": upkeep, "identity": "i1"}
+    recipe = {"repository": repository, "storage": {"shelf": "disk"}}
+    recipe |= {"input": "git_repository", "output": ""}
+    subject = GitRepository(recipe, 1, tmp_path, tmp_path)
+    subject.check()
+    measured_round = SimpleNamespace(cell=SimpleNamespace(subjects=[subject]))
+    monkeypatch.setattr(cell, "RoundMeasurement", lambda *arguments: measured_round)
+    monkeypatch.setattr(cell, "_measure_and_judge", lambda measured, lock: "a round")
+    assert cell._measure_here(tmp_path, recipe, 1, tmp_path, 0) == "a round"
+
+    def measure(measured, lock):
+        git(subject.path, "gc", "-q")
+        return "a round"
+
+    monkeypatch.setattr(cell, "_measure_and_judge", measure)
+    with pytest.raises(ChangedError, match=difference):
+        cell._measure_here(tmp_path, recipe, 1, tmp_path, 0)
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_short_history_is_made_in_each_state(tmp_path, commits):
+    source, loaded = tmp_path / "source", tmp_path / "git.as-is"
+    history = [Commit({b"a": (FILE, b"%d" % number)}) for number in range(commits)]
+    make_git(source, Graph(history, {"trunk": commits - 1}))
+    git_store.create_bare(loaded)
+    git(loaded, "fetch", "-q", str(source), "+refs/*:refs/*")
+    git_store.write_commit_count(loaded)
+    for upkeep in [*(name for name in MADE if name in UPKEEPS), "as-is_2-loose"]:
+        # A cell with many packs of one commit is skipped (axes.git_axes).
+        if commits > 1 or upkeep not in git_store.MANY_PACKS_UPKEEPS:
+            path = make_state(loaded, parse_state(upkeep)).path
+            assert read_git_shape(path).commits == commits
+            assert git(path, "log", "--format=%T", "HEAD") == git(
+                source, "log", "--format=%T", "trunk"
+            )
+
+
+def test_reuse_of_several_packs_is_a_setting_of_the_copy(into, monkeypatch):
+    """Any git that writes a multi-pack index makes the state. Only a newer one uses the setting."""
+    monkeypatch.setattr(git_store, "git_version", lambda programs=None: "2.44.0")
+    path = make_state(into / "git.as-is", GitState("midx-reuse")).path
+    shape = read_git_shape(path)
+    assert shape.reuses_packs and shape.has_midx_bitmap and shape.packs > 1
+    assert git(path, "config", "--file", "config", "pack.allowPackReuse") == b"multi\n"
+    assert GIT.store.mismatch(path, "git", "midx-reuse") == ""
+    git(path, "config", "pack.allowPackReuse", "single")
+    assert "no setting to reuse" in GIT.store.mismatch(path, "git", "midx-reuse")
+    assert GIT.store.mismatch(path, "git", "midx-bitmap") == ""
+
+
 def test_failed_state_leaves_nothing(into, monkeypatch):
     monkeypatch.setattr(git_preparation, "REPACK", ("repack", "--no-such-option"))
     with pytest.raises(UserError, match="git repack failed"):
@@ -294,6 +375,7 @@ def test_reftable_needs_git_2_45(into):
         ("all-indices", "2.26.3", "2.27.0"),
         ("geometric", "2.31.8", "2.32.0"),
         ("midx-bitmap", "2.33.8", "2.34.1"),
+        ("midx-reuse", "2.43.7", "2.44.0"),
     ],
 )
 def test_upkeep_needs_the_first_git_that_makes_it(upkeep, last_without, first):

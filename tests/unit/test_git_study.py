@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from git_histories import make_work
+from git_histories import FILE, Commit, Graph, make_git, make_work
 from project import DEFAULT, ROOT, needs
 from unit.study_grid import study_environment, study_grid
 from vcsbench import sources
@@ -20,12 +20,12 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.environment import QUIET_GIT, git_settings, program_environment
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
+from vcsbench.history_forms import HistoryForm
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.records import complete_context, complete_run
 from vcsbench.run.environment_reader import open_environment
-from vcsbench.sources.base import HistoryForm
 from vcsbench.systems import GIT, SYSTEMS, fsfs
 from vcsbench.systems.plain_system import PlainSystem
 
@@ -99,9 +99,46 @@ def test_why_not_of_an_upkeep_depends_on_git_version(environment, monkeypatch):
     for upkeep, why in (
         ("bitmap", ""),
         ("midx-bitmap", "midx-bitmap needs git 2.34 or later, and git is 2.33.1"),
+        ("midx-reuse", "midx-reuse needs git 2.44 or later, and git is 2.33.1"),
     ):
         recipe = draft(environment, upkeep=upkeep)
         assert why_not({**CLONE, "upkeep": upkeep}, recipe, environment) == why
+
+
+def test_repository_that_a_build_made_is_skipped_for_a_git_that_cannot_read_it(
+    environment, monkeypatch
+):
+    """git before 2.44 refuses the setting, and the first build that is not too old makes the state."""
+    set_git(monkeypatch, "2.39.5")
+    monkeypatch.setattr("vcsbench.axes.git_axes.find_maker", lambda state, builds: "a build")
+    why = "midx-reuse needs git 2.44 or later, and git is 2.39.5"
+    for upkeep, ref_storage, expected in (
+        ("midx-bitmap", "packed", ""),
+        ("midx-reuse", "packed", why),
+        ("midx-bitmap", "reftable", "reftable needs git 2.45 or later, and git is 2.39.5"),
+        ("midx-reuse", "reftable", why),
+    ):
+        axes = {**CLONE, "upkeep": upkeep, "ref_storage": ref_storage}
+        recipe = draft_recipe(environment.config.studies[STUDY], axes, environment)
+        assert why_not(axes, recipe, environment) == expected
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_history_of_one_commit_has_no_cell_with_many_packs(tmp_path, commits):
+    path = tmp_path / "mine"
+    history = [Commit({b"a": (FILE, b"%d" % number)}) for number in range(commits)]
+    make_git(path, Graph(history, {"main": commits - 1}))
+    short = study_environment(STUDY, repository=str(path))
+    reasons = {}
+    for upkeep in ("as-is", "bitmap", "many-packs", "midx-bitmap", "geometric"):
+        axes = {**CLONE, "repo": "mine", "upkeep": upkeep}
+        recipe = draft_recipe(short.config.studies[STUDY], axes, short)
+        reasons[upkeep] = why_not(axes, recipe, short)
+    why = "mine has 1 commit, and many packs need 2" if commits == 1 else ""
+    assert reasons == {
+        **dict.fromkeys(["as-is", "bitmap"], ""),
+        **dict.fromkeys(["many-packs", "midx-bitmap", "geometric"], why),
+    }
 
 
 @pytest.mark.parametrize(("version", "is_too_old"), [("2.31.8", True), ("2.32.0", False)])

@@ -213,6 +213,23 @@ def test_inspect_git_clone_compares_objects_refs_and_files(repository, tmp_path)
     assert CLONE.inspect(tmp_path / "nothing", URLS) == {}
 
 
+def test_inspect_git_clone_of_another_head_is_other_work(repository):
+    works = []
+    before = CLONE.inspect(repository, URLS)
+    # Branches, and at last a commit without a branch.
+    commit = git(repository, "rev-parse", "HEAD").decode().strip()
+    for arguments in (
+        ["symbolic-ref", "HEAD", "refs/heads/elsewhere"],
+        ["symbolic-ref", "HEAD", "refs/heads/nowhere"],
+        ["update-ref", "--no-deref", "HEAD", commit],
+    ):
+        git(repository, *arguments)
+        works.append(CLONE.inspect(repository, URLS))
+    assert len({work["digest"] for work in [before, *works]}) == 4
+    for work in works:
+        assert {**work, "digest": ""} == {**before, "digest": ""}
+
+
 def test_inspect_partial_clone_that_has_all_objects_raises(repository, tmp_path):
     url = f"file://{repository}"
     tree = tmp_path / "tree"

@@ -59,8 +59,8 @@ LINE = {
 }
 NO_LINE = {**LINE, "line_delay_ms": 0, "line_rate_mbit": 0}
 LINE_AFTER = {
-    "line_round_trip_after_ms": 23.0,
-    "line_to_server_after_mbit": 90.0,
+    "line_round_trip_after_ms": 20.9,
+    "line_to_server_after_mbit": 96.0,
     "line_to_client_after_mbit": 101.0,
 }
 
@@ -170,6 +170,12 @@ def judged(cache, **seen):
         ("", {**LINE, "line_to_client_mbit": 5000.0}, ["network-not-as-set"]),
         # It was measured again after the runs.
         ("", LINE | LINE_AFTER, []),
+        ("", LINE | LINE_AFTER | {"line_round_trip_after_ms": 21.2}, ["network-drifted"]),
+        ("", LINE | LINE_AFTER | {"line_round_trip_after_ms": 23.9}, ["network-drifted"]),
+        ("", LINE | LINE_AFTER | {"line_to_server_after_mbit": 90.0}, ["network-drifted"]),
+        ("", LINE | LINE_AFTER | {"line_to_client_after_mbit": 110.0}, ["network-drifted"]),
+        ("", {**LINE, "line_round_trip_ms": 21.2} | LINE_AFTER, ["network-not-as-set"]),
+        ("", NO_LINE | LINE_AFTER | {"line_round_trip_after_ms": 0.1}, []),
         ("", LINE | LINE_AFTER | {"line_round_trip_after_ms": 0.1}, ["network-not-as-set"]),
         ("", LINE | LINE_AFTER | {"line_to_server_after_mbit": 40.0}, ["network-not-as-set"]),
         ("", LINE | LINE_AFTER | {"line_to_client_after_mbit": 200.0}, ["network-not-as-set"]),

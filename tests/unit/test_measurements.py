@@ -19,6 +19,7 @@ from vcsbench.report.quality_section import list_set_aside
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"
 ONE_CELL = {axis: values[:1] for axis, values in AXES.items()}
 CELL = "log/http/ruby/f6/nopack/slow/cold"
+HEADING = "cell,host,round,run,elapsed_s,started_at,flags"
 FORTNIGHT = (
     '{"schema_version": 2, "results": [{"measurements": '
     '[{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}]}'
@@ -127,11 +128,16 @@ def test_read_measurements_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("cell,host,round,run\nlog,a,1,1\n", "`started_at` is missing"),
-        ("cell,host,round,run,started_at\nlog,a,,1,x\n", "`round` is missing"),
-        ("cell,host,round,run,started_at\nlog,a,1,inf,x\n", "`run` is missing"),
-        ("cell,host,round,run,started_at\nlog,a,1,one,x\n", "`run`: 'one'"),
-        ("", "is not a CSV"),
+        (
+            "cell,host,round,run,elapsed_s,flags\nlog,a,1,1,1,\n",
+            "the column `started_at` is missing",
+        ),
+        (f"{HEADING}\nlog,a,,1,1,x,\n", "`round`: ''"),
+        (f"{HEADING}\nlog,a,1,inf,1,x,\n", "`run`: 'inf'"),
+        (f"{HEADING}\nlog,a,1,one,1,x,\n", "`run`: 'one'"),
+        (f"{HEADING}\nlog,a,1,1,nan,x,\n", "`elapsed_s`: 'nan'"),
+        (f"{HEADING}\nlog,a,1\n", "row 1 has 3 fields"),
+        ("", "the column `cell` is missing"),
         (None, "this is not a regular"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from unit.study_grid import study_grid
 from vcsbench import modules
 from vcsbench.plan import recipe
+from vcsbench.storages.filesystems import Mount
 from vcsbench.storages.workdir import resolve
 
 CELLS = {
@@ -204,3 +205,27 @@ def test_recipe_has_disks_of_storage_and_output(tmp_path, monkeypatch):
         made = recipe.complete_recipe(cell, {**parts, "output_location": location}, here)
         assert made["targets"] in made["disks"]
         assert str(resolve(made["storage"]["path"], here.root)) in made["disks"]
+
+
+@pytest.mark.parametrize(
+    ("cache", "location", "filesystem", "is_skipped"),
+    [
+        ("cold", "scratch", "tmpfs", True),
+        ("cold", "storage", "tmpfs", False),
+        ("cold", "scratch", "ext4", False),
+        ("hot-os", "scratch", "tmpfs", False),
+    ],
+)
+def test_cold_commit_from_a_working_copy_in_memory_is_skipped(
+    monkeypatch, cache, location, filesystem, is_skipped
+):
+    part = {"command": "commit", "access": "svn", "cache": cache, "network": "loopback"}
+    part |= {"authentication": "none", "access_rules": "0", "repo": "written", "hooks": "none"}
+    here, (cell, *_) = study_grid("deployed-server", part, scratch="/nowhere")
+    draft = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
+    draft |= {"output_location": location}
+    kinds = {"/nowhere": filesystem}
+    monkeypatch.setattr(
+        recipe, "mount_of", lambda folder: Mount("", "/", kinds.get(str(folder), "ext4"))
+    )
+    assert bool(recipe.why_not_cold_commit(draft, here)) == is_skipped

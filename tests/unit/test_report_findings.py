@@ -3,11 +3,13 @@
 import csv
 import re
 import shutil
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from project import ROOT
+from unit.html_tree import parse
 from unit.report_files import DEFINITIONS, results_of
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.codes import Call, ReasonCode, Result, Verdict, WhyNoBest, WhyUndecided, WithheldCode
@@ -19,6 +21,7 @@ from vcsbench.report.findings_section import (
     REPEAT,
     describe_findings,
     make_finding_views,
+    split_reasons,
     summarise_reasons,
 )
 from vcsbench.report.page import build_page, describe_page
@@ -59,7 +62,7 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert values == ("0.645x to 0.87x", "0.50x", "2.0x", "1.80x to 2.2x")
     assert re.search("not packed ÷ .*: above 1x, packed is faster$", views[0].ratio)
     level = next(view for view in views if view.id == "hot-fast-log-client-bound")
-    assert (level.expected, level.ratio) == ("at least 84 %", "Client CPU (table: medians)")
+    assert (level.expected, level.ratio) == ("at least 83.5 %", "Client CPU (table: medians)")
     assert len([view for view in views if view.dot]) > 4
     dot = views[0].dot
     assert (dot.expected_low, dot.expected_high, dot.published) == (0.645, 0.87, 0.5)
@@ -164,15 +167,16 @@ def test_results_with_damaged_reasons_are_refused(results, whole_study, tmp_path
 
 
 def test_every_code_has_a_text():
-    assert texts.REASON_TEXTS.keys() == set(ReasonCode)
+    assert texts.REASON_WORDS.keys() == set(ReasonCode)
     mendable = {
         *(ReasonCode.NEEDS_ROUNDS, ReasonCode.FEW_ROUNDS, ReasonCode.ON_BOUND),
-        *(ReasonCode.FIXED_COST, ReasonCode.OLD_VERSION, ReasonCode.NOT_IN_GRID),
+        *(ReasonCode.FIXED_COST, ReasonCode.OLD_VERSION, ReasonCode.TOO_NEW_VERSION),
+        ReasonCode.NOT_IN_GRID,
         *(ReasonCode.SKIPPED, ReasonCode.INCOMPLETE, ReasonCode.NO_RESULT),
         ReasonCode.NO_SHARED_ROUND,
     }
     assert texts.ACTION_TEXTS.keys() == {*verdicts.EXPLAINING_CODES, *mendable}
-    assert texts.CALL_TEXTS.keys() == set(Call) and texts.RESULTS.keys() == set(Result)
+    assert texts.OUTCOMES.keys() == {*Call, *Result}
     assert texts.VERDICTS.keys() == set(Verdict) == MEANINGS.keys()
     assert texts.UNDECIDED_TEXTS.keys() == set(WhyUndecided)
     assert texts.NO_BEST.keys() == set(WhyNoBest)
@@ -187,10 +191,33 @@ def test_shares_of_reasons_have_two_digits_without_an_exponent():
     assert text.endswith("cold runs take 3 % of the published time, warm runs 100 %")
 
 
+def test_cells_that_the_grid_lacks_have_their_labels_on_pages_and_their_names_elsewhere():
+    where = {
+        "command": ["log", "null-log"],
+        "packing": ["pack"],
+        "cache": ["hot-os"],
+        "format": ["f6"],
+    }
+    reason = Reason(ReasonCode.NOT_IN_GRID, {"where": where})
+    row = {"verdict": Verdict.NOT_MEASURED, "reasons": [reason]}
+    ((shown,), _) = split_reasons(row)
+    assert shown.text == "cells with log or null-log, packed, OS cache warm, f6"
+    typed = "cells with command log or null-log, packing pack, cache hot-os, format f6"
+    assert texts.reason_words(reason).facts == typed
+
+
 @pytest.mark.parametrize("state", ["failed", "invalid", "outdated", "not finished"])
 def test_reason_without_a_result_names_each_state_of_its_cells(state):
-    label, _, facts = texts.reason_text(Reason(ReasonCode.NO_RESULT)).partition(": ")
+    label, facts = texts.reason_words(Reason(ReasonCode.NO_RESULT))
     assert label == "no result" and state in facts
+
+
+def test_reason_with_a_colon_in_its_label_has_its_own_facts():
+    values = {"withheld": WithheldCode.ZERO, "excluded": 1, "total": 4}
+    row = {"verdict": Verdict.NOT_MEASURED, "reasons": [Reason(ReasonCode.NOT_COMPARED, values)]}
+    (reason,), _ = split_reasons(row)
+    label = texts.withheld_text([WithheldCode.ZERO])
+    assert (reason.label, reason.text) == (label, "1 of 4 cells not compared")
 
 
 COLD_LOG, PACKED = {"command": "log", "cache": "cold"}, {"packing": "pack"}
@@ -310,7 +337,76 @@ def test_pairs_of_exchanged_sides_have_reciprocal_numbers(results, low, high, in
     found = [{**results.findings[0], "id": "x"}]
     (view,) = make_finding_views(changed, found, {"x": definition}, table_sections(changed))
     # The published, the measured number and its interval; after one round, there is no interval.
-    assert [line[1:] for line in view.pair_lines] == [("0.80x", "0.50x", interval)] * 6
+    assert [line[1:4] for line in view.pair_lines] == [("0.80x", "0.50x", interval)] * 6
+
+
+def mixed_view(results, definition, parts):
+    """Return the page and the view of a mixed finding whose cells or pairs are `parts`."""
+    records = [
+        {"where": where, "place": place, "value": 1.2, "low": low, "high": 1.3}
+        for where, place, low in parts
+    ]
+    reason = Reason(ReasonCode.DISAGREEMENT, {"noun": "pair", "parts": records})
+    facts = {"measured": 1.2, "low": 1.1, "high": 1.3, "verdict": "mixed", "reasons": [reason]}
+    row = {**results.findings[0], "id": "x", **facts}
+    changed = replace(results, findings=[row], definitions={"x": definition})
+    (view,) = make_finding_views(changed, [row], changed.definitions, table_sections(results))
+    return build_page(changed), view
+
+
+def test_pairs_of_a_mixed_finding_have_their_places(results):
+    compare = {"axis": "format", "baseline": "f6", "candidate": "f7"}
+    expect = {"over": "mean", "at_least": 1}
+    definition = {"where": COLD_LOG, "compare": compare, "expect": expect}
+    accesses = {"svn": "below", "http": "above", "file": "open"}
+    parts = [
+        ({**COLD_LOG, "access": access, "packing": packing}, place, 1.1)
+        for access, place in accesses.items()
+        for packing in ("nopack", "pack")
+    ]
+    page, view = mixed_view(results, definition, parts)
+    assert Counter(line.place for line in view.pair_lines) == dict.fromkeys(accesses.values(), 2)
+    for line in view.pair_lines:
+        (access,) = [name for name in accesses if f"over {name}" in line.case]
+        assert line.place == accesses[access]
+    # Remarks, and no reason with advice.
+    assert view.steps == [] and any("2 below, 2 above, 2 open" in note for note in view.notes)
+    cells = [
+        cell.text
+        for cell in parse(page).all("td")
+        if cell.attributes.get("data-name") == "Expected range"
+    ]
+    assert cells == [line.place_text for line in view.pair_lines]
+    # The pairs of any other finding have no place.
+    (other,) = make_finding_views(
+        results,
+        [{**results.findings[0], "id": "x"}],
+        {"x": definition},
+        table_sections(results),
+    )
+    assert [line.place for line in other.pair_lines] == [None] * 6
+
+
+def test_cells_of_a_mixed_finding_have_their_values_and_places(results):
+    where = {"command": "log", "cache": "hot-server"}
+    definition = {"where": where, "level": "client_cpu_pct", "expect": {"over": "mean"}}
+    definition["expect"]["at_least"] = 84
+    parts = [
+        ({**where, "access": "svn"}, "inside", 1.1),
+        ({**where, "access": "http"}, "open", None),
+    ]
+    page, view = mixed_view(results, definition, parts)
+    places = [(line.place, line.measured, line.interval) for line in view.pair_lines]
+    assert places == [("inside", "1.20 %", "1.10 % to 1.30 %"), ("open", "1.20 %", "")]
+    assert "over svn" in view.pair_lines[0].case and "over http" in view.pair_lines[1].case
+    assert "Its 2 cells" in page
+
+
+def test_key_of_the_expected_range_has_its_origin_and_the_margin(results):
+    advice = replace(results.advice, min_effect_pct=7)
+    page = build_page(replace(results, advice=advice))
+    (key,) = re.findall("<span><i class=.swatch.>▬</i>([^<]+)<", page)
+    assert "published" in key and "last digit" in key and "7 %" in key
 
 
 def test_expectation_with_numbers_as_sides_has_their_labels_and_table(results):

@@ -31,12 +31,12 @@ from vcsbench.plan.result_state import OUTDATED, UNMEASURED
 from vcsbench.records import complete_context
 from vcsbench.report.account import Account, BlockAccount, OutlookMoment
 from vcsbench.report.answers import make_card_views
-from vcsbench.report.card_rows import row_key
+from vcsbench.report.card_rows import FIXED_COST_KEY, row_key
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.change_costs import describe_costs, make_estimate, measured_work
 from vcsbench.report.legend import list_words
 from vcsbench.report.page import build_page, describe_page
-from vcsbench.report.page_texts import describe_cold
+from vcsbench.report.page_texts import COLD_MEANING, describe_cold
 from vcsbench.report.pick_answers import NOT_MEASURED
 from vcsbench.report.quality_section import (
     FEW_DUPLICATE_ROUNDS,
@@ -73,6 +73,15 @@ def html(results):
     return build_page(results)
 
 
+def test_origin_of_published_numbers_has_the_year_of_the_study_s_date(results):
+    # Neither the name of a study nor its source is its date.
+    changes = {"name": "disks-of-1999", "source": "Published for 2003 MB.", "date": "2013-05"}
+    dated = replace(results, study=STUDY.model_copy(update=changes))
+    assert describe_page(dated).tables.published_where.startswith("2013, ")
+    undated = replace(results, study=STUDY.model_copy(update={**changes, "date": ""}))
+    assert describe_page(undated).tables.published_where == STUDY.published.machine
+
+
 @pytest.fixture(scope="module")
 def tree(html):
     return parse(html)
@@ -87,14 +96,13 @@ def with_card(results, card):
 
 
 def test_header_has_repository_version_and_counts_duplicates_apart_from_cells(results, page):
-    repositories, rest, _cold, labels, left_out = (
-        line.replace("\u202f", " ") for line in page.header
-    )
+    repositories, rest, cold, labels, left_out = page.header
     duplicates = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
-    assert "6 000 revisions" in repositories and "Subversion 1.14.2" in rest
+    assert "6,000 revisions" in repositories and "Subversion 1.14.2" in rest
     assert f"{len(results.measurements)} timed runs of 72 cells" in rest
     twice = f"; {len(duplicates)} cells are measured twice as a check"
     assert duplicates and rest.endswith(f", in 4 to 5 rounds of 1 run{twice}")
+    assert cold.startswith("A cold run read ")
     # `fast` has a short label, which the head explains.
     assert labels.startswith("tuned 1 GiB: 1 GiB of cache,") and "--client-speed" in labels
     assert left_out == results.study.leaves_out
@@ -174,6 +182,10 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     assert notes == ["flags: not interleaved, saturated"]
     meanings = dict(row_key(view.rows))
     assert meanings.keys() == {"not interleaved", "saturated"} and all(meanings.values())
+    # So has a comparison whose times are mostly start-up.
+    starting = replace(card, cases=[Case({}, (replace(pair, flags=(), fixed_share=0.3),))])
+    (view,) = make_card_views(with_card(results, starting))
+    assert dict(row_key(view.rows)) == dict([FIXED_COST_KEY])
     lines = {view.card.question.axis: view.lines for view in page.answers.cards}
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["access"]) == ([], [failed], [])
@@ -200,21 +212,29 @@ def test_page_has_the_share_of_disturbed_runs(results, disturbed, text, is_much)
 
 
 @pytest.mark.parametrize(
-    ("call", "detectable", "shown"),
+    ("low", "high", "result", "bound", "interval"),
     [
-        (Call.UNDECIDED, 1.24, "detectable from 24 %"),
-        (Call.EQUAL, 1.08, "detectable from 8 %"),
-        (Call.FASTER, 1.08, ""),
-        (Call.UNDECIDED, 0.0, ""),
+        (1.3, 4.3, Result.UNDECIDED, "4.3x", "1.3x to 4.3x faster"),
+        (1 / 4.3, 1 / 1.3, Result.UNDECIDED, "4.3x", "1.3x to 4.3x slower"),
+        (0.8, 1.05, Result.UNDECIDED, "1.2x", "1.2x slower to 5.0 % faster"),
+        (0.92, 1.05, Result.BOUNDED, "8.7 %", "8.7 % slower to 5.0 % faster"),
+        # A certain result needs no bound, and one round has no interval.
+        (0.96, 1.05, Result.EQUAL, "", "4.2 % slower to 5.0 % faster"),
+        (0.0, 0.0, Result.UNDECIDED, "", ""),
     ],
 )
-def test_cases_without_a_difference_have_the_smallest_that_would_show(
-    results, page, call, detectable, shown
+def test_bound_of_a_row_is_the_far_end_of_its_interval(
+    results, page, low, high, result, bound, interval
 ):
     card = card_on(page, "packing").card
-    pair = Pair("nopack", "pack", 1.02, 0.9, 1.1, 5, call, detectable=detectable)
+    calls = {Result.EQUAL: Call.EQUAL, Result.BOUNDED: Call.BOUNDED}
+    call = calls.get(result, Call.UNDECIDED)
+    # `within` is the bound of a one-sided test.
+    pair = Pair("nopack", "pack", 1.02, low, high, 5, call, result, within=1.14)
     view = make_card_views(with_card(results, replace(card, cases=[Case({}, (pair,))])))[0]
-    assert view.rows[0].note == shown
+    (row,) = view.rows
+    assert re.findall(r"at most (.*) apart", row.text) == ([bound] if bound else [])
+    assert row.note == "" and (row.interval == f"packed {interval}") == bool(interval)
 
 
 LOAD = {
@@ -235,7 +255,7 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
         found = make_card_views(replace(results, contexts=contexts, loads=loads))
         costs = {view.card.question.axis: " ".join(view.costs) for view in found}
         assert re.findall(r"[\d.]+ MiB", costs["format"]) == ["80.0 MiB", "35.0 MiB"]
-        assert "took 22 s" in costs["format"] and "5\u202f526 revisions" in costs["format"]
+        assert "took 22 s" in costs["format"] and "5,526 revisions" in costs["format"]
         assert shown in costs["packing"] and costs["access"] == ""
 
 
@@ -256,10 +276,10 @@ def test_upkeep_of_git_has_the_time_of_its_commands(results):
     load = {**LOAD, "format": "git", "loaded_in": "/var/tmp/x", "seconds_by_state": seconds}
     loaded = replace(results, contexts=contexts, loads={"project": load})
     assert describe_costs(loaded, "upkeep") == [
-        "Its commands took, for 5\u202f526 commits: one pack less than 1 s, one pack + bitmap 4 s."
+        "Its commands took, for 5,526 commits: one pack less than 1 s, one pack + bitmap 4 s."
     ]
     work = measured_work(loaded)
-    assert work["upkeep", "bitmap"].text == "4 s for 5\u202f526 commits"
+    assert work["upkeep", "bitmap"].text == "4 s for 5,526 commits"
     assert ("format", ANY) not in work and ("upkeep", "many-packs") not in work
 
 
@@ -494,6 +514,34 @@ def test_published_results_that_are_reversed_stand_in_the_card(results, number, 
     assert line in parse(build_page(changed)).by_id("card-format").text
 
 
+@pytest.mark.parametrize(
+    ("number", "picks", "expected"),
+    [
+        (0, {}, []),
+        (1, {}, ["2.0x slower", "2.0x faster"]),
+        (4, {}, ["4 comparisons", "2.0x slower", "2.0x faster"]),
+        # All reversed rows are over http.
+        (4, {"access": "http"}, ["4 comparisons", "2.0x slower", "2.0x faster"]),
+        (4, {"access": "svn"}, []),
+    ],
+)
+def test_step_has_a_sentence_on_reversed_published_results_that_fit_the_picks(
+    results, number, picks, expected
+):
+    slower = {"value": -50.0, "ratio": 0.5, "low": None, "high": None}
+    over_http = [row for row in results.tables["f6-vs-f7"] if row["access"] == "http"]
+    published = {"f6-vs-f7": [row | slower for row in over_http[:number]]}
+    changed = replace(results, published=published)
+    page = describe_page(changed)
+    by_anchor = {change.anchor: change for change in answer_on(page, picks).changes}
+    text = by_anchor["card-format"].reversal
+    assert re.findall(r"\d+ comparisons|[\d.]+x \w+", text) == expected
+    assert text.count(".") == len(re.findall(r"\d\.\d|\.$", text))
+    assert by_anchor["card-packing"].reversal == ""
+    if not picks:
+        assert text in parse(build_page(changed)).by_id("first").text
+
+
 def test_card_of_the_access_shows_the_cases_that_it_counts(results, page):
     card = card_on(page, "access").card
     first, *others = card.cases
@@ -594,7 +642,7 @@ def test_condition_names_storage_and_scale_that_differ_from_the_published(result
     condition = describe_page(measured).answers.condition
     assert ("ther storage (published: spinning disk)" in condition) == (kind == "virtual disk")
     assert ("ith more revisions" in condition) == (scale < 1)
-    assert ("5\u202f526 revisions" in condition) == (scale < 1 or kind == "virtual disk")
+    assert ("5,526 revisions" in condition) == (scale < 1 or kind == "virtual disk")
 
 
 @pytest.mark.parametrize(
@@ -817,11 +865,11 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     made = make_files(tmp_path, axes={**SMALL, "repo": ["ruby", "empty"]}, skip=default_grid)
     results = results_of(made)
     times = {"elapsed_s": 0.1, "user_s": 0.01, "system_s": 0.0, "server_cpu_s": 0.0}
-    fixed = {"fixed_cost_s": 0.06, "fixed_share": 0.6, "delayed_acks": "1", **times}
+    fixed = {"fixed_cost_s": 0.06, "fixed_share": 0.6, "delayed_acks": 1.0, **times}
     runs = [{**run, **fixed} for run in results.measurements]
     # Invalid runs do not count.
     invalid = [
-        {**run, "elapsed_s": 1.0, "delayed_acks": "3", "flags": "server-idle"} for run in runs
+        {**run, "elapsed_s": 1.0, "delayed_acks": 3.0, "flags": "server-idle"} for run in runs
     ]
     page = describe_page(replace(results, measurements=[*runs, *invalid, *invalid]))
     (table,) = (table for table in page.quality if table.title == "Fixed cost")
@@ -844,9 +892,7 @@ def test_head_names_cold_cells_that_are_no_slower_than_warm_ones(results, cold_s
     ]
     text = describe_cold(replace(results, measurements=runs))
     rate = f"{42 / cold_s:.1f} MiB/s"
-    # The word stands here first, so it is explained here.
-    assert text.startswith("Cold: the caches are empty, as for the first command of a morning")
-    assert f"A cold run read 42.0 MiB from the device, at {rate}." in text
+    assert text.startswith(f"A cold run read 42.0 MiB from the device, at {rate}.")
     assert ("1 of 1 cold cell" in text) is is_named
 
 
@@ -871,3 +917,16 @@ def test_head_compares_cold_cells_with_the_fastest_warm_state(results, cold_s, w
 def test_head_without_a_cold_command_says_nothing_on_cold_runs(results):
     warm = [{**run, "cache": "hot-os"} for run in results.measurements]
     assert describe_cold(replace(results, measurements=warm)) == ""
+    cells = [{**cell, "cache": "hot-os"} for cell in results.grid]
+    assert describe_page(replace(results, grid=cells)).cold_meaning == ""
+
+
+@pytest.mark.parametrize("own_repository", ["", "/srv/svn/project"])
+def test_page_explains_cold_in_the_first_sentence_with_the_word(results, own_repository):
+    page = parse(build_page(replace(results, own_repository=own_repository)))
+    (body,) = page.all("body")
+    before, after = body.text.split(COLD_MEANING)
+    assert "cold" not in before.lower() and "cold" in after
+    # The short answers at the top of a study's page have the word.
+    header = next(element for element in page.all("header"))
+    assert COLD_MEANING in header.text

@@ -2,15 +2,17 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from project import slow
 from unit.report_files import default_grid, default_study, make_files, results_of
 from unit.synthetic import AXES
 from vcsbench.errors import UserError
+from vcsbench.evidence.column_names import NUMBER_COLUMNS, RUN_COLUMNS_NEEDED
+from vcsbench.evidence.measurements import read_frame
 from vcsbench.report.cell_details import collect_details
 from vcsbench.report.results import (
-    MEASUREMENT_COLUMNS,
     REQUIRED_COLUMNS,
     Provenance,
     Results,
@@ -40,10 +42,13 @@ def test_command_has_the_repository_of_the_configuration_in_place_of_the_last_ru
     monkeypatch, config, variables
 ):
     monkeypatch.setenv("HOME", "/home/ann")
-    command = "vcsbench run --repository=old --tree=x --server-log=log -k"
+    command = "vcsbench run --repository=old --tree=x --server-log=log -k --config seed=2"
     provenance = Provenance(command=command, config=config)
     results = Results(default_study(), {}, provenance=provenance)
-    assert results.command.text() == f"make report {variables}STUDY=fsfs-san-2014 ARGS=-k"
+    assert (
+        results.command.text()
+        == f"make report {variables}STUDY=fsfs-san-2014 ARGS='--config seed=2'"
+    )
     assert collect_details(results, [])["of"]["log"] == results.command.server_log
 
 
@@ -55,6 +60,24 @@ def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path):
         {"repo": "NA", "value": None, "ratio": None, "n": None, "flags": "short"},
     ]
     assert read_records(tmp_path / "none.csv") == []
+
+
+def test_pages_and_tables_read_the_same_values(made):
+    files = [path for path in made.results.rglob("*.csv") if path.parent.name != "grid"]
+    assert {path.parent.name for path in files} >= {"measurements", "findings", made.name}
+    for path in files:
+        frame = read_frame(path)
+        records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        assert read_records(path) == records
+
+
+def test_numbers_of_tables_and_verdicts_are_read_as_numbers(made):
+    files = [*made.results.glob("tables/*/*.csv"), *made.results.glob("findings/*.csv")]
+    numeric = set()
+    for path in files:
+        numeric |= {*pd.read_csv(path).dropna(axis="columns", how="all").select_dtypes("number")}
+    assert numeric >= {"ratio", "n", "value", "published", "measured"}
+    assert numeric <= NUMBER_COLUMNS
 
 
 @pytest.mark.parametrize(
@@ -69,7 +92,7 @@ def test_read_records_of_a_damaged_file_names_it(tmp_path, content):
     path = tmp_path / "table.csv"
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"table\.csv: "):
-        read_records(path, ["round", "run"] if b"run" in content else [])
+        read_records(path, complete=["round", "run"] if b"run" in content else [])
 
 
 def test_read_results_has_the_contexts_of_the_measurements_in_order(made):
@@ -113,7 +136,7 @@ def test_read_results_has_the_loads_of_the_measured_scale_and_formats_only(made)
 def test_read_results_with_a_missing_column_names_file_and_column(made):
     required = {f"{kind}/{made.name}": columns for kind, columns in REQUIRED_COLUMNS.items()}
     required[f"tables/{made.name}/f6-vs-f7"] = comparisons.list_columns([])
-    required[f"measurements/{made.name}"] = MEASUREMENT_COLUMNS
+    required[f"measurements/{made.name}"] = RUN_COLUMNS_NEEDED
     for stem, (*others, missing) in required.items():
         path = made.results / f"{stem}.csv"
         path.parent.mkdir(exist_ok=True)

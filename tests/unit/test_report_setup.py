@@ -60,7 +60,7 @@ def test_setup_of_equal_contexts_lists_facts_once():
     assert re.findall(r"drop_caches|\d+", caches) == ["drop_caches", "3"]
     assert facts["Programs"] == ["svn 1.14.2"]
     (repository,) = facts["Repository ruby"]
-    assert repository == "scale 0.13, format f7, revisions 6\u202f000, size 3.00 MiB"
+    assert repository == "scale 0.13, format f7, revisions 6,000, size 3.00 MiB"
 
 
 def test_setup_of_different_contexts_has_each_value():
@@ -118,7 +118,7 @@ def test_setup_conditions_have_the_size_of_a_repository_that_was_also_loaded():
     # A load reads a dump file: its record has no number of revisions.
     of_load = context(repository={"name": "ruby", "scale": 0.13})
     assert setup(of_load, context(2)).conditions.repositories == sizes
-    assert "6\u202f000 revisions" in sizes
+    assert "6,000 revisions" in sizes
 
 
 def test_setup_has_the_settings_of_formats_and_none_of_a_load():
@@ -188,8 +188,8 @@ def test_setup_has_the_programs_of_builds_in_their_order():
 @pytest.mark.parametrize(
     ("revisions", "scale", "end"),
     [
-        ([2, 231], 1.0, "from 2 to 231, not 1\u202f000: the repository has no more."),
-        ([951, 1001], 0.05, "not 1\u202f000: the repository has scale 0.05."),
+        ([2, 231], 1.0, "from 2 to 231, not 1,000: the repository has no more."),
+        ([951, 1001], 0.05, "not 1,000: the repository has scale 0.05."),
         ([0, 1500], 1.0, ""),
     ],
 )

@@ -357,7 +357,8 @@ EXPORTED, LOGGED = {"bytes": 8_088_584}, {"bytes": 550_970}
         (LIST_AND_READ, "tree", EXPORTED, {}, 40_000, 28_450_316, True),
         (EXPORT, "tree", EXPORTED, {}, 40_000, 28_450_316, True),
         (LOG, "log", LOGGED, {}, 40_000, 17_598_777, True),
-        (LOG, "log", LOGGED, {}, 40_000, None, False),
+        (LOG, "log", LOGGED, {}, 40_000, None, True),
+        (LOG, "log", LOGGED, {}, 596_447, None, False),
         # Other commands read a working copy, or compare files.
         (["svn", "blame", "svn://r/f"], "stdout", LOGGED, {}, 40_000, 17_598_777, False),
         ([*LOG, "--diff"], "log", LOGGED, {}, 596_447, 17_598_777, False),
@@ -375,3 +376,94 @@ def test_has_idle_server_if_client_reads_more(argv, kind, work, facts, sent, rea
     counts = {"server_wchar": 4 * sent, "client_rchar": read and 4 * read}
     several = {"evidence": {**evidence, **counts}, "work": work, "launched": launched}
     assert same_work.has_idle_server(complete_run(several), context) is is_idle
+
+
+# A repository with 1,501 revisions and 73 MB, mostly images. The files of its tree hardly get smaller.
+COUNTED = {"revisions": 1501, "msg_lines": 3000, "changes": 8000}
+IMAGES_LOG = {"revisions": 1501, "paths": 8000, "bytes": 800_000}
+IMAGES = {"files": 2000, "directories": 150, "symlinks": 0, "bytes": 65_000_000}
+IMAGES_COUNTED = {"files": 2000, "directories": 150, "bytes_in_files": 65_000_000}
+IMAGES_LISTED = {"lines": 2149, "bytes": 120_000}
+
+
+# Each command makes a small request, and reads the files of the repository itself.
+@pytest.mark.parametrize(
+    ("script", "kind", "work", "sent", "read", "is_idle"),
+    [
+        ('svn info "$1"; svnbench null-log -v "$0"', "printed_counts", COUNTED, 665, None, True),
+        ('svn info "$1"; svnbench null-log -v "$0"', "printed_counts", COUNTED, 8676, None, True),
+        ('svnbench null-log -v "$1"', "printed_counts", COUNTED, 878_687, 960_000, False),
+        ('svnbench null-log -v "$1"', "printed_counts", COUNTED, 1_239_868, 1_314_000, False),
+        ('svn ls -R "$1"; svn log -v "$0"', "log", IMAGES_LOG, 156_591, 12_000_000, True),
+        ('svn ls -R "$1"; svn log -v "$0"', "log", IMAGES_LOG, 262_244, 12_000_000, True),
+        ('svn log -v "$1"', "log", IMAGES_LOG, 878_687, 960_000, False),
+        ('svn log -v "$1"', "log", IMAGES_LOG, 1_239_868, 1_314_000, False),
+        ('svn ls -R "$1"; svn export "$0"', "tree", IMAGES, 156_591, None, True),
+        ('svn ls -R "$1"; svn export "$0"', "tree", IMAGES, 262_244, 68_000_000, True),
+        ('svn export "$1"', "tree", IMAGES, 67_200_000, 67_248_000, False),
+        ('svn export "$1"', "tree", IMAGES, 69_000_000, 71_500_000, False),
+        # The client keeps no file, so it reads none again.
+        ('svn ls -R "$1"; svnbench null-export "$0"', "printed_counts", IMAGES_COUNTED, 156_591,
+         68_000_000, True),
+        ('svnbench null-export "$1"', "printed_counts", IMAGES_COUNTED, 69_000_000, 71_500_000,
+         False),
+        ('svn info "$1"; svn ls -R "$0"', "stdout", IMAGES_LISTED, 8676, None, True),
+        ('svn ls -R "$1"', "stdout", IMAGES_LISTED, 156_591, 240_000, False),
+        ('svn cat "$1/ls"; svn ls "$1"', "stdout", IMAGES_LISTED, 8676, None, False),
+    ],
+)  # fmt: skip
+def test_has_idle_server_after_small_request(script, kind, work, sent, read, is_idle):
+    argv = ["sh", "-c", script, "file:///r", "svn://r"]
+    context = complete_context({"work_kind": kind, "argv": argv})
+    evidence = {"server_kind": "httpd", "server_wchar": sent, "client_rchar": read}
+    run = {"evidence": {**evidence, "subject_bytes": 73_000_000}, "work": work}
+    if kind == "tree":
+        run["compressed_bytes"] = 63_000_000
+    assert same_work.has_idle_server(complete_run(run), context) is is_idle
+
+
+# The bytes are those of real histories and trees, over httpd with and without its filter DEFLATE, and over
+# svnserve. The client writes a file without end-of-line style or keywords once.
+@pytest.mark.parametrize(
+    ("command", "kind", "work", "compressed", "sent", "read", "config"),
+    [
+        ("log -q", "log", {"revisions": 1015, "bytes": 142_772}, 0, 97_441, 179_418, ""),
+        # Revisions without author, date and message.
+        ("log -q", "log", {"revisions": 1000, "bytes": 102_000}, 0, 45_000, 125_000, ""),
+        ("log -v", "log", {"revisions": 1015, "paths": 2114, "bytes": 373_832}, 0, 58_096, 132_807,
+         "SetOutputFilter DEFLATE"),
+        ("null-log -v", "printed_counts", {"revisions": 1015, "changes": 2114}, 0, 58_095, 132_633,
+         "SetOutputFilter DEFLATE"),
+        ("ls -R", "stdout", {"lines": 36_485, "bytes": 2_451_338}, 0, 248_187, 322_725,
+         "AddOutputFilterByType BROTLI_COMPRESS text/xml\nSetOutputFilter DEFLATE"),
+        ("null-list -R", "printed_counts", {"files": 31_160, "directories": 5325}, 0, 248_187,
+         322_725, "SetOutputFilter DEFLATE"),
+        ("export", "tree", {"files": 31_160, "bytes": 221_267_281}, 66_407_154, 117_776_800,
+         117_858_603, ""),
+        ("export", "tree", {"files": 31_160, "bytes": 221_267_281}, 66_407_154, 78_494_431,
+         100_382_330, "SetOutputFilter DEFLATE"),
+        # Many small files, and files of zeros.
+        ("export", "tree", {"files": 3000, "bytes": 28_893}, 28_893, 1_069_264, 2_596_959,
+         "SetOutputFilter DEFLATE"),
+        ("null-export", "printed_counts", {"files": 3000, "bytes_in_files": 28_893}, 0, 1_069_263,
+         2_596_959, "SetOutputFilter DEFLATE"),
+        ("export", "tree", {"files": 2, "bytes": 33_860_410}, 565_072, 542_657, 617_194,
+         "SetOutputFilter DEFLATE"),
+        # The client reads each file again to end its lines.
+        ("export", "tree", {"files": 222, "bytes": 2_705_576}, 891_219, 974_988, 3_755_275,
+         "SetOutputFilter DEFLATE"),
+        # What a client commits, its server need not send.
+        ("commit", "commit", {"paths": 1000, "bytes": 9_000_000}, 0, 900, 200_000, ""),
+    ],
+)  # fmt: skip
+def test_has_idle_server_spares_real_runs(command, kind, work, compressed, sent, read, config):
+    context = complete_context(
+        {
+            "work_kind": kind,
+            "argv": ["svn", *command.split(), "http://r"],
+            "server_files": {"default/httpd.conf": config, "default/client/config": "# deflate"},
+        }
+    )
+    evidence = {"server_kind": "httpd", "server_wchar": sent, "client_rchar": read}
+    run = {"evidence": evidence, "work": work, "compressed_bytes": compressed}
+    assert not same_work.has_idle_server(complete_run(run), context)

@@ -48,7 +48,8 @@ def computed(folder):
     rounds = {row["cell"]: ROUNDS for row in grid}
     collected = collect(STUDY, axes, grid, rounds, results, folder=str(folder))
     text = collected.measurements.to_csv(index=False)
-    frame = read_measurements(io.StringIO(text))
+    (folder / "measurements.csv").write_text(text)
+    frame = read_measurements(folder / "measurements.csv")
     # Decisions on rounds read no file.
     pd.testing.assert_frame_equal(read_back(collected.measurements), frame)
     params = StudyParams(STUDY, here.root, here)

@@ -7,7 +7,7 @@ import pytest
 
 from vcsbench.advice.cards import Card, Choice, Situation
 from vcsbench.advice.decision import Case, Pair, WeightedOperation
-from vcsbench.advice.effects import ChangeEffect, effect_in_case
+from vcsbench.advice.effects import effect_in_case
 from vcsbench.advice.questions import CardAction, CardQuestion
 from vcsbench.advice.steps import (
     Worth,
@@ -71,7 +71,7 @@ def test_worth_of_a_change_follows_from_its_gains_and_losses(results, worth):
 
 def test_change_against_the_baseline_has_the_reversed_factor_and_times():
     (outcome,) = find_outcomes(packing((LOG, BETTER, 2.0)), "nopack", [{"packing": "pack"}])
-    assert (outcome.effect, outcome.factor) == (ChangeEffect.SLOWER, 2.0)
+    assert (outcome.effect, outcome.factor) == (Call.SLOWER, 2.0)
     assert (outcome.before_s, outcome.after_s) == (1.0, 2.0)
 
 
@@ -79,9 +79,9 @@ def test_change_against_the_baseline_has_the_reversed_factor_and_times():
 def test_sure_but_small_difference_is_equal_as_in_its_card(call, ratio):
     made = packing((LOG, call, ratio))
     (outcome,) = find_outcomes(made, "pack", [PRESENT])
-    assert outcome.effect is ChangeEffect.EQUAL
+    assert outcome.effect is Call.EQUAL
     assert outcome.factor == pytest.approx(1.04)
-    assert effect_in_case("pack", made.cases[0], "nopack").effect is ChangeEffect.EQUAL
+    assert effect_in_case("pack", made.cases[0], "nopack").effect is Call.EQUAL
 
 
 AT_LEAST = Pair(
@@ -91,9 +91,7 @@ AT_LEAST = Pair(
 )
 
 
-@pytest.mark.parametrize(
-    ("value", "effect"), [("pack", ChangeEffect.FASTER), ("nopack", ChangeEffect.SLOWER)]
-)
+@pytest.mark.parametrize(("value", "effect"), [("pack", Call.FASTER), ("nopack", Call.SLOWER)])
 def test_outcome_has_what_is_certain_if_start_up_hides_a_part(value, effect):
     question = CardQuestion("packing", "packing?")
     made = Card(question, "nopack", (), [Case(LOG, (AT_LEAST,))])
@@ -207,6 +205,10 @@ def test_commands_of_svnbench_decide_only_without_others():
     assert both.where == LOG
     (only,) = find_outcomes(packing((null, BETTER, 3.0)), "pack", [{}])
     assert only.where == null
+    # A user's command is no benchmark because of its name.
+    device = {**null, "command": "null-device"}
+    outcomes = find_outcomes(packing((LOG, EQUAL, 1.0), (device, BETTER, 3.0)), "pack", [{}])
+    assert [outcome.where for outcome in outcomes] == [LOG, device]
 
 
 def test_combinations_are_those_that_a_cell_fits():
@@ -229,13 +231,13 @@ def test_combinations_are_those_that_a_cell_fits():
 @pytest.mark.parametrize(
     ("then", "effect"),
     [
-        (Choice({"packing": "pack"}, 1.0, call=EQUAL), ChangeEffect.FASTER),
-        (Choice({"packing": "pack"}, 1.0, ratio=1.2), ChangeEffect.UNDECIDED),
-        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=EQUAL), ChangeEffect.EQUAL),
-        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=WORSE), ChangeEffect.EQUAL),
+        (Choice({"packing": "pack"}, 1.0, call=EQUAL), Call.FASTER),
+        (Choice({"packing": "pack"}, 1.0, ratio=1.2), Call.UNDECIDED),
+        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=EQUAL), Call.EQUAL),
+        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=WORSE), Call.EQUAL),
         # Nothing shows that two times are equal if one of them is undecided.
-        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=NOISY), ChangeEffect.UNDECIDED),
-        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=SMALL), ChangeEffect.UNDECIDED),
+        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=NOISY), Call.UNDECIDED),
+        (Choice({"packing": "pack"}, 1.95, ratio=1.0, call=SMALL), Call.UNDECIDED),
     ],
 )
 def test_steps_together_have_the_measured_gain(then, effect):

@@ -11,8 +11,9 @@ from unit.report_files import DEFINITIONS, default_study
 from unit.test_advice import card, row
 from vcsbench.advice.cards import ADVICE, Advice, make_card
 from vcsbench.advice.decision import Withheld
+from vcsbench.advice.labels import factor
 from vcsbench.advice.questions import CardQuestion
-from vcsbench.codes import WithheldCode
+from vcsbench.codes import Verdict, WithheldCode
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
@@ -23,6 +24,8 @@ from vcsbench.report.make_command import MakeCommand, parse_command
 from vcsbench.report.results import Provenance, Results
 from vcsbench.report.summary import describe_verdicts
 from vcsbench.report.terminal import (
+    COLD_HEADER,
+    CUT,
     FEW_ANSWERS,
     HEADER,
     MAX_LINES,
@@ -58,7 +61,8 @@ REPEATED = MakeCommand()
 def lines(*summaries, command=REPEATED):
     """Return the lines of studies without the header of the answers."""
     printed = format_summaries(summaries, command)
-    return printed[len(HEADER) :] if printed[0] == HEADER[0] else printed
+    has_header = printed[0] in (HEADER[0], COLD_HEADER[0])
+    return printed[len(HEADER) :] if has_header else printed
 
 
 def joined(*summaries, command=REPEATED):
@@ -115,16 +119,79 @@ def test_answers_that_fit_are_all_printed_those_without_a_difference_last():
     printed = lines(summary(equal, larger, account=Account()))
     assert "2.0x faster" in printed[0] and not any("more answer" in line for line in printed)
     assert any("within 10 %" in line for line in printed)
-    # Other lines leave no room.
+    # A long reason is cut before an answer is left out.
     reasons = [{"skip": "reason " * 200, "cell": "a"}]
     few = [question_of(number, 1.0 + number) for number in range(1, FEW_ANSWERS + 1)]
     printed = "\n".join(lines(summary(*few, grid=reasons)))
     assert re.findall(r"([\d.]+)x faster", printed) == ["5.0", "4.0", "3.0", "2.0"]
-    assert "more answer" not in printed
-    more = [question_of(9, 9.0), question_of(10, 1.0)]
+    assert "more answer" not in printed and f"reason{CUT}\n" in printed
+    more = [question_of(9, 9.0), question_of(10, 1.0), *map(question_of, range(11, 21), [1.5] * 10)]
     printed = "\n".join(lines(summary(*few, *more, grid=reasons)))
-    assert re.findall(r"([\d.]+)x faster", printed) == ["9.0", "5.0", "4.0", "3.0"]
-    assert f"{' ' * 12}2 more answers in the report\n" in printed
+    shown = re.findall(r"([\d.]+)x faster", printed)
+    assert shown[:FEW_ANSWERS] == ["9.0", "5.0", "4.0", "3.0"]
+    left_out = len(few) + len(more) - len(shown)
+    assert f"{' ' * 12}{left_out} more answers in the report\n" in printed
+
+
+FLAGS_OF_RUNS = ["cpu-busy cache-not-cold", "no-disk-reads", "cpu-busy", "cpu-busy"]
+MANY_REASONS = {
+    "measurements": [
+        {"cell": "log", "cache": "cold", "flags": flags, "elapsed_s": 1.0}
+        for flags in FLAGS_OF_RUNS
+    ],
+    "grid": [{"cell": "a", "skip": "reason " * 40, "cache": "cold", "repo": "ruby"}],
+    "failures": [
+        {"cell": cell, "reason": reason}
+        for cell, reason in (("b", "why " * 50), ("c", OUTDATED), ("d", UNMEASURED))
+    ],
+    "findings": [{"id": str(n), "verdict": verdict} for n, verdict in enumerate(Verdict)],
+    "account": replace(ACCOUNT, tables={"t": {**COUNTS, "bounded": 7}}),
+}
+
+
+def uncompared(number):
+    question = CardQuestion("format", f"Uncompared {number}?")
+    left_out = [Withheld({}, "f6", "f7", (list(WithheldCode)[number],))]
+    return make_card(question, "f6", [], [], 10.0, withheld=left_out)
+
+
+@pytest.mark.parametrize("questions", [1, 5, 16])
+@pytest.mark.parametrize("reasons", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("command", "is_short"),
+    [
+        (MakeCommand(), True),
+        (MakeCommand("/srv/a repository with a name"), True),
+        (MakeCommand(arguments="", minutes="30", tree="'a'" * 200), False),
+    ],
+)
+@pytest.mark.parametrize("studies", [1, 2])
+def test_each_study_has_at_most_15_lines_and_always_its_best_answer(
+    questions, reasons, command, is_short, studies
+):
+    cards = [question_of(number, 2.0 + number) for number in range(questions)]
+    cards += [uncompared(number) for number in range(reasons)]
+    results = summary(*cards, **MANY_REASONS, provenance=Provenance(config=CONFIG))
+    printed = format_summaries([results] * studies, command)
+    assert len(printed) <= studies * MAX_LINES
+    text = "\n".join(printed)
+    assert text.count(f" {factor(1.0 + questions)} faster") == studies
+    # The counts of all that is missing, and of the answered comparisons.
+    assert text.count("Answered    70 of 89 comparisons") == studies
+    assert re.search(r"Missing +cells: 1 skipped, 1 failed, 1 outdated, 1 unfinished", text)
+    # A command that does not fit is in the report.
+    assert text.count("make report ") == (studies if is_short else 0)
+    assert text.count("(command in the report)") == (0 if is_short else studies)
+    assert max(map(len, printed)) <= TERMINAL_COLUMNS
+
+
+def test_header_explains_cold_if_the_study_has_cold_cells():
+    warm = [{"cell": "a", "skip": "", "cache": "hot-os"}]
+    cold = [*warm, {"cell": "b", "skip": "", "cache": "cold"}]
+    for grid, header in ((warm, HEADER), (cold, COLD_HEADER)):
+        printed = format_summaries([summary(packing(), grid=grid)], REPEATED)
+        assert tuple(printed[: len(header)]) == header
+    assert len(HEADER) == len(COLD_HEADER) and max(map(len, COLD_HEADER)) <= TERMINAL_COLUMNS
 
 
 def test_findings_with_a_direction_only_are_counted_apart():
@@ -256,15 +323,16 @@ def test_lines_tell_failed_cells_from_those_that_the_next_run_measures():
     [
         # A shell would split it.
         ("--repository='/a b' --tree=x --minutes=5 --cores all", "make report REPO='/a b' TREE=x"),
-        ("--study a,b --cores=2 -n", "make report STUDY=a,b ARGS=-n"),
-        ("--configfile 'a b' -k", "make report ARGS='--configfile '\"'\"'a b'\"'\"' -k'"),
+        ("--study a,b --cores=2 -n", "make report STUDY=a,b"),
+        ("--configfile 'a b' -k", "make report ARGS='--configfile '\"'\"'a b'\"'\"''"),
+        ("--configfile=a -n x --configfile b c", "make report ARGS='--configfile a b c'"),
+        ("-Cseed=2 --configfiles a", "make report ARGS='--configfile a --config seed=2'"),
         # A report without measuring measures if it is continued.
         ("--config measure=nothing", "make report"),
         ("--report-only", "make report"),
         ("--config measure=nothing seed=2", "make report ARGS='--config seed=2'"),
-        ("--config seed=2 measure=nothing -n", "make report ARGS='-n --config seed=2'"),
-        ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
-        ("-C measure=nothing -n --config=measure=nothing", "make report ARGS=-n"),
+        ("--config seed=2 measure=nothing -n", "make report ARGS='--config seed=2'"),
+        ("-C measure=nothing -n --config=measure=nothing", "make report"),
         # They would override MINUTES= and STUDY= of the repeated run, which has no rounds of its own.
         ("--config minutes=60 seed=2", "make report ARGS='--config seed=2'"),
         ("--config studies=[builds] minutes=5", "make report"),
@@ -274,29 +342,18 @@ def test_lines_tell_failed_cells_from_those_that_the_next_run_measures():
         ("--config server_log=/l tree='\"1\"'", "make report TREE=1 LOG=/l"),
         ("--repository=/a -C repository=/b server_log=/l", "make report REPO=/b LOG=/l"),
         ("--repository=/a --tree=x --config repository=null tree=[", "make report"),
-        # A run that measured cells again measures the next ones if it is continued.
-        ("--forcerun cell -k", "make report ARGS=-k"),
-        ("-R a b --forceall -n", "make report ARGS=-n"),
-        ("-F --force -f -Fk", "make report ARGS=-k"),
+        # Other options are of one run. Some of them measure again what is measured.
+        ("--forcerun cell -k", "make report"),
+        ("-R a b --forceall -n --config seed=2", "make report ARGS='--config seed=2'"),
+        ("-F --force -f -Fk -Fj2", "make report"),
+        ("-kR cell --study a", "make report STUDY=a"),
+        ("--set-threads cell=2 --config seed=2 -- all", "make report ARGS='--config seed=2'"),
         ("'", "make report"),
     ],
 )
 @pytest.mark.parametrize("program", ["vcsbench run", "snakemake"])
 def test_command_of_a_run_continues_it(program, typed, expected):
     assert parse_command(f"{program} {typed}").text() == expected
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ("-k --configfile 'a b' c --config seed=2", "--configfile 'a b' c --config seed=2"),
-        ("-C clear_caches=evict seed=2 -n", "-C clear_caches=evict seed=2"),
-        ("--configfile=a -n x", "--configfile=a"),
-        ("-n", ""),
-    ],
-)
-def test_configuration_arguments_are_those_of_files_and_settings_only(arguments, expected):
-    assert MakeCommand(arguments=arguments).configuration_arguments == expected
 
 
 def test_command_with_a_dollar_sign_doubles_it_in_args_only():

@@ -25,6 +25,7 @@ from vcsbench.errors import UserError
 from vcsbench.forecast import doctor, plan_report, trials
 from vcsbench.measure import counters
 from vcsbench.storages.session_folders import WRITTEN
+from vcsbench.systems import SUBVERSION
 
 CELL = {"command": "log", "packing": "nopack", "config": "slow", "cache": "hot-os"}
 
@@ -109,6 +110,20 @@ def test_program_is_tried_for_cells_that_need_it(root, tmp_path, monkeypatch):
     assert named(of_subversion, trials.try_cell_programs) == []
     # The other cells of a session are measured.
     assert trials.find_lacks(of_git, trials.REQUIRED) == []
+
+
+@needs("git")
+def test_programs_of_subversion_are_not_required_for_cells_of_git(root, tmp_path, monkeypatch):
+    grid = {"git-server": {"include": [{**CLONE, "access": "file"}]}}
+    of_git = open_project(root, studies=["git-server"], grid=grid).plan
+    of_subversion = plan_of(tmp_path, "file")
+    assert of_git.cells and of_subversion.cells
+    fakes = Fakes(tmp_path / "fakes")
+    for name in SUBVERSION.programs:
+        fakes.add(name, UNLINKED)
+    monkeypatch.setenv("PATH", f"{fakes.bin}:{os.environ['PATH']}")
+    assert named(of_git, trials.try_programs) == named(of_git, trials.try_cell_programs) == []
+    assert len(named(of_subversion, trials.try_programs)) == len(SUBVERSION.required_programs)
 
 
 @pytest.mark.parametrize(

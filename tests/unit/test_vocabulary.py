@@ -1,13 +1,22 @@
 """The file of labels, meanings and actions: it has what the shipped grids need."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from project import DEFAULT
+from unit.html_tree import parse
+from unit.report_files import results_of
 from unit.study_grid import study_grid
 from vcsbench.advice import labels
 from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.config.validation import read_yaml
+from vcsbench.evidence.flags import FLAGS
 from vcsbench.formats import RELEASES
+from vcsbench.report.make_command import MakeCommand
+from vcsbench.report.page import build_page
+from vcsbench.report.terminal import format_summaries
 
 AXES = load_vocabulary().axes
 
@@ -52,3 +61,47 @@ def test_server_configurations_with_other_settings_have_other_labels():
 )
 def test_value_label_of_known_and_unknown_values(axis, value, label):
     assert labels.value_label(axis, value) == label
+
+
+# Forms that pages and the terminal have in another one: 6,000, MiB, undecided, `server cache warm` or `OS
+# cache warm`, not packed. A statement or a machine of a publication keeps its MB.
+DOUBLES = re.compile(
+    r"(?<![\d.,])\d{1,3}[ \u00a0\u2009\u202f]\d{3}\b(?![.,]\d)|\d MB\b(?!/s)|too noisy|caches warm|hot caches"
+    r"|unpacked|detectable from"
+)
+RAW_NAMES = re.compile(r"\b(?:nopack|hot-os|hot-server)\b")
+
+
+def texts_of(element):
+    """Return the texts of an element without commands, each cell and paragraph for itself."""
+    if element.tag in ("code", "pre", "script", "style", "template"):
+        return []
+    texts = [" ".join(child for child in element.children if isinstance(child, str))]
+    for child in element.children:
+        if not isinstance(child, str):
+            texts += texts_of(child)
+    return texts
+
+
+@pytest.mark.parametrize("own_repository", ["", "/srv/svn/project"])
+def test_page_and_terminal_have_one_form_of_numbers_units_and_words(whole_study, own_repository):
+    results = replace(results_of(whole_study), own_repository=own_repository)
+    page = parse(build_page(results))
+    texts = texts_of(page) + format_summaries([results], MakeCommand())
+    assert [text for text in texts if DOUBLES.search(text)] == []
+    assert any("46,054 revisions" in text for text in texts)
+    # The section Words also has the names for commands and files, the section Quality the paths of cells.
+    for name in ("findings", "answer", "situations", "tables"):
+        named = texts_of(page.by_id(name))
+        assert [text for text in named if RAW_NAMES.search(text)] == []
+
+
+def test_words_of_reports_have_no_doubles():
+    texts = [*load_vocabulary().terms, *load_vocabulary().terms.values()]
+    for axis in load_vocabulary().axes.values():
+        for words_of_value in axis.values.values():
+            texts += [words_of_value.label, words_of_value.meaning, words_of_value.parts]
+            if words_of_value.action:
+                texts += words_of_value.action.model_dump().values()
+    texts += [flag.sentence for flag in FLAGS.values()]
+    assert [text for text in texts if DOUBLES.search(text)] == []

@@ -135,10 +135,14 @@ class Commits:
     def modules(self):
         return str(self.project.path / "workflow")
 
-    @contextlib.contextmanager
     def edited_hooks(self, old, new):
         """Replace a part of the project's code that installs hooks."""
-        file = Path(self.modules) / "vcsbench/deployment/hooks.py"
+        return self.edited("deployment/hooks.py", old, new)
+
+    @contextlib.contextmanager
+    def edited(self, module, old, new):
+        """Replace a part of the project's code."""
+        file = Path(self.modules) / "vcsbench" / module
         text = file.read_text()
         assert old in text
         file.write_text(text.replace(old, new))
@@ -207,6 +211,30 @@ def test_commit_in_a_cache_state_has_its_promises(commits, access, cache):
         # Each run has a server of its own, which has answered one read before.
         assert [run["evidence"]["server_runs_before"] for run in runs] == [1] * 4
         assert len({run["evidence"]["server_pid"] for run in runs}) == 4
+
+
+VERIFY = """fsfs.run_svnadmin("verify", "-q", self.path)
+        with open({file!r}, "a") as file:
+            print(fsfs.youngest(self.path), file=file)
+        {checked}"""
+COMMITTED = [(access, change) for access in reversed(ACCESSES) for change in CHANGES]
+
+
+@pytest.mark.parametrize(
+    ("access", "change"), [COMMITTED[0], *(slow(*case) for case in COMMITTED[1:])]
+)
+def test_private_copy_with_a_commit_is_verified_by_svnadmin(commits, tmp_path, access, change):
+    recipe = commits.prepare_cell(change, runs=2, access=access)
+    prepared = next(commits.project.path.glob("storage/*/repositories/ruby.f8.nopack.1"))
+    checked = "missing = hooks.find_missing_marks"
+    file = tmp_path / "verified"
+    verified = VERIFY.format(file=str(file), checked=checked)
+    # After a run, the private copy has its commit. It is put back before the next one.
+    with commits.edited("subjects/committed_repository.py", checked, verified):
+        runs = commits.measure(recipe)["runs"]
+    revisions = file.read_text().split()
+    assert len(revisions) >= len(runs) == 2
+    assert set(revisions) == {str(fsfs.youngest(prepared) + 1)}
 
 
 DEPLOYED = {

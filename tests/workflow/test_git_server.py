@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
+import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from git_histories import FILE, Commit, Graph, git, listing, make_git
+from git_canaries import HOOKS, canary, set_program_everywhere
+from git_histories import FILE, Commit, Graph, listing, make_git
 from git_histories import run as run_program
 from project import DEFAULT, ROOT, invalid_flags, needs, ruby
 from unit.study_grid import merge
@@ -163,31 +166,57 @@ def test_builds_of_git_are_compared_and_only_one_reads_a_reftable(project, trixi
         "command": ["clone", "ls-remote"],
         "ref_storage": ["packed", "reftable"],
     }
+    # One build reuses several packs, and the other one refuses the setting.
+    many_packs = {**CELL, "command": "clone", "upkeep": ["midx-bitmap", "midx-reuse"]}
+    many_packs["access"] = ACCESSES
     keys = {"builds": {"system": {}, "trixie": {"prefix": str(trixie_git)}}}
+    keys |= {"repositories": ruby(0.006, "project", "git")}
     study = "git-builds"
-    project.configure(served, study=study, repositories=ruby(0.006, "project", "git"), **keys)
+    project.configure(served, many_packs, study=study, **keys)
     project.succeed("measured")
     runs = project.rows(f"measurements/{study}.csv")
     assert not invalid_flags(runs)
+    flags = {flag for run in runs for flag in run["flags"].split()}
+    assert not {"libraries-unknown", "other-libraries", "libraries-differ"} & flags
     versions = {run["build"]: (run["client_version"], run["server_version"]) for run in runs}
     own = git_version()
     assert versions == {"system": (own, own), "trixie": ("2.47.3", "2.47.3")}
     assert {run["build"] for run in runs if run["ref_storage"] == "reftable"} == {"trixie"}
+    assert {run["build"] for run in runs if run["upkeep"] == "midx-reuse"} == {"trixie"}
+    assert {run["build"] for run in runs if run["upkeep"] == "midx-bitmap"} == {"system", "trixie"}
     skips = {row["skip"] for row in project.rows(f"grid/{study}.csv") if row["skip"]}
-    assert skips == {f"reftable needs git 2.45 or later, and git is {own}"}
-    for command in ("clone", "ls-remote"):
-        assert works(runs, command)
+    assert skips == {
+        f"reftable needs git 2.45 or later, and git is {own}",
+        f"midx-reuse needs git 2.44 or later, and git is {own}",
+    }
+    # A clone of other refs is other work.
+    for command, refs in (("clone", "10"), ("clone", "as-is"), ("ls-remote", "10")):
+        assert works([run for run in runs if run["refs"] == refs], command)
     context = project.context(study, next(run["cell"] for run in runs if run["build"] == "trixie"))
     for side in ("client", "server"):
         assert context["build"][side]["program"].startswith(str(trixie_git))
+        assert context["build"][side]["places"] == []
+    (workdir,) = (project.path / "storage").glob("vcsbench-*")
+    packs = {}
+    for upkeep in ("midx-bitmap", "midx-reuse"):
+        copy = workdir / "repositories" / f"project.git.{upkeep}.1"
+        argv = [trixie_git / "bin" / "git", f"--git-dir={copy}", "pack-objects", "--stdout"]
+        argv += ["--use-bitmap-index", "--revs", "--all", "--progress"]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        packs[upkeep] = int(re.search(rb"pack-reused \d+ \(from (\d+)\)", done.stderr)[1])
+    assert packs["midx-bitmap"] <= 1 < packs["midx-reuse"]
 
 
 def test_own_git_repository_is_measured_as_it_is_and_unchanged(project):
-    own, canary = project.path / "mine", project.path / "canary"
+    own, canaries = project.path / "mine", project.path / "canaries"
     commits = [Commit({b"a": (FILE, b"%d\n" % n), b"d/%d" % n: (FILE, b"x")}) for n in range(9)]
     make_git(own, Graph(commits, {"main": 8, "side": 3}, {"v1": 2}, {"v2": 5}))
-    for key in ("core.fsmonitor", "core.sshCommand", "diff.external", "uploadpack.packObjectsHook"):
-        git(own, "config", key, f"touch {canary}")
+    whole = WORK_KINDS["git_clone"].inspect(own, UrlNormaliser())
+    # Servers of root run as another user, who could leave a file, too.
+    canaries.mkdir()
+    canaries.chmod(0o777)
+    set_program_everywhere(own, canary(canaries), (*HOOKS, "post-receive", "post-update"))
+    assert "recentObjectsHook" in (own / "config").read_text()
     before = listing(own)
     part = {**CELL, "command": ["clone", "fetch", "push", "blame"], "upkeep": ["as-is", "one-pack"]}
     project.configure(part, study=STUDY, repository=str(own))
@@ -195,7 +224,6 @@ def test_own_git_repository_is_measured_as_it_is_and_unchanged(project):
     runs = project.rows(f"measurements/{STUDY}.csv")
     assert {run["upkeep"] for run in runs} == {"as-is", "one-pack"}
     # The refs and objects of the clone are the user's.
-    whole = WORK_KINDS["git_clone"].inspect(own, UrlNormaliser())
     assert works(runs, "clone")[0] == whole
-    assert listing(own) == before and not canary.exists()
+    assert listing(own) == before and not (canaries / "CANARY").exists()
     assert "A git repository and its server" in project.page(STUDY)

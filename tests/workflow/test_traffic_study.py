@@ -1,6 +1,7 @@
 """A small study with traffic of many clients, from its grid to its report, with real servers."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -38,7 +39,10 @@ STUDY_FILE = {
             "traffic": {"seconds": 2},
         },
     },
-    "questions": {"access": {"question": "http or svn?"}},
+    "questions": {
+        "access": {"question": "http or svn?"},
+        "readers": {"question": "How many clients?", "doubles": "latency_p95_ms"},
+    },
     "tables": {
         "elapsed": {"metric": "elapsed_s", "rows": ["access"], "columns": ["config", "readers"]},
         "svn-vs-http": {
@@ -139,9 +143,14 @@ def assert_page_and_capacity(project):
     assert "Requests per second" in page and "Latency, p95" in page
     assert "clients and server share this machine" in page
     assert "svn.log has 3 commands: log 100 %." in page
-    (card,) = project.json(f"advice/{STUDY}.json")["cards"]
+    card, capacity = project.json(f"advice/{STUDY}.json")["cards"]
     (share,) = card["workload"]
     assert (share["name"], share["weight"]) == ("log", 100)
+    # Each case has the shares of the processors that server and clients took, here with four clients.
+    assert len(capacity["candidates"]) == len(capacity["lines"]) == 3
+    for line in capacity["lines"]:
+        number, server_pct, clients_pct = map(int, re.findall(r"\b\d+\b", line))
+        assert number == 4 and 0 <= server_pct < clients_pct <= 100
 
 
 COMMITS_FILE = {

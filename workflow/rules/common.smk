@@ -126,7 +126,7 @@ def raw_data(wildcards):
 
 
 def other_pages(wildcards):
-    """Return the pages of earlier runs in the folder of reports, which the index lists too."""
+    """Return the pages of earlier runs in the folder of reports, and their records. The index lists them, too."""
     made = [f"{name}.html" for name in [*PLAN.config.studies, "index"]]
     pages = []
     for page in (ROOT / "reports").glob("*.html"):
@@ -134,6 +134,9 @@ def other_pages(wildcards):
         has_braces = "{" in page.name or "}" in page.name
         if page.name not in made and page.is_file() and not has_braces:
             pages.append(f"reports/{page.name}")
+            record = f"results/page/{page.stem}.json"
+            if (ROOT / record).is_file():
+                pages.append(record)
     return sorted(pages)
 
 

@@ -28,8 +28,8 @@ rule report:
         advice="results/advice/{study}.json",
         account="results/budget/{study}.json",
     output:
-        # The params of the page, from which an imported bundle is rendered again.
-        made_with="results/page/{study}.json",
+        # The facts of the page for the index, and the params from which an imported bundle is rendered again.
+        record="results/page/{study}.json",
         provenance="results/provenance/{study}.json",
         # Each chart of the page as NAME.vl.json and NAME.svg.
         charts=directory("results/charts/{study}"),
@@ -62,6 +62,7 @@ rule report:
 rule index:
     input:
         reports=expand("reports/{study}.html", study=PLAN.config.studies),
+        records=expand("results/page/{study}.json", study=PLAN.config.studies),
         others=other_pages,
     output:
         "reports/index.html",

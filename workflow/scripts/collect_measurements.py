@@ -17,27 +17,18 @@ snakemake: Any
 def write_measurements() -> None:
     """Write three CSV files of a study: its measurements, its failures, and its fixed cost.
 
-    A cell is a command with everything that it is timed with. It is measured in several rounds. A round of a
-    cell has two files: the export (the times of its runs, by hyperfine), and the context (facts about it).
-    The failures are the rounds whose files give no result. Fixed cost is the time of a command on an empty
-    repository, where it only starts and connects. `snakemake` is the job that runs this script: the files
-    and the params of its rule.
+    The failures are the rounds whose files give no result.
     """
     inputs, params, output = snakemake.input, snakemake.params, snakemake.output
-    # `axes` are the columns that identify a cell, such as command. `grid` has a row per cell of the study,
-    # measured or not.
     axes, grid = read_grid(inputs.grid)
     # On a cluster, nodes make the exports. If these were inputs, Snakemake would measure on this machine. So
-    # they are the param `of_nodes` there, and `inputs.exports` is empty. On one machine, the param is empty.
+    # the param `of_nodes` lists them there. On one machine, the param is empty.
     export_paths = params.of_nodes or inputs.exports
     # Nodes may have failed to make some of the exports.
     results = [CellRound.parse(path) for path in export_paths if os.path.exists(path)]
     for result in results:
-        # A recipe is everything that the measurement of a cell depends on. The param has the digest of each
-        # cell's recipe. This raises UserError for a result of another recipe.
         check_recipe(result, params.digests.get(result.cell, ""))
-    # A trace has the counts of a cell's system calls. `traced` has the cells with a trace. It is empty for a
-    # study that counts no system calls. On a cluster, nodes make the traces, too.
+    # `traced` has the cells whose system calls are counted. On a cluster, nodes make the traces, too.
     traces = None
     if params.traced:
         traces = read_traces(params.traces_of_nodes or inputs.traces, params.traced)
@@ -57,10 +48,10 @@ def write_measurements() -> None:
 def check_recipe(result: CellRound, digest: str) -> None:
     """Raise UserError if a result was not measured by the recipe with this digest.
 
-    A recipe is everything that a measurement depends on. If the recipe changes, Snakemake measures again. But
-    if Snakemake has lost its record of the earlier recipe, it notices no change, and keeps the result.
+    If the recipe changes, Snakemake measures again. But if Snakemake has lost its record of the earlier
+    recipe, it notices no change, and keeps the result.
     """
-    # An unreadable result is no error here. collect() lists it as a failure, or raises the error about it.
+    # collect() lists an unreadable result as a failure, or raises the error about it.
     if not is_up_to_date(result, digest) and is_readable(result):
         raise UserError(
             f"{result.export}: this was measured with other settings, and Snakemake has lost its record "

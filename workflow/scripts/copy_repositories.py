@@ -30,18 +30,15 @@ snakemake: Any
 def copy_repositories() -> None:
     """Make the missing copies of repositories on a storage, and write a record of all copies there.
 
-    A storage is a folder whose device is measured. The rounds of a measurement read copies in turn, so each
-    repository has several. `snakemake` is the job that runs this script, with the params of its rule.
+    The rounds of a measurement read copies in turn, so each repository has several.
     """
     begun = time.monotonic()
     params = snakemake.params
-    # A variant is a repository in one format and state. A row has these three, and a digest of the history
-    # from which the repository was loaded: ["ruby", "f7", "pack", "9f86..."].
+    # A row is, for example, ["ruby", "f7", "pack", "9f86..."].
     variants = [Variant(*row) for row in params.variants]
     loads = read_loads(variants)
-    # The folder that vcsbench makes on the storage, such as /var/tmp/vcsbench-1a2b3c4d.
     workdir = WorkDir(params.storage, params.root)
-    # Copying may take hours, so the checks come first. They raise UserError.
+    # Copying may take hours, so the checks come first.
     check_storage(workdir, loads)
     facts_by_variant = make_missing_copies(workdir, variants, loads)
     copy_layout = find_layout(workdir, variants)
@@ -49,7 +46,7 @@ def copy_repositories() -> None:
     record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
-        # The mount of the storage, such as ["ext4", "/var/tmp"]. Later runs check that it is the same.
+        # Such as ["ext4", "/var/tmp"]. Later runs check that the mount is the same.
         "mounted": params.mounted,
         "copies": params.copies,
         # The token is a time. Snakemake makes the copies again if the param changes.
@@ -59,17 +56,13 @@ def copy_repositories() -> None:
         **span_since(begun),
     }
     write_json(snakemake.output[0], record)
-    # If this job crashes, the next run makes missing copies from packed repositories. So these are removed
-    # last, after the record is written.
+    # After a crash of this job, the next run makes missing copies from packed repositories. So these are
+    # removed last.
     remove_made(variants, loads)
 
 
 def read_loads(variants: Sequence[Variant]) -> dict[tuple[str, str], LoadRecord]:
-    """Return the record of each variant's load, by repository and format: {("ruby", "f7"): {...}}.
-
-    A load has made a repository in one format. The record has its path, for example. A variant is this
-    repository in one state, such as packed, so several variants may have the same load.
-    """
+    """Return the record of each variant's load, by repository and format: {("ruby", "f7"): {...}}."""
     loads: dict[tuple[str, str], LoadRecord] = {}
     for variant in variants:
         record = read_record(load_record(variant.repo, variant.format))
@@ -78,11 +71,7 @@ def read_loads(variants: Sequence[Variant]) -> dict[tuple[str, str], LoadRecord]
 
 
 def check_storage(workdir: WorkDir, loads: Loads) -> None:
-    """Raise UserError if copies in vcsbench's folder on a storage would be wrong, or open to other users.
-
-    `loads` has the record of each load, by repository and format. `snakemake` is the job that runs this
-    script. Each check raises the error.
-    """
+    """Raise UserError if copies in vcsbench's folder on a storage would be wrong, or open to other users."""
     # If the storage was unmounted since the workflow run began, the copies would be made on another device,
     # below the mount point.
     check_mounted(workdir.storage, snakemake.params.mounted, "the workflow run began")
@@ -90,7 +79,7 @@ def check_storage(workdir: WorkDir, loads: Loads) -> None:
     if any(load["private"] for load in loads.values()):
         workdir.make()
         workdir.check_protected()
-    # The servers that read the copies run as another user, if this process is root's.
+    # If this process is root's, the servers that read the copies run as another user.
     workdir.check_reachable()
 
 
@@ -99,9 +88,7 @@ def make_missing_copies(
 ) -> dict[str, RepositoryFacts]:
     """Make the missing copies of each variant, and return the facts about each: {"ruby.f7.pack": {...}}.
 
-    A variant is a repository in one format and state. `workdir` is vcsbench's folder on the storage, and
-    `loads` has the record of each load. `snakemake` is the job that runs this script. Remove a damaged loaded
-    repository, and raise UserError.
+    Remove a damaged loaded repository, and raise UserError.
     """
     params = snakemake.params
     settings = CopySettings(params.copies, params.fragmentation_kib, params.seed, params.mounted)
@@ -120,10 +107,10 @@ def make_missing_copies(
 def find_layout(workdir: WorkDir, variants: Sequence[Variant]) -> CopyLayout:
     """Return how the copies of all variants lie on their device, with a sentence for the user.
 
-    Rounds use the copies in turn, so none of them must have an advantage, such as fewer movements of disk
-    heads. That is the case if the copies lie interleaved. `snakemake` is the job that runs this script.
+    Rounds use the copies in turn, so no copy must have an advantage, such as fewer movements of disk heads.
+    That is the case if the copies lie interleaved.
     """
-    # By the path of each copy: the object that reads repositories of its version-control system.
+    # By the path of each copy.
     stores: dict[Path, Store] = {}
     for variant in variants:
         for number in range(1, snakemake.params.copies + 1):
@@ -134,9 +121,9 @@ def find_layout(workdir: WorkDir, variants: Sequence[Variant]) -> CopyLayout:
 def remove_made(variants: Sequence[Variant], loads: Loads) -> None:
     """Remove made repositories, such as packed ones, if all storages that need them have their copies.
 
-    A variant is a repository in one format and state. Copies in the state "pack" are made from a packed
-    repository, which was made from the loaded one (`is_made`) and is needed for copies only. The loaded one
-    stays, so that lost copies can be made without another load. `snakemake` is the job that runs this script.
+    Copies in the state "pack" are made from a packed repository, which was made from the loaded one
+    (`is_made`) and is needed for copies only. The loaded one stays, so that lost copies can be made without
+    another load.
     """
     for variant in variants:
         record = loads[variant.repo, variant.format]
@@ -144,9 +131,8 @@ def remove_made(variants: Sequence[Variant], loads: Loads) -> None:
         if not variant.is_made or record["packing"] == variant.state:
             continue
         made_ns = Path(pack_record(variant.repo, variant.format)).stat().st_mtime_ns
-        # This job has made the copies on its own storage. `others` has the other storages with copies of the
-        # variant. If the record of their copies is older than the made repository, the copies will be made
-        # again from it.
+        # `others` has the other storages with copies of the variant. If the record of their copies is older
+        # than the made repository, the copies will be made again.
         has_all_copies = True
         for storage in snakemake.params.others[variant.name]:
             copies_record = Path(f"results/repositories/{storage}.json")

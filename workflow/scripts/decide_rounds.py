@@ -29,24 +29,17 @@ snakemake: Any
 def write_decision() -> None:
     """Decide which rounds a study measures next, and write the decision to a JSON file.
 
-    A study with a time limit is measured in batches of rounds. The decision on a batch needs all rounds of
-    the batches before. A cell is a command with everything that it is timed with. Rounds are given to blocks,
-    which are groups of cells that are measured together. The keys of the file are:
+    The decision on a batch needs all rounds of the batches before. The keys of the file are:
 
     - `gives`: True if the batch has rounds. Otherwise the study is finished.
     - `why`: the reason why the batch has no rounds (StopReason), or "".
     - `rounds`: the total rounds of each block after this batch: {"log/cold": 7}.
     - `of`: a digest of each block's repositories. The rounds do not count for other repositories.
     - `minutes`, `spent_s`: the time limit of the study, and the seconds of all results so far.
-
-    `snakemake` is the job that runs this script: the files and the params of its rule.
     """
     inputs, params = snakemake.input, snakemake.params
     settings = StudySettings.from_param(params.settings)
-    # First, all results so far become a frame with a row per timed run. `axes` are the columns that identify
-    # a cell, and `grid` has a row per cell, measured or not.
     axes, grid = read_grid(inputs.grid)
-    # An export is the result file of a round of a cell.
     cell_rounds = [CellRound.parse(export) for export in inputs.exports]
     collected = collect(
         snakemake.wildcards.study,
@@ -57,13 +50,12 @@ def write_decision() -> None:
     )
     # The code that decides also makes reports. So it expects the types of a frame that was read from a file.
     frame = read_back(collected.measurements)
-    # Then the rest of the time is computed. `prepared` has the files with the times of loads and copies. The
-    # set-up before this run counts, too: `make report MINUTES=20` also installs programs in its 20 minutes.
+    # `prepared` has the files with the times of loads and copies.
     spent = break_down_time(frame, settings.block, inputs.prepared)
+    # Set-up counts, too: `make report MINUTES=20` also installs programs in its 20 minutes.
     remaining_s = remaining_seconds(
         params.minutes, progress.set_up_s(), params.studies, spent, len(cell_rounds)
     )
-    # The further rounds of each block in this batch, or the reason for none.
     allocation = choose_rounds(frame, grid, settings, spent.round_s, remaining_s)
     # `blocks` has the total rounds of each block before this batch. The further rounds are a Counter, which
     # has 0 for a block without further rounds.
@@ -88,16 +80,13 @@ def choose_rounds(
 ) -> Allocation:
     """Return the further rounds of each block in the next batch, or the reason why the batch has none.
 
-    A block is a group of cells that are measured together, such as "log/cold". `frame` has a row per timed
-    run, and `grid` a row per cell. `round_s` has the seconds of a round of each block: {"log/cold": 12.5}.
-    `remaining_s` is the rest of the study's time. `snakemake` is the job that runs this script.
+    `frame` has a row per timed run, and `grid` a row per cell. `round_s` has the seconds of a round of each
+    block: {"log/cold": 12.5}.
     """
-    # The rows of the tables that compare two cells, each with the further rounds that should decide it.
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     comparisons = list_comparisons(tables, settings.tables, settings.block, settings.limits)
-    # The noise of the measurements, from which the further rounds of a finding are forecast.
+    # The context has the noise, from which the further rounds of a finding are forecast.
     context = make_context(frame, grid, settings)
-    # The published statements that have no verdict yet, and that further rounds should decide.
     open_findings = list_open_findings(snakemake.params.findings, frame, settings, context)
     # Open findings get rounds first, then comparisons.
     return allocate_rounds(comparisons, round_s, remaining_s, open_findings)

@@ -20,24 +20,20 @@ snakemake: Any
 def dump_repository() -> None:
     """Verify a loaded repository, dump its first revisions into a file, and write a record of the file.
 
-    Commands such as `svnadmin load`, which read a dump, are measured later. `snakemake` is the job that runs
-    this script, with the params of its rule.
+    Commands such as `svnadmin load`, which read a dump, are measured later.
     """
     begun = time.monotonic()
     params = snakemake.params
-    # A load has made the repository in one format. Its record has the path, for example.
     load = cast("LoadRecord", read_record(snakemake.input[0]))
-    # vcsbench's own folder in the folder for temporary data, which is mostly in RAM.
     scratch = WorkDir(params.scratch, params.root)
     # A repository is private if not all users of this machine can read it.
     if load["private"]:
         scratch.make()
-        # This raises UserError if other users could read the dump.
         scratch.check_protected()
-    # The loaded repository may have been on a disk for months. This raises UserError if it is damaged.
+    # The loaded repository may have been on a disk for months.
     folder = Path(load["path"])
     verify.verify_all(folder)
-    # The name has the format and the packing, such as f7.nopack.
+    # Such as f7.nopack.
     repository = folder / f"{load['format']}.{load['packing']}"
     # Errors without a path, as of a write to a full disk, get the path of this folder.
     with naming(scratch.path):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench.evidence.measurements import read_frame, write_frame
+from vcsbench.evidence.measurements import write_frame
 from vcsbench.files import read_rows, write_text
 from vcsbench.run.job import job_log
 from vcsbench.statistics import check, findings
@@ -17,15 +17,15 @@ snakemake: Any
 def join_checks() -> None:
     """Write the verdicts on all expectations as CSV, as JUnit XML (for build servers), and as Markdown.
 
-    An expectation is a requirement of the user, such as "the warm log takes at most 2 s". The rows of all
-    studies are joined, with the name of the study in the column `study`. `snakemake` is the job that runs
-    this script: the files and the params of its rule.
+    The rows of all studies are joined, with the name of the study in the column `study`.
     """
     output = snakemake.output
-    # Each study has a file of verdicts, which is named after the study.
-    verdicts_by_study = {Path(path).stem: read_frame(path) for path in snakemake.input.verdicts}
-    # The user's files may also have expectations on studies that this run does not measure. Their verdict is
-    # `not measured`.
+    verdicts_by_study = {}
+    for path in snakemake.input.verdicts:
+        # All values stay the texts that they are in the file.
+        rows_of_study = read_rows(path, check.RUN_CHECK_AGAIN)
+        verdicts_by_study[Path(path).stem] = pd.DataFrame(rows_of_study)
+    # The verdict on an expectation of a study that this run does not measure is `not measured`.
     for study, expectations in snakemake.params.of_other_studies.items():
         verdicts_by_study[study] = findings.unmeasured_expectations(study, expectations)
     frames = []
@@ -34,7 +34,7 @@ def join_checks() -> None:
         if len(frame):
             frames.append(frame.assign(study=study))
     verdicts = pd.concat(frames) if frames else pd.DataFrame()
-    # reindex() orders the columns. It also adds the columns to an empty frame, so the file has its heading.
+    # reindex() also adds the columns to an empty frame, so the file has its heading.
     write_frame(verdicts.reindex(columns=["study", *EXPECTATION_COLUMNS]), output.csv)
     # The other two formats are made from the CSV file, as is the output of `vcsbench check`.
     rows = read_rows(output.csv, check.RUN_CHECK_AGAIN)

@@ -18,21 +18,18 @@ snakemake: Any
 
 
 def load_repository() -> None:
-    """Load a history into a new repository of one format, keep that on a storage, and write a record.
+    """Load a history into a new repository of one format on a storage, and write a record.
 
-    A source has the history: a repository of the user, or a generated one, for example. Copies of the loaded
-    repository are measured later. `snakemake` is the job that runs this script, with the params of its rule.
+    Copies of the loaded repository are measured later.
     """
     params = snakemake.params
     repo, fmt = snakemake.wildcards.repo, snakemake.wildcards.format
     source = sources.open_source(repo, params.definition, root=params.root)
-    # Both raise UserError: for an unusable history, and for one that has changed since the run was planned.
-    # The identity is a digest of the history.
     source.check()
+    # The history may have changed since the run was planned.
     source.check_unchanged(params.identity)
 
-    # The repository is loaded in `staging_folder`, mostly in RAM, which is faster. Then it moves to `home`,
-    # the folder of vcsbench on a storage, where it stays.
+    # The repository is loaded in `staging_folder`, mostly in RAM, which is faster, and moves to `home`.
     home = WorkDir(params.request["home"], params.root)
     scratch = WorkDir(params.scratch, params.root)
     staging_folder = choose_staging_folder(scratch, fmt, source.estimate())
@@ -41,10 +38,8 @@ def load_repository() -> None:
     if is_private:
         for work_folder in (staging_folder, scratch, home):
             work_folder.make()
-            # If other users could read the folder, this raises UserError before the first file is written.
             work_folder.check_protected()
 
-    # The folder `staging` is removed at the end of the block, also after an error.
     with loader.staging_dir(staging_folder, repo, fmt) as staging:
         # Errors without a path, as of a write to a full disk, get the path of the folder.
         with naming(staging_folder.path):
@@ -52,7 +47,7 @@ def load_repository() -> None:
             # A load can take hours, in which somebody may commit to the user's repository.
             source.check_unchanged(params.identity)
         with naming(home.path):
-            # The name has the format and the packing of the repository, such as f7.nopack.
+            # Such as f7.nopack.
             loaded = staging / f"{fmt}.{facts['packing']}"
             path = loader.keep_loaded(loaded, home, repo, fmt)
     record = {
@@ -72,20 +67,16 @@ def load_repository() -> None:
 def choose_staging_folder(scratch: WorkDir, fmt: str, estimate: SizeEstimate) -> WorkDir:
     """Return the folder to load into: `scratch`, mostly in RAM, or a storage if `scratch` is too small.
 
-    Raise UserError if a storage has too little space for all repositories that are made there later. `fmt` is
-    the format to load, and `estimate` the size of the loaded repository. `snakemake` is the job that runs
-    this script.
+    Raise UserError if a storage has too little space for all repositories that are made there later.
     """
     params = snakemake.params
-    # The request has the number of later repositories, such as copies, by folder of a storage. Example of its
-    # key `repositories`: {"/var/tmp": 7}.
+    # `repositories` has the number of later repositories by folder of a storage: {"/var/tmp": 7}.
     request: LoadRequest = params.request
-    # In bytes by folder: spacers are files that scatter the copies on the device, and take space, too.
+    # Spacers are files that scatter the copies on the device.
     spacer_bytes = count_spacer_bytes(request, fmt, estimate.revisions)
-    # In bytes by folder: older repositories are removed before new ones are made in their place.
+    # Older repositories are removed before new ones are made in their place.
     replaced_bytes = count_replaced_bytes(request, loader.repository_bytes(estimate))
-    # vcsbench's own folder on each storage. Each is one object, because two objects for the same folder are
-    # not equal as keys.
+    # Each folder is one object, because two objects for the same folder are not equal as keys.
     work_folders = {folder: WorkDir(folder, params.root) for folder in request["repositories"]}
     return loader.choose_staging(
         estimate,
@@ -93,8 +84,8 @@ def choose_staging_folder(scratch: WorkDir, fmt: str, estimate: SizeEstimate) ->
         by_work_folder(request["repositories"], work_folders),
         by_work_folder(spacer_bytes, work_folders),
         loader.unfinished_loads(params.others, params.root),
-        # With `--cores all`, so many loads run at once. With fewer cores, fewer loads run at once, and this
-        # load may avoid `scratch` without need.
+        # With `--cores all`, so many loads run at once. With fewer cores, this load may avoid `scratch`
+        # without need.
         cores=len(os.sched_getaffinity(0)),
         replaced_bytes=by_work_folder(replaced_bytes, work_folders),
     )

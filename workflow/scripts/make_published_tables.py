@@ -16,15 +16,12 @@ snakemake: Any
 def write_published_tables() -> None:
     """Write a CSV file for each table of a study that its published numbers can fill.
 
-    The page of the study shows these numbers next to the measured ones. `snakemake` is the job that runs this
-    script: the files and the params of its rule.
+    The page of the study shows these numbers next to the measured ones.
     """
     params = snakemake.params
-    # The axes of the study, the definitions of its tables, and thresholds for comparisons.
     settings = StudySettings.from_param(params.settings)
     # Facts that the files of published numbers lack: a file about format 7 has no column for the format.
     metadata = PublishedMetadata(**params.metadata)
-    # A row per published cell. A cell is a command with everything that it is timed with.
     files = list(snakemake.input.numbers)
     frame = read_published(files, settings.axes, settings.by, metadata)
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)

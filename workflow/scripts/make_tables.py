@@ -29,7 +29,6 @@ from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.baseline_comparison import MeasurementSet
 from vcsbench.statistics.budget import budget_report, list_comparisons
-from vcsbench.statistics.comparisons import NUMBER_COLUMNS
 from vcsbench.statistics.finding_checks import Conditions
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.settings import StudySettings
@@ -49,15 +48,9 @@ class PairedBaseline(NamedTuple):
 
 
 def pair_with_baselines(settings: StudySettings) -> dict[str, PairedBaseline]:
-    """Return each saved baseline that a table or an expectation compares with, by its name.
-
-    A baseline has earlier results of the study, which the user has saved as `before-upgrade`, for example.
-    Each cell (a command with everything that it is timed with) is paired with the same cell of the baseline.
-    `snakemake` is the job that runs this script: the files and the params of its rule.
-    """
+    """Return each saved baseline that a table or an expectation compares with, by its name."""
     study, names = snakemake.wildcards.study, snakemake.params.baselines
-    # load_current() reads the settings of all cells from many files, so it is called only if there is a
-    # baseline.
+    # load_current() reads the settings of all cells from many files.
     if not names:
         return {}
     now = baseline_comparison.load_current(study, RESULTS)
@@ -75,24 +68,20 @@ def write_tables(
 ) -> None:
     """Write the tables of a study as CSV files: those that its definition lists, and one for each baseline.
 
-    `frame` has the measurements, a row per timed run. `settings` has the definitions of the tables. `paired`
-    has saved earlier results (baselines) by name, with the current results of the same cells. The table
-    against the baseline `old` is `old-vs-now.csv`. Next to it, `old-vs-now.json` has sentences for its
-    reader, such as a list of the changes since then. `snakemake` is the job that runs this script.
+    `frame` has a row per timed run. The table against the baseline `old` is `old-vs-now.csv`. Next to it,
+    `old-vs-now.json` has sentences for its reader, such as a list of the changes since then.
     """
-    # Snakemake has removed the folder of an earlier job, with its files.
+    # Snakemake has removed the folder of an earlier job.
     folder = Path(snakemake.output.tables)
     folder.mkdir(parents=True)
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     for name, table in tables.items():
         write_frame(table, folder / f"{name}.csv")
-    # `pairs` has a row per cell, with the ratio of the earlier time and the current one.
     for baseline, (before, now, pairs) in paired.items():
         table = baseline_comparison.make_baseline_table(
             baseline, pairs, settings.order, settings.limits
         )
         notes = baseline_comparison.list_baseline_notes(before, now, pairs)
-        # Such as `old-vs-now`.
         name = baselines.table_name(baseline)
         write_json(folder / f"{name}.json", notes)
         write_frame(table, folder / f"{name}.csv")
@@ -101,15 +90,11 @@ def write_tables(
 def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
     """Write the verdicts on the findings of the study as a CSV file, a row per finding.
 
-    A finding is a published statement, such as "format 7 is twice as fast", with the range that it expects.
-    The verdict is, for example, that the measurements reproduce it. `frame` has the measurements, a row per
-    timed run, and `grid` a row per cell of the study, measured or not. A cell is a command with everything
-    that it is timed with. `snakemake` is the job that runs this script: the files and params of its rule.
+    `frame` has a row per timed run, and `grid` a row per cell of the study, measured or not.
     """
     params = snakemake.params
-    # The columns that identify a cell, such as the command, and further columns that tables group by.
     axes, by = settings.axes, settings.by
-    # Without published numbers (an empty input), findings are judged by the measurements alone.
+    # Without published numbers, findings are judged by the measurements alone.
     published = None
     if snakemake.input.published:
         # Facts that the files lack: a file about format 7 has no column for the format.
@@ -117,7 +102,6 @@ def judge_findings(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> 
         published = read_published(snakemake.input.published, axes, by, metadata)
     # The conditions of the published numbers, such as the storage, may explain a difference.
     conditions = Conditions(**params.conditions)
-    # The context has the noise of the measurements, these conditions, and the limits of comparisons.
     context = findings.make_context(frame, grid, settings, conditions)
     verdicts = findings.evaluate_findings(params.findings, axes, published, frame, context, by)
     write_frame(verdicts, snakemake.output.findings)
@@ -131,15 +115,11 @@ def judge_expectations(
 ) -> None:
     """Write the verdicts on the user's expectations as a CSV file, a row per expectation.
 
-    An expectation is a requirement, such as "the warm log takes at most 2 s". It may be about saved earlier
-    results, which `paired` has by name: "not slower than before-upgrade". `frame` has the measurements, a row
-    per timed run, and `grid` a row per cell of the study, measured or not. A cell is a command with
-    everything that it is timed with. `snakemake` is the job that runs this script, with its params.
+    An expectation may be about a baseline: "not slower than before-upgrade". `frame` has a row per timed run,
+    and `grid` a row per cell of the study, measured or not.
     """
-    # Expectations are on cells, and use none of the further columns that tables group by. The context has
-    # the noise of the measurements and the limits of comparisons.
+    # Expectations are on cells, and use none of the further columns that tables group by.
     context = findings.make_context(frame, grid, replace(settings, by=[]))
-    # By the name of the baseline: a row per cell, with the ratio of its earlier time and its current one.
     pairs_by_baseline = {name: baseline.pairs for name, baseline in paired.items()}
     context = replace(context, baselines=pairs_by_baseline)
     expectations = snakemake.params.expectations
@@ -150,8 +130,7 @@ def judge_expectations(
 def write_history(settings: StudySettings) -> None:
     """Write the history of the study over its saved baselines as JSON; {} without any baseline.
 
-    A baseline has earlier results of the study, which the user has saved. The history has the time of each
-    cell in each baseline and now, for a chart. `snakemake` is the job that runs this script.
+    The history has the time of each cell in each baseline and now, for a chart.
     """
     saved, study = snakemake.params.saved, snakemake.wildcards.study
     history = {}
@@ -163,33 +142,24 @@ def write_history(settings: StudySettings) -> None:
 def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
     """Write the account of the study's time as JSON: where it went, and what more time would give.
 
-    `frame` has the measurements, a row per timed run. A cell is a command with everything that it is timed
-    with, and is measured in several rounds. The account has the keys of budget.budget_report(), and three
-    more:
+    `frame` has a row per timed run. The account has the keys of budget.budget_report(), and three more:
 
     - `minutes`: the time that the user gave to this study, None if the number of rounds is fixed.
     - `studies`: the number of studies of the run, which share the time.
     - `why`: the reason why the study gets no more rounds (StopReason), or "".
-
-    `snakemake` is the job that runs this script, with the params of its rule.
     """
     params = snakemake.params
-    # More time would be spent on further rounds. Only comparisons of times need them, because counts have no
-    # noise. So all other tables are left out here.
+    # Only comparisons of times need further rounds, because counts have no noise.
     time_settings = settings.of_times()
     tables = read_tables(time_settings)
-    # Cells with equal values of these axes form a block. They run next to each other, and get further rounds
-    # together.
     block = settings.block
-    # A comparison is a row of a table, with its result and the further rounds that should decide it.
     comparisons = list_comparisons(tables, time_settings.tables, block, settings.limits)
-    # `prepared` are the records of loads and copies of repositories, with the time of each.
+    # `prepared` are records of loads and copies, with their times.
     spent = break_down_time(frame, block, params.prepared)
     number_of_cell_rounds = len(frame[["cell", "round"]].drop_duplicates())
     # The standard deviation of ln(time) of a run: 0.03 for 3 %.
     scatter = run_scatter(frame, block)
     account = budget_report(comparisons, spent, number_of_cell_rounds, settings.limits, scatter)
-    # The three further keys.
     account |= {"minutes": params.minutes, "studies": params.studies, "why": read_stop_reason()}
     write_json(snakemake.output.account, account)
 
@@ -197,14 +167,11 @@ def write_account(frame: pd.DataFrame, settings: StudySettings) -> None:
 def read_stop_reason() -> str:
     """Return the reason why the study gets no more rounds (StopReason); "" if it may get more.
 
-    With a time limit, vcsbench decides several times how many rounds the study gets next. Each decision is a
-    file with the reason `why` it gives no rounds, which is "" if it gives some. The last decision counts.
-    `snakemake` is the job that runs this script.
+    The last decision on further rounds counts.
     """
     why = ""
     for path in snakemake.params.decisions:
-        # After an aborted run, the last files are missing. read_json() returns {} for a missing file, so the
-        # reason of the decision before it stays.
+        # After an aborted run, the last files are missing ({}), so the reason of an earlier decision stays.
         why = read_json(path).get("why", why)
     return why
 
@@ -217,41 +184,39 @@ def read_tables(settings: StudySettings) -> dict[str, pd.DataFrame]:
     the files.
     """
     folder = Path(snakemake.output.tables)
-    return {name: read_frame(folder / f"{name}.csv", NUMBER_COLUMNS) for name in settings.tables}
+    tables = {}
+    for name, definition in settings.tables.items():
+        # Columns of the measurements by which a table is grouped are used like axes, whose values are texts.
+        tables[name] = read_frame(folder / f"{name}.csv", texts=definition.get("by", ()))
+    return tables
 
 
 def write_advice(frame: pd.DataFrame, grid: Grid, settings: StudySettings) -> None:
     """Write the recommendations for an administrator as JSON: which format or server to choose, for example.
 
-    They are computed from the tables that compare values, such as two formats. `frame` has the measurements,
-    a row per timed run, and `grid` a row per cell of the study, measured or not. A cell is a command with
-    everything that it is timed with. `snakemake` is the job that runs this script: the files and the params
-    of its rule.
+    The recommendations are computed from the tables that compare values, such as two formats. `frame` has a
+    row per timed run, and `grid` a row per cell of the study, measured or not.
     """
     params = snakemake.params
-    # A study may have commands that others are only compared with (key `reference_only`). No user can choose
-    # them, so they get no advice. `reference_commands` has their names: {"command": ["cp", "tar"]}.
+    # No user can choose commands that others are only compared with, such as {"command": ["cp", "tar"]}.
     for axis, commands in params.reference_commands.items():
         frame = frame[~frame[axis].isin(commands)]
     advice_settings = AdviceSettings(
         order=settings.order,
         # The axes whose values a user cannot choose, such as the command.
         scenario_axes=params.scenario_axes,
-        # The axes of a block: cells with equal values of them run next to each other.
         block=settings.block,
-        # A question is, for example, which format is best. `apply_commands` has the settings of each server
-        # configuration, which an answer prints.
+        # An answer prints the settings of a server configuration (`apply_commands`).
         questions=read_questions(params.questions, params.apply_commands),
         # How often the user's own server performs each operation.
         workload=[WeightedOperation(**operation) for operation in params.workload],
         limits=settings.limits,
     )
     comparing = replace(settings, tables=settings.comparing_tables)
-    # Each table has its definition and its rows.
     tables = []
     for name, table in read_tables(comparing).items():
         tables.append((comparing.tables[name], table.to_dict("records")))
-    # A row per round of a cell without a result. The advice names the values that could not be measured.
+    # The advice names the values that could not be measured.
     failures = read_frame(snakemake.input.failures).to_dict("records")
     advice = advise(advice_settings, frame, tables, grid, failures)
     write_text(snakemake.output.advice, ADVICE.dump_json(advice, indent=1).decode() + "\n")

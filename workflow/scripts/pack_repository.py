@@ -22,17 +22,13 @@ snakemake: Any
 def pack_repository() -> None:
     """Make other states of a loaded repository, such as a packed copy, and write a record of them.
 
-    A state is the way in which a repository stores the same history. The only state that is made for
-    Subversion is packed, and git has several, such as one pack with a bitmap. `snakemake` is the job that
-    runs this script, with the params of its rule.
+    The only state that is made for Subversion is packed, and git has several, such as one pack with a bitmap.
     """
     begun = time.monotonic()
-    # A load has made the repository in one format. Its record has the path, for example.
     load = cast("LoadRecord", read_record(snakemake.input[0]))
-    # None if the repository is gone or was changed since it was loaded.
     repository = loaded_path(load)
     if not repository:
-        # The record is removed, because without it, the next workflow run loads the repository again.
+        # Without the record, the next workflow run loads the repository again.
         Path(snakemake.input[0]).unlink()
         raise UserError(
             f"{load['path']}: the loaded repository is gone or was changed. Run again to load it again."
@@ -40,8 +36,7 @@ def pack_repository() -> None:
     # Errors without a path, as of a write to a full disk, get the path of this folder.
     with naming(repository.parent):
         preparation = preparation_of(load["format"])
-        # The states are made next to the repository. The result has the seconds that an administrator would
-        # wait for each packing or upkeep, without the time of copies: {"pack": 4.2}.
+        # The result has the seconds of an administrator's wait, without the time of copies: {"pack": 4.2}.
         builds = [Programs(*place) for place in snakemake.params.builds]
         seconds_by_state = preparation.make_states(repository, snakemake.params.states, builds)
     pack_record: PackRecord = {

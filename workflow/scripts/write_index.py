@@ -12,8 +12,8 @@ snakemake: Any
 
 def write_index() -> None:
     path = Path(snakemake.output[0])
-    # All pages of the folder, also the pages of studies that this run does not measure.
-    entries = read_entries(path.parent)
+    # These include the pages of studies that this run does not measure.
+    entries = read_entries(path.parent, Path("results/page"))
     write_text(path, build_index(entries, snakemake.params.studies))
 
 

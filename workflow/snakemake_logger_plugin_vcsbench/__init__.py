@@ -129,10 +129,9 @@ class Console:
                 self._show(time.monotonic())
 
     def _show(self, now: float) -> None:
-        """Write the line of the progress, if it is time for that.
+        """Write the line of the progress: on a terminal, if it has changed.
 
-        On a terminal, it is written if it has changed. In a log file, it is written if the stage of the run
-        has changed, or after a minute. `now` is in seconds of the monotonic clock.
+        In a log file, the line is written if the stage of the run has changed, or after a minute.
         """
         if self._closed.is_set():
             return
@@ -156,11 +155,11 @@ class Console:
             self._write(f"{time.strftime('%H:%M:%S')} {line}"[:COLUMNS] + "\n")
 
     def _print(self, text: str) -> None:
-        """Print a message above the line. An empty text is none."""
+        """Print a message above the line, or nothing for an empty text."""
         if not text:
             return
         self._clear()
-        # On a terminal, the user sees when it comes.
+        # On a terminal, the user sees when the message comes.
         clock = "" if self._is_terminal else f"{time.strftime('%H:%M:%S')} "
         self._write(f"{clock}{text}\n")
 
@@ -181,8 +180,7 @@ class Console:
 def describe_failure(fields: Mapping[str, Any]) -> str:
     """Return a text on a failed job: the path of its output, its logs, and their last lines.
 
-    `fields` are those of Snakemake's event. The text begins, for example, with "failed:
-    results/cells/s/a/round1.json (log: results/logs/cells/s/a/round1.log)".
+    Example of its begin: "failed: results/cells/s/a/round1.json (log: results/logs/cells/s/a/round1.log)".
     """
     logs = [str(log) for log in fields.get("log") or ()]
     # A rule without output has its name only.

@@ -107,8 +107,8 @@ class RunProgress:
     def end(self, number: int, has_failed: bool, now: float) -> str:
         """Remove the job `number`, which has ended. Return a message about it; "" for most jobs.
 
-        For example: "loaded ruby f7 in 52 s". After the last planned cell-round (a round of a cell), it is
-        "measured 593 cell-rounds (1 failed)". `now` is in seconds of the monotonic clock.
+        For example: "loaded ruby f7 in 52 s". After the last planned cell-round, the message is "measured 593
+        cell-rounds (1 failed)".
         """
         job = self.running.pop(number, None)
         if job is None:
@@ -125,8 +125,7 @@ class RunProgress:
         number_of_round = int(names.get("round", 0))
         result = CellRound(names.get("study", ""), names.get("cell", ""), number_of_round)
         context = read_context(result.context)
-        # The console has estimated how long the job waited for another measurement. The context of the
-        # cell-round has the exact time, but a failed cell-round has no context.
+        # The job's time is an estimate. The context has the exact time, but a failed cell-round has none.
         waited_s = job.waited_s
         if context is not None:
             waited_s = context["took"].get("waited_s", waited_s)
@@ -182,7 +181,7 @@ class RunProgress:
         elif len(self.measured_s) >= MIN_SAMPLES and self.count_left(MEASURING_RULE):
             mean_s = statistics.fmean(self.measured_s)
             estimates.append(self.count_left(MEASURING_RULE) * mean_s)
-        # The run lasts until all of these have passed, so the longest one counts.
+        # The run lasts until all of these times have passed.
         return max(estimates, default=None)
 
     def _update_stage(self) -> None:
@@ -196,9 +195,8 @@ class RunProgress:
             self.stage = RunStage.COUNTING
         elif MEASURING_RULE in rules:
             self.stage = RunStage.MEASURING
-        # Only other jobs run, such as the tables of a study. The stage stays while another study has cells to
-        # measure. It is PREPARING while another study still has to be prepared.
         elif rules and not self.count_left(COUNTING_RULE, MEASURING_RULE):
+            # Only other jobs run, such as the tables of a study. Another study may still have to be prepared.
             is_prepared = not self.count_left(*RULES_BEFORE_REPORT)
             self.stage = RunStage.REPORTING if is_prepared else RunStage.PREPARING
 
@@ -257,8 +255,7 @@ def _describe_holder(pid: int) -> str:
 def _describe_job(job: Job) -> list[str]:
     """Return a text for each stage of a job, for example "loading ruby f7: 548 of 2,011 revisions"."""
     stages = progress.read_stages(job.log)
-    # A stage without a count shows only that the job runs, so it is left out. If all of them are without a
-    # count, the last one is shown.
+    # A stage without a count shows only that the job runs, so it is left out, unless all are without one.
     counted = [stage for stage in stages if stage.done or stage.total] or stages[-1:]
     if not counted:
         return [job.describe_running("preparing")]

@@ -58,17 +58,13 @@ Overrides = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
-    """Run an action and return its exit code. An error is printed as one sentence.
-
-    `arguments` are the words of the command line without the program: ["run", "--minutes", "15"].
-    """
+    """Run an action and return its exit code. An error is printed as one sentence."""
     # After a signal, this process exits as a shell does: 130 for Ctrl-C.
     exit_on_signals(lambda number: 128 + number, LONG_GRACE_S)
     # The script vcsbench blocks Ctrl-C (SIGINT), so that none is lost while Python starts.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     accept_all_characters()
-    # `extra_arguments` are the words that belong to no option of the parser. `options.forwards` is True for
-    # an action that forwards them to Snakemake.
+    # With `options.forwards`, the words that belong to no option go to Snakemake.
     options, extra_arguments = _parser().parse_known_args(arguments)
     if extra_arguments and not options.forwards:
         unknown = shlex.join(extra_arguments)
@@ -86,15 +82,13 @@ def main(arguments: list[str]) -> int:
         code = EXIT_FAILED
     except Exception as error:
         print(printable(describe_fault(error)), file=sys.stderr)
-        # `doctor` returns EXIT_FAILED if this machine cannot measure all cells. So its errors have another
-        # code.
+        # EXIT_FAILED of `doctor` means that this machine cannot measure all cells.
         code = EXIT_MISCONFIGURED if options.action == "doctor" else EXIT_FAILED
     # After an error, the output of the action may still be in the buffer.
     try:
         _flush_output()
     except OSError:
-        # Python flushes the standard output again at its end, and would print a second error. So the rest of
-        # the output goes to /dev/null.
+        # Python flushes the standard output again at its end, and would print a second error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
@@ -120,7 +114,6 @@ def _with_absolute_paths(arguments: Sequence[str]) -> list[str]:
                 word = f"{name}={_absolute_path(value)}"
         elif option:
             word = _absolute_path(word)
-            # PATH_OPTIONS has False for an option with one value, so the next word is no path.
             if not PATH_OPTIONS[option]:
                 option = ""
         absolute_words.append(word)
@@ -136,7 +129,7 @@ def _absolute_path(text: str) -> str:
 
 
 def _flush_output() -> None:
-    # The caller may have closed the standard output. Then it is None.
+    # The caller may have closed the standard output.
     if sys.stdout:
         sys.stdout.flush()
 
@@ -144,13 +137,10 @@ def _flush_output() -> None:
 def _act(options: argparse.Namespace, extra_arguments: list[str]) -> int:
     """Check the options, run their action in the checkout, and return its exit code.
 
-    The action gets the options, and the keys of the configuration that they override: `--minutes 15` gives
-    {"minutes": 15.0, "rounds": None}. `extra_arguments` are for Snakemake. The action finds them in
-    `options.others`. Raise UserError for an option that cannot be used.
+    `extra_arguments` are for Snakemake. Raise UserError for an option that cannot be used.
     """
     options.others = extra_arguments
-    # The user's paths are relative to the current folder, and this process changes to the checkout below. So
-    # the paths become absolute here. All actions have --server-log, and only `import` has `bundle`.
+    # The user's paths are relative to the current folder, and this process changes to the checkout below.
     for name in ("server_log", "bundle"):
         path = getattr(options, name, None)
         if path:
@@ -158,12 +148,10 @@ def _act(options: argparse.Namespace, extra_arguments: list[str]) -> int:
     if options.repository:
         options.repository = _absolute_path(options.repository)
     options.configfiles = [os.path.abspath(os.path.expanduser(file)) for file in options.configfile]
-    # The actions `baseline` and `bundle` read this list, and an empty list means all studies. So the word
-    # `all` is left out.
+    # For the actions `baseline` and `bundle`, an empty list means all studies.
     options.studies = [name for name in _study_names(options) if name != "all"]
     _check_options(options)
-    # An option such as --minutes overrides keys of its own, and `--config KEY=VALUE` any key. The value of
-    # --config has precedence.
+    # `--config KEY=VALUE` has precedence over an option such as --minutes.
     overrides = {**_option_keys(options), **_config_keys(options.config)}
     os.chdir(ROOT)
     act: Callable[[argparse.Namespace, Overrides], int] = options.act
@@ -172,13 +160,13 @@ def _act(options: argparse.Namespace, extra_arguments: list[str]) -> int:
 
 def _check_options(options: argparse.Namespace) -> None:
     """Raise UserError, which names the option, for a value that cannot be used."""
-    # The user's arguments for Snakemake. Python decodes bytes that are not UTF-8 as U+DC80 to U+DCFF.
-    # Snakemake cannot write these characters to its log.
+    # Python decodes bytes that are not UTF-8 as U+DC80 to U+DCFF. Snakemake cannot write these characters to
+    # its log.
     for word in options.others:
         if re.search("[\udc80-\udcff]", word):
             raise UserError(f"{one_line(word)}: the argument is not UTF-8. Correct it.")
-    # These options have no default. With an empty value, such an option would count as missing: `make report
-    # REPO=` would measure the default repositories, and not the repository that the user meant.
+    # An empty value would count as a missing option: `make report REPO=` would measure the default
+    # repositories, and not the repository that the user meant.
     for name in ("repository", "tree", "server_log", "study", "minutes"):
         if getattr(options, name) == "":
             option = name.replace("_", "-")
@@ -254,7 +242,7 @@ def check(options: argparse.Namespace, overrides: Overrides) -> int:
     if _run_and_report(options, overrides, targets=["all", "results/check.csv"]):
         print("Nothing was checked: the workflow run failed.", file=sys.stderr)
         return EXIT_FAILED
-    # judge() prints the verdicts, and returns the exit code. A dry run has only listed the jobs.
+    # A dry run has only listed the jobs.
     return 0 if is_dry_run(options.others) else judge(["results/check.csv"])
 
 
@@ -263,8 +251,7 @@ def _run_and_report(
 ) -> int:
     """Make the targets by Snakemake, print the answers of the report, and return Snakemake's exit code.
 
-    Snakemake also makes the targets that the user has named. `overrides` are keys of the configuration that
-    the command line overrides, such as {"repository": "/srv/x"}.
+    Snakemake also makes the targets that the user has named.
     """
     # These imports are here, because they take time, and not all actions need them.
     from vcsbench.config.configuration import load_config
@@ -273,16 +260,14 @@ def _run_and_report(
 
     if is_url(overrides.get("repository", "")):
         # detect() is called only for its UserError about the URL of a server. The URL may contain a password,
-        # which must not reach a file. So it is refused before Snakemake writes its files.
+        # so it is refused before Snakemake writes its files.
         detect(overrides["repository"])
     began = time.time()
     arguments = ["--cores", options.cores]
-    # `options.others` are the user's arguments for Snakemake, such as targets and -n.
     status = run_workflow(ROOT, overrides, options.configfiles, arguments, options.others, targets)
     # After a dry run, nothing is new. After a signal (128 and more), the user waits for the prompt.
     if status < 128 and not is_dry_run(options.others):
-        # load_config() checks the merged configuration, and loads the studies whose answers are printed. If
-        # the configuration is wrong, Snakemake has printed the error already.
+        # If the configuration is wrong, Snakemake has printed the error already.
         with suppress(UserError):
             merged, files = _read_configuration(options, overrides)
             studies = load_config(merged, ROOT, files).studies
@@ -308,17 +293,16 @@ def plan(options: argparse.Namespace, overrides: Overrides) -> int:
 
     project = _open_project(options, overrides)
     # These checks raise the UserErrors that a run would raise, perhaps after minutes. The first use of this
-    # property reads and checks the files of expectations. Its value is not needed here.
+    # property reads and checks the files of expectations.
     _ = project.expectations
     project.check_server_log()
     project.check_machine(BEFORE_SESSION)
     for source in project.used_sources():
-        # The estimate of the size is made only for its UserError about a damaged source.
+        # The estimate is made only for its UserError about a damaged source.
         source.estimate()
     for line in describe_plan(project.plan, project.repositories, project.sampling.spent_s()):
         print(words.wrapped(line), flush=True)
     for study in project.config.studies:
-        # Sentences on the weights of commands that the log of the user's server gives.
         facts = project.params_of(study).server_log_facts
         if facts:
             print(f"\nWeights of {study}")
@@ -346,20 +330,17 @@ def show(options: argparse.Namespace, overrides: Overrides) -> int:
     from vcsbench.run.workflow import checkout_lock
 
     project = _open_project(options, overrides)
-    # A recipe has everything that the measurement of a cell depends on.
     recipe = _prepared_recipe(project, options)
     with ExitStack() as stack:
-        # For some inputs and outputs, _facts_of_processes() makes files. A session (a run of Snakemake in
-        # this checkout) would remove these files, or make the same files at the same time.
+        # For some inputs and outputs, _facts_of_processes() makes files. A session would remove these files,
+        # or make the same files at the same time.
         if not KINDS_WITHOUT_FILES.issuperset([recipe["input"], recipe["output"]]):
             # Later runs use some of the files.
             os.umask(0o022)
             stack.enter_context(checkout_lock(ROOT))
         facts_of_processes = _facts_of_processes(recipe, options.round)
-    # The work of the command is computed from its output, for example. Equal work makes cells comparable.
     work = WORK_KINDS[recipe["work_kind"]].description
     result_file = CellRound(recipe["study"], recipe["cell"], options.round).export
-    # Pairs of a name and a text, which are printed as two columns.
     facts = [
         *facts_of_processes,
         *_facts_of_state(recipe["state"]),
@@ -377,10 +358,9 @@ def show(options: argparse.Namespace, overrides: Overrides) -> int:
 def _facts_of_state(state: State) -> list[tuple[str, str]]:
     """Return the steps of a cache state, and its warm-up runs, in pairs of a moment and a text.
 
-    `state` has the names of the steps by phase: {"setup": ["start-server"], "prepare": ["restore", "sync"],
-    "warmup": 1, ...} gives [("once", "start-server: Start the server, ..."), ..., ("warm-up", "1 run")].
+    {"setup": ["start-server"], "prepare": ["restore", "sync"], "warmup": 1, ...} gives [("once",
+    "start-server: Start the server, ..."), ..., ("warm-up", "1 run")].
     """
-    # This import is here, because it takes time, and actions such as `clean` do not need it.
     from vcsbench.measure.prepared_cell import STEPS
 
     steps = {
@@ -394,8 +374,8 @@ def _facts_of_state(state: State) -> list[tuple[str, str]]:
         for name in names:
             facts.append((moment, f"{name}: {STEPS[name].description}"))
     if state.get("discard") and not state["warmup"]:
-        # `discard`: if no cold run has read this copy of the repository lately, the first one is not timed.
-        # It fills caches below this system, such as those of a hypervisor, so later cold runs are faster.
+        # The first cold run of a copy fills caches below this system, such as those of a hypervisor, and
+        # makes later cold runs faster.
         warmup = "the first run of a copy"
     else:
         warmup = words.count_of(state["warmup"], "run")
@@ -408,15 +388,13 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
     For example: [("cell", "fsfs/log, round 1"), ("command", "svn log ..."), ("server", "svnserve ..."),
     ("files", "config/servers/default/svnserve.args")]. Neither the command nor the server is started.
     """
-    # These imports are here, because they take time, and most actions do not need them.
     from vcsbench.measure.prepared_cell import PreparedCell
     from vcsbench.programs import server_files
     from vcsbench.storages.workdir import run_folder
 
     with run_folder(ROOT) as folder, ExitStack() as stack:
         cell = PreparedCell(recipe, number, folder, ROOT)
-        # Subjects are what the command reads and writes. check() finds or makes their files, whose paths
-        # fill_in() puts into the command. At the end of the block, discard() removes the files again, also
+        # check() finds or makes the files whose paths fill_in() puts into the command. discard() also removes
         # those that a failed check() has made.
         for subject in cell.subjects:
             stack.callback(subject.discard)
@@ -427,8 +405,7 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
         cell.fill_in()
         round_name = f"{recipe['study']}/{recipe['cell']}, round {number}"
         if cell.input:
-            # All rounds share the copies of a repository, which have numbers of their own: with 3 copies,
-            # round 4 uses copy 1. Any other input has the number of the round.
+            # With 3 copies of a repository, round 4 uses copy 1. Any other input has the number of the round.
             copy = cell.input.facts().get("copy", number)
             round_name += f" (copy {copy})"
         command = shlex.join(cell.timed.argv)
@@ -437,7 +414,6 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
         facts = [("cell", round_name), ("command", command)]
         if cell.server:
             facts.append(("server", shlex.join(cell.server.command())))
-    # The folder of the cell's server configuration, "" without one.
     if recipe["server_folder"]:
         files = server_files(Path(recipe["server_folder"]), recipe["access"]["files"])
         facts.append(("files", ", ".join(map(str, files.values()))))
@@ -446,7 +422,6 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
 
 def measure(options: argparse.Namespace, overrides: Overrides) -> int:
     """Measure one round of a cell and print its runs; keep no result."""
-    # These imports are here, because they take time, and not all actions need them.
     from vcsbench.isolation import isolate_network
     from vcsbench.measure.runs import read_export
     from vcsbench.run.cell import measure_round
@@ -457,13 +432,11 @@ def measure(options: argparse.Namespace, overrides: Overrides) -> int:
     # A session or `make clean` that begins in the meantime would remove the files of this measurement.
     with checkout_lock(ROOT):
         project = _open_project(options, overrides)
-        # A recipe has everything that the measurement of a cell depends on.
         recipe = _prepared_recipe(project, options)
         # As in a workflow run, client and server are in a network of their own, if the recipe requires that.
         isolate_network(recipe)
         measured = measure_round(ROOT, recipe, options.round)
-    # hyperfine's export has the times of the runs. It is in no file, so errors name the cell. The context has
-    # the evidence of the same runs (facts such as the bytes read), their flags, and flags of the whole round.
+    # The export is in no file, so errors name the cell.
     timed_runs = read_export(options.cell, measured.export)
     for timed, run in zip(timed_runs, measured.context["runs"], strict=True):
         flags = " ".join([*run["flags"], *measured.context["flags"]]) or "none"
@@ -526,10 +499,7 @@ def _open_project(options: argparse.Namespace, overrides: Overrides) -> Project:
 
 
 def _prepared_recipe(project: Project, options: argparse.Namespace) -> Recipe:
-    """Return the recipe of the named cell. Raise a UserError if its repositories are not prepared.
-
-    A recipe has everything that the measurement of the cell depends on.
-    """
+    """Return the recipe of the named cell. Raise a UserError if its repositories are not prepared."""
     study, path = _find_cell(project.plan, options.cell)
     # A preparation ends with its record, such as results/repositories/disk.json for the copies on a storage.
     for record in project.records(study, path):
@@ -559,8 +529,7 @@ def _session_options(options: argparse.Namespace) -> list[str]:
 def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     """Return the study and the path of a cell, which is named with or without its study.
 
-    `fsfs/log/svn` gives ("fsfs", "log/svn"). Raise UserError if the plan does not measure the cell: with the
-    reason if it skips the cell, otherwise with similar names.
+    `fsfs/log/svn` gives ("fsfs", "log/svn"). Raise UserError if the plan does not measure the cell.
     """
     # The names with a study come first, so that a path with the same text cannot replace one of them.
     key_by_name = {f"{study}/{path}": (study, path) for study, path in plan.cell_by_key}
@@ -617,8 +586,8 @@ def _config_keys(pairs: Sequence[str]) -> Overrides:
 def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     """Print the answers of the report, and its path; nothing without a report.
 
-    `status` is the exit code of the run (0: success), and `began` its start in seconds since 1970. If the run
-    failed and did not write the report, print only the path of the older report.
+    `status` is the exit code of the run, and `began` its start in seconds since 1970. If the run failed and
+    did not write the report, print only the path of the older report.
     """
     pages = [Path("reports", f"{study.name}.html") for study in studies]
     if not any(page.exists() for page in pages):
@@ -629,7 +598,6 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     if status and not is_new:
         print(f"The report was not written. That of an earlier workflow run: {report.resolve()}")
         return
-    # These imports are here, because they take time, and only answers need them.
     from vcsbench.report.make_command import parse_command
     from vcsbench.report.terminal import format_summaries, read_summaries
     from vcsbench.run.study_params import FINDINGS_FILE
@@ -672,15 +640,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     shared = _shared_options()
     subcommands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    # `forwards` is True if the action passes unknown arguments on to Snakemake.
     for name, (act, forwards) in ACTIONS.items():
         summary = act.__doc__ or ""
         description = f"{summary}{FORWARDING}" if forwards else summary
         subcommand = subcommands.add_parser(
             name, help=summary, description=description, parents=[shared], allow_abbrev=False
         )
-        # An action has only some of the options minutes, cores, round and report_only. With these defaults,
-        # code for all actions, such as _check_options(), can read all of them.
+        # With these defaults, code for all actions can also read the options that an action lacks.
         subcommand.set_defaults(
             act=act, forwards=forwards, minutes=None, cores="all", round=1, report_only=False
         )
@@ -706,10 +672,7 @@ def _shared_options() -> argparse.ArgumentParser:
 
 
 def _add_options_of(action: str, forwards: bool, parser: argparse.ArgumentParser) -> None:
-    """Add the options that only some actions have. `action` is the name of the parser's action in ACTIONS.
-
-    `forwards` is from ACTIONS, too: True if the action calls Snakemake, with all unknown arguments.
-    """
+    """Add the options that only some actions have. `action` and `forwards` are from ACTIONS."""
     add = parser.add_argument
     if forwards:
         add("--cores", default="all", help="cores for the preparation (default: all)")

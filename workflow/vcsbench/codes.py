@@ -10,11 +10,12 @@ from enum import StrEnum
 
 
 class Call(StrEnum):
-    """The outcome of a comparison: the candidate against the baseline (column `call`).
+    """The outcome of a comparison: of a candidate against the baseline (column `call`), or of a choice.
 
     Times are FASTER or SLOWER, all other metrics LESS or MORE. EQUAL: any difference is shown to be below the
     margin. BOUNDED: any difference is shown to be below 1.5 margins. UNDECIDED: it can be larger.
-    TOO_SMALL: start-up alone can explain the difference. A row without a ratio has no call.
+    TOO_SMALL: start-up alone can explain the difference. A row without a ratio has no call. NOT_COMPARED is
+    no call of a row: advice has it for a value that no comparison of a case has.
     """
 
     FASTER = "faster"
@@ -25,6 +26,7 @@ class Call(StrEnum):
     BOUNDED = "bounded"
     UNDECIDED = "undecided"
     TOO_SMALL = "too small"
+    NOT_COMPARED = "not compared"
 
 
 class Direction(StrEnum):
@@ -40,9 +42,10 @@ class Direction(StrEnum):
 
 
 class Result(StrEnum):
-    """The class in which a comparison is counted (column `result`).
+    """The class in which a comparison is counted (column `result`): its call without the direction.
 
-    A called difference below the margin is counted as EQUAL, because it is no reason to change anything.
+    A called difference below the margin is counted as EQUAL, because it is no reason to change anything. All
+    values but DIFFERENT are also calls.
     """
 
     DIFFERENT = "different"
@@ -97,7 +100,7 @@ class Verdict(StrEnum):
     # Equal here, and an effect was published.
     GONE = "gone"
     REVERSED = "reversed"
-    # Pairs disagree by more than the margin.
+    # Pairs or cells disagree by more than the margin.
     MIXED = "mixed"
     UNDECIDED = "undecided"
     TOO_SMALL = "too small"
@@ -125,6 +128,7 @@ class ReasonCode(StrEnum):
     SAVED_ROUNDS = "saved-rounds"
     NO_METRIC = "no-metric"
     OLD_VERSION = "old-version"
+    TOO_NEW_VERSION = "too-new-version"
     HOSTS_DIFFER = "hosts-differ"
     FIXED_COST = "fixed-cost"
     NOT_COUNTED = "not-counted"
@@ -143,6 +147,29 @@ class ReasonCode(StrEnum):
     NO_DUPLICATES = "no-duplicates"
     NOT_IN_TURNS = "not-in-turns"
     ALL_PUBLISHED = "all-published"
+    # The place of each pair or cell of a mixed finding (RangePlace).
+    DISAGREEMENT = "disagreement"
+    # The time for each revision or file, published and measured.
+    UNIT_TIMES = "unit-times"
+
+
+class RangePlace(StrEnum):
+    """The place of a measured interval: inside, below or above the expected range of a finding.
+
+    OPEN: the interval crosses an end of the range, or is unknown.
+    """
+
+    INSIDE = "inside"
+    BELOW = "below"
+    ABOVE = "above"
+    OPEN = "open"
+
+
+class WorkUnit(StrEnum):
+    """The unit in which the work of a command is counted."""
+
+    REVISION = "revision"
+    FILE = "file"
 
 
 class StopReason(StrEnum):

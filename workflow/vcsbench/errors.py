@@ -58,7 +58,7 @@ def accept_all_characters() -> None:
 
     ISO 8859-15 lacks the narrow space in numbers. Python's standard error accepts all characters already.
     """
-    # The caller may have closed the standard output. Then it is None.
+    # The caller may have closed the standard output.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
@@ -101,13 +101,12 @@ def describe_fault(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError):
         return sentence_of(error)
-    # Python raises these two for faults of the system: no further thread, no memory. They have no number, by
-    # which sentence_of() chooses the remedy. So it gets the OSError with the number of the same fault.
+    # Python raises these two for faults of the system: no further thread, no memory. They lack the number by
+    # which sentence_of() chooses the remedy.
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
         return sentence_of(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
     if isinstance(error, MemoryError):
         return sentence_of(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)))
-    # The line of code that raised the error.
     last = traceback.extract_tb(error.__traceback__)[-1]
     on_one_line = " ".join(str(error).split())
     fault = f"{type(error).__name__}: {on_one_line}"[:LONGEST_FAULT]

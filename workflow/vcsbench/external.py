@@ -56,8 +56,8 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
     """
     with open(open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        # At most `size` bytes are read. Files of the kernel that block or never end, such as /proc/kmsg and
-        # /proc/self/pagemap, have the size 0. A file that grows is read up to its size when it was opened.
+        # Files of the kernel that block or never end have the size 0. A file that grows is read up to its
+        # size when it was opened.
         content = file.read(size) if 0 < size <= limit else b""
     if size > limit:
         raise UserError(f"{one_line(path)}: the file is larger than {limit} bytes. Shorten it.")
@@ -78,16 +78,14 @@ def read_number(path: str | Path, largest: int) -> int:
 
 
 def parse_number(text: bytes | str, largest: int) -> int | None:
-    """Return a decimal number from 0 to `largest`, or None for anything else.
-
-    Digits are counted first, because int() refuses more than 4,300 digits.
-    """
+    """Return a decimal number from 0 to `largest`, or None for anything else."""
     # The text becomes bytes, because isdigit() of a str accepts digits of all scripts.
     digits = text.encode(errors="replace") if isinstance(text, str) else text
     digits = digits.strip()
     if not digits.isdigit():
         return None
     significant = digits.lstrip(b"0")
+    # int() refuses more than 4,300 digits.
     if len(significant) > len(str(largest)):
         return None
     number = int(significant or b"0")
@@ -97,8 +95,7 @@ def parse_number(text: bytes | str, largest: int) -> int | None:
 def one_line(text: object, limit: int = LONGEST_SHOWN) -> str:
     """Return text that is safe to print on one line, cut to `limit` characters."""
     text = text if isinstance(text, bytes) else str(text)
-    # The text is cut before it is made printable, because a name may have megabytes. One character more than
-    # the limit stays. It shows that the text is too long.
+    # A name may have megabytes, so it is cut first. One character over the limit shows that it is too long.
     line = printable(text[: limit + 1]).replace("\n", "\\n").replace("\t", "\\t")
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
@@ -112,8 +109,7 @@ def file_url(path: str | Path, below: str = "") -> str:
 def pegged(url: str) -> str:
     """Return a URL as an argument of svn, with an @ at the end if its path has one.
 
-    Otherwise svn reads the text behind the last @ as a revision. svnrdump and svnmucc accept no @ at the
-    end.
+    Otherwise svn reads the text behind the last @ as a revision. svnrdump and svnmucc accept no @ at the end.
     """
     if not _URL.match(url):
         return url
@@ -135,8 +131,7 @@ def is_url(text: str) -> bool:
     """Return True if a user's text is a URL and no path, also for a mistyped URL and an address of ssh."""
     if "://" in text:
         return True
-    # A path that exists may have any name. A path may also begin with `.`, `~`, or one slash: `//host` may be
-    # a mistyped URL.
+    # A path that exists may have any name. `//host` may be a mistyped URL.
     if os.path.lexists(text) or text.startswith((".", "~")) or re.match("/(?!/)", text):
         return False
     # https:/host and https:\\host: somebody mistyped a URL, which may contain a password.
@@ -156,8 +151,7 @@ def local_path(text: str) -> Path:
         as_written = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
         if not as_written.is_absolute():
             raise ValueError("a path behind file:// begins with a slash")
-        # In a URL, `%20` stands for a blank, but a name may also have `%20` in it. If a file with the name as
-        # written exists, the user means that file.
+        # In a URL, `%20` stands for a blank, but a name may also have `%20` in it.
         unquoted = Path(urllib.parse.unquote(os.fspath(as_written)))
         path = as_written if as_written.exists() else unquoted
     else:

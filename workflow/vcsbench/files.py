@@ -25,9 +25,8 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     path = Path(path)
     new = path.with_name(f".{path.name}.new")
     try:
-        # Another user may have put a link or a pipe in the place of the new file. NOFOLLOW makes open() fail
-        # for a link, and NONBLOCK keeps it from waiting for a reader of a pipe. The file may also be a hard
-        # link to another file, which would lose its content: open() must not truncate it (no O_TRUNC).
+        # Another user may have put a link or a pipe in the place of the new file. The file may also be a hard
+        # link to another file, which would lose its content by O_TRUNC.
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         with open(os.open(new, flags, 0o666), "wb") as file:
             if os.fstat(file.fileno()).st_nlink > 1:
@@ -100,22 +99,19 @@ def read_record(path: str | Path) -> dict[str, Any]:
     return record
 
 
-def read_rows(
+def read_csv(
     path: str | Path, remedy: str, limit: int = CSV_BYTES, columns: Iterable[str] = ()
-) -> list[dict[str, str]]:
-    """Read a CSV file, and return each row as a mapping from the heading's names to texts.
+) -> tuple[list[str], list[list[str]]]:
+    """Read a CSV file, and return its heading and its rows, each a list of texts.
 
     Values stay text, because a repository may have the name `007` or `NA`. `columns` must be in the heading.
     Raise UserError with `remedy`, a sentence such as "Run `make check` to write it again.", if the file is
-    missing or not CSV, if the heading has a name twice, or if a row has not one field for each name. For a
-    file that is no regular file, or larger than `limit` bytes, read_bytes() raises UserError with another
-    remedy.
+    missing or not CSV, if the heading has a name twice, or if a row has not one field for each name.
     """
     try:
         # Spreadsheets begin a file with a byte order mark, which would be a part of the first name.
         text = read_bytes(path, limit).decode("utf-8-sig")
-        # Without `strict`, a quotation mark that is never closed hides all rows behind it. An empty line is
-        # read as [], and is no row.
+        # Without `strict`, a quotation mark that is never closed hides all rows behind it.
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), strict=True) if line]
     except (OSError, ValueError, csv.Error) as error:
         # The text of an OSError has the path as well, which the message names already.
@@ -126,14 +122,19 @@ def read_rows(
         if name not in heading:
             raise UserError(f"{path}: the column `{name}` is missing. {remedy}")
     for name, occurrences in Counter(heading).items():
-        # Of two columns with the same name, a row could have the value of one only.
         if occurrences > 1:
             raise UserError(f"{path}: the column `{name}` is there twice. {remedy}")
-    rows = []
     for number, line in enumerate(lines[1:], start=1):
         # A row of another length was cut by a full disk, or has a comma without quotation marks.
         if len(line) != len(heading):
             fields = f"{len(line)} fields, and the heading {len(heading)}"
             raise UserError(f"{path}: row {number} has {fields}. {remedy}")
-        rows.append(dict(zip(heading, line, strict=True)))
-    return rows
+    return heading, lines[1:]
+
+
+def read_rows(
+    path: str | Path, remedy: str, limit: int = CSV_BYTES, columns: Iterable[str] = ()
+) -> list[dict[str, str]]:
+    """Return each row of a CSV file as a mapping from the heading's names to texts; see read_csv()."""
+    heading, lines = read_csv(path, remedy, limit, columns)
+    return [dict(zip(heading, line, strict=True)) for line in lines]

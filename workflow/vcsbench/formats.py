@@ -120,7 +120,7 @@ def parse_format(value: str) -> FormatValue:
     match = _VALUE.fullmatch(value)
     if not match:
         raise ValueError(f"{value} is no format")
-    # A group without a match is None: `f6-today` gives ("f6", None, None), `f6-to-f8` (None, "f6", "f8").
+    # `f6-today` gives ("f6", None, None), and `f6-to-f8` gives (None, "f6", "f8").
     today, created, upgraded = match.groups()
     if today:
         return FormatValue(today, today, is_today=True)
@@ -187,13 +187,12 @@ def read_shape(path: Path) -> Shape:
         )
     # {"layout": "sharded 1000", "addressing": "logical"}
     options = dict(line.split(" ", 1) for line in lines[1:] if " " in line)
-    # The revisions per shard. Older formats are linear, which means that they have no shards (0).
+    # Older formats are linear, and have no shards.
     shard = 0
-    # `sharded 1000` gives "sharded" and ["1000"], and `linear` gives "linear" and [].
     layout, *size = options.get("layout", "linear").split()
     if layout == "sharded" and size:
         shard = parse_number(size[0], LARGEST_REVISION) or 0
-    # The number of packed shards. Formats before PACKABLE lack the file.
+    # Formats before PACKABLE lack the file.
     packed = 0
     unpacked_file = database / "min-unpacked-rev"
     if shard and unpacked_file.exists():
@@ -229,7 +228,7 @@ def today_settings(number: int) -> dict[str, str]:
     # Subversion reads no db/fsfs.conf of an older format.
     if number < PACKABLE:
         return {}
-    # By section of fsfs.conf: the first format that has its options. All other sections came with PACKABLE.
+    # All other sections came with PACKABLE.
     first_format = {"packed-revprops": 6, "io": LOGICAL}
     settings = {}
     for option, value in _F8.items():
@@ -278,8 +277,8 @@ def has_memcached(path: Path) -> bool:
 
 def _configuration(path: Path) -> configparser.RawConfigParser:
     """Return the db/fsfs.conf of a repository as Subversion reads it; empty if it is unreadable."""
-    # With `strict`, a section that is there twice would be an error. The default section of configparser,
-    # whose options hold in all sections, has a name that no section has.
+    # With `strict`, a section that is there twice would be an error. The name of configparser's default
+    # section, whose options hold in all sections, is one that no section has.
     parser = configparser.RawConfigParser(
         strict=False, comment_prefixes=("#",), default_section="", empty_lines_in_values=False
     )

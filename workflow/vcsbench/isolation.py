@@ -32,15 +32,14 @@ def isolate_network(recipe: Recipe) -> None:
     process starts a thread: a network belongs to a thread and its later children. Raise UserError if this
     process has not the right to make a network.
     """
-    # The process runs in a virtual machine, which has a network of its own already.
+    # The virtual machine has a network of its own already.
     if recipe.get("is_in_guest"):
         return
-    # A new network: "own" for root, "user" for other users. With any other value (plan.recipe.Network), the
-    # process keeps its network.
+    # With any other value than "user" and "own" (plan.recipe.Network), the process keeps its network.
     network = recipe.get("network")
     try:
         if network == "user":
-            # This enters a user namespace, which gives the right to make a network, and then a new network.
+            # A user namespace gives the right to make a network.
             unshare_user()
         elif network == "own":
             unshare_network()
@@ -60,7 +59,7 @@ def unshare_network() -> None:
 def enter_new_network() -> None:
     """Enter a new network with a loopback interface only. Raise OSError without the right to it."""
     check_result(libc.unshare(CLONE_NEWNET))
-    # The loopback interface of a new network is down. Its flags are read, and IFF_UP is added to them.
+    # The loopback interface of a new network is down.
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         name, flags = REQUEST.unpack(fcntl.ioctl(any_socket, SIOCGIFFLAGS, REQUEST.pack(b"lo", 0)))
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, REQUEST.pack(name, flags | IFF_UP))
@@ -72,10 +71,7 @@ def open_network() -> int:
 
 
 def enter_network(descriptor: int) -> None:
-    """Let this thread, and the processes that it starts, use a network.
-
-    Raise OSError without the right to it.
-    """
+    """Let this thread, and the processes that it starts, use a network. Raise OSError without the right."""
     check_result(libc.setns(descriptor, CLONE_NEWNET))
 
 
@@ -97,10 +93,7 @@ def unshare_user() -> None:
 
 @cache
 def unshare_mounts() -> None:
-    """Give this process and its future children mounts of its own, for good.
-
-    Raise OSError without the right to it.
-    """
+    """Give this process and its future children mounts of its own. Raise OSError without the right."""
     check_result(libc.unshare(CLONE_NEWNS))
     # MS_SLAVE: mounts of this process do not appear outside, and an unmount outside arrives here.
     check_result(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
@@ -109,9 +102,8 @@ def unshare_mounts() -> None:
 @cache
 def is_allowed(act: Callable[[], object]) -> bool:
     """Return True if a function, such as unshare_network(), raises nothing in a child process."""
-    # The function may change its process for good, so a child calls it. In the child, fork() returns 0.
-    # os._exit() ends the child, even after an exception. So the child never goes on with the code of its
-    # parent, whose files it has.
+    # The function may change its process for good, so a child calls it. os._exit() ends the child even after
+    # an exception, so the child never goes on with the code of its parent, whose files it has.
     pid = os.fork()
     if pid == 0:
         code = 1

@@ -126,9 +126,8 @@ class Memory(NamedTuple):
 def memory() -> Memory:
     """Return the memory that this process can use: the machine's memory, or less by its control groups.
 
-    A control group is a set of processes for which the kernel limits a resource, such as a container. In a
-    container that may use 2 GiB and uses 0.5 GiB, `total` and `limit` are 2 GiB, and `available` is at most
-    1.5 GiB. If no group has a limit below the machine's memory, `limit` is None.
+    In a container that may use 2 GiB and uses 0.5 GiB, `total` and `limit` are 2 GiB, and `available` is at
+    most 1.5 GiB. If no group has a limit below the machine's memory, `limit` is None.
     """
     limits: list[MemoryLimit] = []
     for group in groups("memory"):
@@ -136,9 +135,7 @@ def memory() -> Memory:
     machine_total = machine_memory_bytes("MemTotal")
     # All limits hold, so the smallest one decides.
     smallest = min((limit.limit_bytes for limit in limits), default=None)
-    # A limit that is not below the memory of the machine limits nothing.
     is_limited = smallest is not None and (machine_total is None or smallest < machine_total)
-    # The memory that each limit and the machine leave to this process.
     available_bytes = [max(0, limit.limit_bytes - limit.used_bytes) for limit in limits]
     machine_available = machine_memory_bytes("MemAvailable")
     if machine_available is not None:
@@ -165,13 +162,12 @@ def quota_cores() -> float | None:
     quotas = []
     for group in groups("cpu"):
         if group.version == 1:
-            # Two files with a number each: cpu.cfs_quota_us and cpu.cfs_period_us.
             fields = [read(group.folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
         else:
             # One file with the quota and the period: `150000 100000`.
             fields = read(group.folder / "cpu.max").split()
         numbers = [parse_number(field, LARGEST_COUNT) for field in fields]
-        # A group of version 2 may lack the file, as the group at the root does. Then it has no quota.
+        # In version 2, the group at the root lacks the file.
         if len(numbers) != 2:
             continue
         quota_us, period_us = numbers
@@ -182,10 +178,7 @@ def quota_cores() -> float | None:
 
 
 def throttled_us() -> int | None:
-    """Return the microseconds in which quotas held back this process's control groups; None if not counted.
-
-    The times of the process's own group and of its ancestors are added up.
-    """
+    """Return the microseconds in which quotas held back this process's groups; None if not counted."""
     total_us = None
     for group in groups("cpu"):
         statistics = group.folder / "cpu.stat"
@@ -215,14 +208,13 @@ def groups(controller: str) -> tuple[Group, ...]:
     # `4:cpu,cpuacct:/docker/0123` or, in version 2, `0::/docker/0123`. A path may have colons itself.
     lines = read(SELF / "cgroup", "surrogateescape").split("\n")
     all_fields = [line.split(":", 2) for line in lines]
-    # Without control groups, the only line is empty, and has one field.
+    # Without control groups, the only line is empty.
     memberships = [fields for fields in all_fields if len(fields) == 3]
     members: list[Group] = []
     for mount in _read_group_mounts():
         for hierarchy, controllers, path in memberships:
-            # Version 2 has one hierarchy, with the number 0, for all controllers. A group that lacks the
-            # controller has no file with its limit, and so limits nothing. In version 1, each mount has the
-            # hierarchy of some controllers.
+            # Version 2 has one hierarchy, with the number 0, for all controllers. In version 1, each mount
+            # has the hierarchy of some controllers.
             if mount.version == 2:
                 is_of_controller = hierarchy == "0"
             else:
@@ -230,8 +222,7 @@ def groups(controller: str) -> tuple[Group, ...]:
                     controller in mount.controllers and controller in controllers.split(",")
                 )
             if is_of_controller:
-                # _list_upwards() yields the group of this process, and then its ancestors. `path` is the path
-                # of the group in the whole hierarchy. The mount at `point` shows the part from `root` on.
+                # `path` is in the whole hierarchy. The mount at `point` shows the part from `root` on.
                 members += _list_upwards(mount.root, mount.point, path, mount.version)
     return tuple(members)
 
@@ -273,8 +264,7 @@ def _list_upwards(root: str, point: str, path: str, version: int) -> Iterator[Gr
     """
     top = Path(unescaped(point))
     below = os.path.relpath(path, unescaped(root))
-    # In a container, the mount shows the tree from the container's own group on, and the path may lie
-    # outside of `root`. The top of the mount is then that group.
+    # In a container, the path may lie outside of `root`. The top of the mount is then the container's group.
     is_below = not below.startswith("..")
     folder = Path(os.path.normpath(top / below)) if is_below else top
     while True:
@@ -286,28 +276,22 @@ def _list_upwards(root: str, point: str, path: str, version: int) -> Iterator[Gr
 
 
 def _memory_limits(group: Group) -> Iterator[MemoryLimit]:
-    """Yield each limit of a group, with the bytes that count against it. Yield nothing without a limit.
-
-    Memory that the kernel can free, such as pages of files, does not count as used.
-    """
+    """Yield each limit of a group, with the bytes that count against the limit and cannot be freed."""
     statistics = group.folder / "memory.stat"
     # In version 1, only numbers with this prefix include the pages of the groups below.
     prefix = "total_" if group.version == 1 else ""
     if group.version == 1:
         # Each of these two is the smallest limit of the group and all its ancestors, also of ancestors that a
-        # container cannot see. The usage of the ancestors is unknown here, so it counts as 0. The group's own
-        # limits follow below, with its usage.
+        # container cannot see. The usage of the ancestors is unknown here, so it counts as 0.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
             limit = number_in(statistics, name)
             if limit is not None and limit < UNLIMITED:
                 yield MemoryLimit(limit, 0)
-    # A file with a limit, and the file with the usage that counts against this limit.
     for limit_file, usage_file in LIMITS[group.version]:
         limit = parse_number(read(group.folder / limit_file), LARGEST_COUNT)
         # Without a limit, version 1 has a number from UNLIMITED on, and version 2 the word `max`.
         if limit is None or limit >= UNLIMITED:
             continue
-        # A number that the kernel does not report counts as 0.
         used = parse_number(read(group.folder / usage_file), LARGEST_COUNT) or 0
         for name in RECLAIMABLE:
             used -= number_in(statistics, f"{prefix}{name}") or 0

@@ -53,8 +53,7 @@ class Machine:
         It is NEWEST if the version of svnadmin is unknown, as that of a program that is deployed later.
         """
         version = "" if self.deployed else subversion_version("svnadmin")
-        # RELEASES has the first release with each format, the oldest first. An unknown version is [], which
-        # is less than all releases.
+        # RELEASES has the oldest format first. An unknown version is [], which is less than all releases.
         release = _parse_release(version)
         makeable = [name for name, since in RELEASES.items() if _parse_release(since) <= release]
         return makeable[-1] if makeable else NEWEST
@@ -81,7 +80,7 @@ def subversion_version(program: str, env: Mapping[str, str] | None = None) -> st
     done = processes.run_program(
         [program, "--version", "--quiet"], env=env, limit_s=VERSION_S, may_fail=True
     )
-    # A wrapper (a script that runs the program) may print something that is no version.
+    # A wrapper may print something that is no version.
     match = re.match(r"[0-9]+\.[0-9]+[0-9A-Za-z.-]*", done.output)
     return match[0] if match else ""
 
@@ -99,14 +98,11 @@ def can_drop_caches() -> bool:
 def host() -> Host:
     """Return the facts about this machine that reports show, and that are stored with each result.
 
-    - `id`: distinguishes this machine from others with the same host name.
     - `cores`: the number of processors that this process may use.
-    - `memory_limit_bytes`, `quota_cores`: the limits of a container; None without limits.
+    - `memory_limit_bytes`, `quota_cores`: the limits of a container.
     - `virtualized`: the vendor of the virtual machine ("QEMU"), "yes" if the vendor is unknown, and "" for a
       physical machine.
     - `load`: the average number of running and waiting processes in the last minute.
-
-    A text that the kernel does not show is "".
     """
     name = node_name()
     cpu_info = read("/proc/cpuinfo")
@@ -165,7 +161,7 @@ def machine_identity(name: str, cpu: str) -> str:
 
     It survives an upgrade of kernel and programs, and changes with the parts of the machine.
     """
-    # The first file that has an id counts. Without any, the other parts have to distinguish the machine.
+    # The first file that has an id counts.
     machine_id = ""
     for file in MACHINE_IDS:
         machine_id = machine_id or read(file)
@@ -180,7 +176,7 @@ def installed_memory_bytes() -> int:
     memory that the kernel manages, rounded up to whole GiB.
     """
     # The folder has the size of a block in hexadecimal, and a folder for each block, such as `memory32`. Some
-    # systems have none of these: an empty size raises ValueError, and a missing folder OSError.
+    # systems have none of these.
     try:
         block_bytes = int(read(MEMORY_BLOCKS / "block_size_bytes"), 16)
         names = os.listdir(MEMORY_BLOCKS)
@@ -190,8 +186,7 @@ def installed_memory_bytes() -> int:
     blocks = [name for name in names if name.removeprefix("memory").isdigit()]
     if block_bytes and blocks:
         return block_bytes * len(blocks)
-    # The kernel does not count the memory that it uses itself, whose size depends on its version. Rounding up
-    # hides the difference.
+    # Rounding up hides the memory that the kernel uses itself, which depends on its version.
     kernel_bytes = kernel.machine_memory_bytes() or 0
     return math.ceil(kernel_bytes / GIB) * GIB
 

@@ -33,11 +33,10 @@ def _lock_path() -> str:
     """
     for folder in LOCK_FOLDERS:
         path = os.path.join(folder, LOCK_NAME)
-        # In a folder with the right mode, a file may still be impossible: the file system may be read-only.
-        # A lock file that exists needs no test of this.
+        # The file system of a folder with the right mode may still be read-only.
         if _is_shared(folder) and (os.path.lexists(path) or not why_no_file(folder)):
             return path
-    # No folder is suitable. If the file cannot be made in the last one, _open_lock() raises UserError.
+    # No folder is suitable. _open_lock() raises the error.
     return os.path.join(LOCK_FOLDERS[-1], LOCK_NAME)
 
 
@@ -71,9 +70,8 @@ def machine_lock() -> Iterator[int]:
     """
     fd = _open_lock()
     try:
-        # _acquire() waits for the lock. It returns False if somebody has removed the file in the meantime.
-        # Then others make and lock a new file, and the lock of the removed file protects nothing. So this
-        # process opens and locks the new file.
+        # If somebody removes the file during the wait, others make and lock a new file, and the lock of the
+        # removed file protects nothing.
         while not _acquire(fd):
             reopened = _open_lock()
             os.close(fd)
@@ -103,11 +101,10 @@ def lock_holder() -> int:
 def describe_process(pid: int) -> str:
     """Return a process with its user, command and start.
 
-    Example: `process 4711 of ann (python -m vcsbench, started at 14:03:00)`. An unknown user or command is
-    "?", and an unknown start is left out.
+    Example: `process 4711 of ann (python -m vcsbench, started at 14:03:00)`.
     """
     user, since = "?", ""
-    # os.stat() raises OSError if the process has ended.
+    # The process may have ended.
     with suppress(OSError):
         uid = os.stat(f"/proc/{pid}").st_uid
         try:
@@ -117,14 +114,14 @@ def describe_process(pid: int) -> str:
             user = f"user {uid}"
         start = datetime.fromtimestamp(process_facts.started_at(pid))
         since = f", started at {start:%H:%M:%S}"
-    # A process chooses its command line itself: control characters are escaped, and the end is cut.
+    # A process chooses its command line itself, perhaps with control characters.
     command = one_line(" ".join(process_facts.command_line(pid)) or "?", COMMAND_LENGTH)
     return f"process {pid} of {user} ({command}{since})"
 
 
 def _acquire(fd: int) -> bool:
     """Wait for the lock of an open file. Return False if the file is not at LOCK_PATH any more."""
-    # A first attempt without waiting shows if another process holds the lock, which is printed once.
+    # A first attempt without waiting shows if another process holds the lock.
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -145,12 +142,11 @@ def _open_lock() -> int:
     Any user may have created something with its name: a link is not followed, and a pipe does not block.
     Raise UserError if it is not a plain file, or cannot be opened after OPEN_TRIES attempts.
     """
-    # The last error about permissions; "" without any.
+    # The last error about permissions.
     refusal = ""
     for _ in range(OPEN_TRIES):
         try:
-            # The file is created with O_EXCL, and opened without O_CREAT. In a folder such as /tmp, the
-            # kernel may refuse to open an existing file of another user with O_CREAT.
+            # In a folder such as /tmp, the kernel may refuse to open a file of another user with O_CREAT.
             with suppress(FileExistsError):
                 os.close(os.open(LOCK_PATH, os.O_CREAT | os.O_EXCL, 0o644))
             fd = open_regular(LOCK_PATH, follow_links=False)

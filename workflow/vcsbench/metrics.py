@@ -33,19 +33,28 @@ WHY_UNCOUNTED = {
 
 
 class MetricWords(NamedTuple):
-    """Words for a better and a worse value: `f7 is faster`, `f7 reads less`.
+    """Words for a better and a worse value: `faster`, or `less` behind the verb `reads`.
 
-    `verb` is the verb with a blank behind it, such as "is ", or "" if `better` and `worse` begin with a verb
-    of their own, such as `reads less`.
+    A factor has them without a verb: `2.0x faster`, `2.0x less`. If `own_verb` is "", the verb is `is`.
     """
 
     better: str
     worse: str
-    verb: str = "is "
+    own_verb: str = ""
+
+    @property
+    def verb(self) -> str:
+        return self.own_verb or "is"
 
     @property
     def is_better(self) -> str:
-        return self.verb + self.better
+        """Return the end of a sentence: `is faster`, `reads less`."""
+        return f"{self.verb} {self.better}"
+
+    @property
+    def better_in_short(self) -> str:
+        """Return the end of a heading, which has no `is`: `faster`, `reads less`."""
+        return f"{self.own_verb} {self.better}".lstrip()
 
 
 LESS = MetricWords("lower", "higher")
@@ -54,11 +63,11 @@ FASTER = MetricWords("faster", "slower")
 
 
 def _less(verb: str) -> MetricWords:
-    return MetricWords(f"{verb} less", f"{verb} more", verb="")
+    return MetricWords("less", "more", verb)
 
 
 def _less_often(verb: str) -> MetricWords:
-    return MetricWords(f"{verb} less often", f"{verb} more often", verb="")
+    return MetricWords("less often", "more often", verb)
 
 
 def _only_part(parts: MetricColumns) -> Column:
@@ -97,7 +106,7 @@ class Metric:
     once: bool = False
 
     def __post_init__(self) -> None:
-        # The defaults depend on other fields. A frozen dataclass sets such fields in this way.
+        # A frozen dataclass sets fields that depend on other fields in this way.
         if not self.needs:
             object.__setattr__(self, "needs", (self.name,))
         if not self.parts:
@@ -105,11 +114,7 @@ class Metric:
 
     @property
     def why_missing(self) -> WithheldCode | None:
-        """Return the code why a measured cell may have no value; None if every cell has one.
-
-        Counts of strace may be missing, because it is not installed or the study does not trace the cell.
-        Counts of the kernel may be hidden, or have no counter (WHY_UNCOUNTED). Times are always there.
-        """
+        """Return the code why a measured cell may have no value; None if every cell has one."""
         if self.once:
             return WithheldCode.UNTRACED
         for name in self.needs:
@@ -125,7 +130,7 @@ class Metric:
     @property
     def is_duration(self) -> bool:
         """Return True for the time from one moment to another, which is never 0. A CPU time may be 0."""
-        # Only the metrics of durations have these words. A metric in seconds may be a CPU time.
+        # Only the metrics of durations have these words.
         return self.words is FASTER
 
     @property
@@ -145,9 +150,9 @@ class Metric:
     def change_words(self) -> tuple[str, str]:
         """Return the words for a candidate whose ratio baseline / candidate is above 1, and below 1.
 
-        They are ("faster", "slower") for a duration, and ("lower", "higher") for a throughput. With a ratio
-        above 1, the candidate has the smaller value. That is the worse value of a throughput.
+        They are ("faster", "slower") for a duration, and ("lower", "higher") for a throughput.
         """
+        # With a ratio above 1, the candidate has the smaller value.
         if self.better == LOW:
             return self.words.better, self.words.worse
         return self.words.worse, self.words.better
@@ -158,8 +163,7 @@ def _in_mib(
 ) -> Metric:
     """Return a metric that shows a column of bytes in MiB: the column `device_bytes`, the name `device_mib`.
 
-    The other arguments are fields of Metric. `quantity` names the values in a sentence, such as `bytes read`,
-    and `reading` explains a table of them. A lower value is better, unless `words` is MORE.
+    The other arguments are fields of Metric. A lower value is better, unless `words` is MORE.
     """
     return Metric(
         name,
@@ -169,7 +173,6 @@ def _in_mib(
         reading,
         words,
         needs=(column,),
-        # The only part of the metric is the column itself.
         value=lambda parts: parts[column] / MIB,
         better=HIGH if words is MORE else LOW,
         exact=True,
@@ -275,7 +278,7 @@ _SIZES = (
             "MiB by which the file system's usage (df) grew with the working copy, its metadata included. "
             "Shared blocks count once."),
     _in_mib("exclusive_bytes", "exclusive_mib", "Exclusive blocks", "exclusive blocks",
-            MetricWords("has less for itself", "has more for itself", verb=""),
+            MetricWords("less for itself", "more for itself", "has"),
             "MiB of blocks that belong to one file of the working copy only, by the extents of its files. "
             "Empty if the file system reports no extents or compresses files."),
     _in_mib("shared_bytes", "shared_mib", "Shared blocks", "shared blocks", MORE,
@@ -353,9 +356,8 @@ def metric_in(definition: Mapping[str, object]) -> Metric:
 def name_in(definition: Mapping[str, object]) -> str:
     """Return the name of the metric of a table, a finding or an expectation.
 
-    A definition of a comparison has the name in `compare.metric`: {"compare": {"axis": "format", "metric":
-    "reads"}} gives "reads". Another table has it in `metric`, and another finding in `level`. Without any of
-    these keys, the metric is the elapsed time.
+    A comparison has the name in `compare.metric`: {"compare": {"axis": "format", "metric": "reads"}} gives
+    "reads". Another table has the name in `metric`, and another finding in `level`.
     """
     compare = definition.get("compare")
     if isinstance(compare, Mapping):

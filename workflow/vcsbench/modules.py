@@ -40,13 +40,12 @@ _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULT
 def cell_code(recipe: Recipe) -> str:
     """Return a digest of the modules that run for a cell with this recipe, such as "0123456789abcdef".
 
-    A recipe has everything that the measurement of a cell depends on. If this digest in it changes, the cell
-    is measured again. So the digest leaves out the modules that the cell does not use.
+    If this digest changes, the cell is measured again. So the digest leaves out the modules that the cell
+    does not use.
     """
-    # The kinds of data that the command reads and writes, such as "tree"; "" for none.
+    # The kinds of data that the command reads and writes, such as "tree".
     kinds = {recipe["input"], recipe["output"]}
-    # The program run.cell measures all kinds of cells. It imports these modules, directly or not, and uses
-    # them only for other cells than this one.
+    # The program run.cell measures all kinds of cells, and uses these modules only for other cells.
     unused = []
     if not recipe.get("program"):
         unused.append("subjects.strategies")
@@ -62,7 +61,6 @@ def cell_code(recipe: Recipe) -> str:
     if "committed_repository" not in kinds:
         unused += ["subjects.committed_repository", "subjects.changed_working_copy"]
         unused += ["subjects.folder_backup", "deployment.hooks"]
-    # A tuple, because a cache needs an argument that cannot change.
     return _cell_code_without(tuple(unused))
 
 
@@ -81,11 +79,10 @@ def code_digest(files: Iterable[str]) -> str:
     """Return a digest of files: of the syntax of Python files, and of the whole content of other files.
 
     An edit of a comment or docstring in a Python file does not change the digest, but another order of
-    `files` does. The syntax digests of files that were parsed before come from a cache.
+    `files` does.
     """
     total = hashlib.sha256()
-    # The digest of a Python file's syntax, by the digest of its bytes. The loop adds new ones to the mapping,
-    # which _known_digests() returns to later calls, too.
+    # The loop adds new digests to the mapping, which _known_digests() returns to later calls, too.
     syntax_digests = _known_digests()
     has_new = False
     for file in files:
@@ -148,11 +145,10 @@ def imported_files(files: Iterable[str]) -> list[str]:
     for file in reached:
         stem = file.removesuffix(".py")
         candidates.update([f"{stem}.py", f"{stem}.sh", f"{stem}.conf"])
-    # Most modules have no file in another language. A script is no file of the package, only its imports are.
+    # A script is no file of the package, only its imports are.
     existing = candidates & _package_files()
-    # code_digest() depends on the order of files, and a set has another order in each process. The files are
-    # sorted by the names in their paths. Another order would change all digests, and all cells would be
-    # measured again.
+    # code_digest() depends on the order of files. Another order would change all digests, and all cells would
+    # be measured again.
     return sorted(existing, key=lambda file: file.split("/"))
 
 

@@ -47,7 +47,7 @@ def all_pids() -> list[int]:
 def family(pid: int) -> list[int]:
     """Return a process and its descendants."""
     pids = [pid]
-    # The loop appends the children of each process to the list that it goes through, so it visits them later.
+    # The list grows while the loop goes through it.
     for parent in pids:
         # A process may have ended by now.
         with contextlib.suppress(OSError):
@@ -72,11 +72,11 @@ def read_of(pid: int, name: str, errors: str = "replace") -> str:
 def listening_files(pid: int, port: int) -> set[str]:
     """Return the links of /proc/PID/fd to the IPv4 sockets that listen on a port in the network of a process.
 
-    For example {"socket:[4711]"}: a socket counts as a file, and 4711 is its inode. The sockets may be those
-    of any process in this network namespace.
+    For example {"socket:[4711]"}, where 4711 is the inode. The sockets may be those of any process in this
+    network namespace.
     """
     sockets = set()
-    # The first line is a heading. Each other line is
+    # Behind a heading, a line is
     # `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 ...`.
     for line in read_of(pid, "net/tcp").splitlines()[1:]:
         fields = line.split()
@@ -91,10 +91,7 @@ def listening_files(pid: int, port: int) -> set[str]:
 
 
 def holders(file: str) -> list[int]:
-    """Return the other processes that hold a file open.
-
-    `file` is a link of /proc/PID/fd, for example "pipe:[4711]".
-    """
+    """Return the other processes that hold a file open: a link of /proc/PID/fd, such as "pipe:[4711]"."""
     return [pid for pid in all_pids() if pid != os.getpid() and file in open_files(pid)]
 
 
@@ -153,7 +150,7 @@ def family_usage(pid: int) -> tuple[list[int], Usage]:
     """Return a process with its descendants, and their usage.
 
     Parents are read before their children. If a child ends in between, its counts go to its parent, and would
-    be missing in the sum. So all processes are then read again, in at most FAMILY_TRIES attempts in all.
+    be missing in the sum. So all processes are then read again.
     """
     for _ in range(FAMILY_TRIES):
         members = family(pid)
@@ -201,12 +198,10 @@ def command_line(pid: int) -> list[str]:
 
 
 def read_scheduling(pids: Iterable[int]) -> set[str]:
-    """Return how processes are scheduled, such as {"nice 0, scheduler 0, processors 0 1"} if all are alike.
-
-    A process that has ended is left out.
-    """
+    """Return how processes are scheduled: {"nice 0, scheduler 0, processors 0 1"} if all are alike."""
     ways = set()
     for pid in pids:
+        # A process that has ended is left out.
         with contextlib.suppress(OSError):
             nice = os.getpriority(os.PRIO_PROCESS, pid)
             scheduler = os.sched_getscheduler(pid)

@@ -59,11 +59,10 @@ def run_program(
     """Run a program to its end, and return its exit code, output and errors.
 
     Without `env`, the program has the fixed environment of all programs (program_environment). Raise
-    ProgramError if it fails or takes longer than `limit_s` (None: no limit), and OSError if it cannot be run.
-    With `may_fail`, nothing is raised: the exit code is the program's, CANNOT_RUN or TOO_LONG.
+    ProgramError if it fails or takes longer than `limit_s`, and OSError if it cannot be run. With `may_fail`,
+    nothing is raised: the exit code is the program's, CANNOT_RUN or TOO_LONG.
     """
     words = [str(word) for word in argv]
-    # Errors name the program and its first two arguments.
     command = " ".join(words[:3])
     try:
         process = subprocess.Popen(
@@ -77,14 +76,13 @@ def run_program(
             # program, which the wrapper may leave behind.
             process_group=0,
         )
-    # Popen raises ValueError if an argument has a NUL.
     except (OSError, ValueError) as error:
+        # Popen raises ValueError if an argument has a NUL.
         if may_fail:
             return Completed(CANNOT_RUN, "", str(error))
         raise
-    # After a timeout, _read_to_end() has killed the program and its group. A descendant in another group may
-    # still hold the pipes open. Leaving the block closes the pipes in this process, so it does not wait for
-    # the descendant.
+    # After a timeout, a descendant in another group may still hold the pipes open. Leaving the block closes
+    # the pipes in this process, so it does not wait for the descendant.
     with process:
         try:
             done = _read_to_end(process, limit_s)
@@ -109,8 +107,7 @@ def _read_to_end(process: Process, limit_s: float | None) -> Completed:
     try:
         output, errors = process.communicate(timeout=limit_s)
     except BaseException:
-        # BaseException also covers the SystemExit that a handler of a signal raises. The program must not
-        # outlive this process then.
+        # A handler of a signal raises SystemExit. The program must not outlive this process then.
         kill_group(process.pid)
         raise
     return Completed(
@@ -130,7 +127,6 @@ class _Output(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        # select() returns an empty list if the pipe has nothing to read within the limit.
         if not select.select([self._pipe], [], [], self._limit_s)[0]:
             raise UserError(
                 f"{self._failure}: no answer within {self._limit_s:g} s. Check its server or its files."
@@ -154,7 +150,7 @@ class Program:
 
         `failure` begins later errors about the program, for example "/srv/x: svnadmin dump failed". Without
         `env`, the program has the fixed environment of all programs. `limit_s` is the longest time without
-        output (None: no limit). A `umask` of -1 means the umask of this process.
+        output. A `umask` of -1 means the umask of this process.
         """
         self.failure = failure
         # The errors of the program go to a file in memory, because the disk may be full.
@@ -168,8 +164,8 @@ class Program:
                 env=program_environment() if env is None else env,
                 umask=umask,
             )
-        # Popen raises ValueError if an argument has a NUL, or half of a character.
         except (OSError, ValueError) as error:
+            # Popen raises ValueError if an argument has a NUL, or half of a character.
             self._errors.close()
             reason = str(error)
             if isinstance(error, OSError):
@@ -179,16 +175,13 @@ class Program:
                 if remedy:
                     reason = f"{reason}. {remedy}, and run again."
             raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
-        # Callers read from `stdout`, which is the pipe itself, or a reader of the pipe with a time limit.
         self._pipe = cast(io.BufferedReader, self.process.stdout)
         self.stdout = self._pipe
         if limit_s:
-            # Reading then raises UserError if no byte comes within the limit.
             self.stdout = io.BufferedReader(_Output(self._pipe, limit_s, failure))
         if stdin == subprocess.PIPE and self.process.stdin:
-            # With the default pipe of 64 KiB, two programs that load a repository at the same time take 62 s.
-            # With this larger one, they take 48 s. The kernel may refuse the size. The pipe then stays as it
-            # is.
+            # Two programs that load a repository at the same time take 62 s with the default pipe of 64 KiB,
+            # and 48 s with this larger one, which the kernel may refuse.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self.process.stdin.fileno(), fcntl.F_SETPIPE_SZ, INPUT_BYTES)
 
@@ -196,10 +189,9 @@ class Program:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        # After an error in the block, the program is killed.
         if kind is not None:
             self.process.kill()
-        # Otherwise it may still wait for input, or write output. With both pipes closed, it ends.
+        # The program may still wait for input, or write output. With both pipes closed, it ends.
         self.close_input()
         self._pipe.close()
         self.process.wait()
@@ -233,7 +225,7 @@ class Program:
         for line in self.errors().strip().splitlines()[-ERROR_LINES:]:
             # A line may have all of a file that the program could not read.
             reasons.append(line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}...")
-        # A signal (a negative code) is the reason even after error output, such as SIGKILL without memory.
+        # A signal (a negative code) is the reason even after error output.
         if code < 0 or not reasons:
             reasons.append(f"it {how_it_ended(code)}")
         return ProgramError(f"{self.failure}: {' '.join(reasons)}")
@@ -270,17 +262,14 @@ def start_process(
     - has_session: the program has a session of its own, so it gets no Ctrl-C of the terminal.
     - adopts_orphans: the program becomes the parent of descendants whose parent has ended, so that the
       kernel's counts for the program include them.
-    - stdin, options: as in subprocess.Popen. By default, the input is empty.
     """
-    # The command setpriv sets the signal and the user, and then runs the program in its own process.
     command = with_pdeathsig([str(word) for word in argv], signal, unprivileged)
     if adopts_orphans:
-        # No command can set this, so Python sets it in the new process. setpriv and then the program take the
-        # place of Python in that process, and the setting stays.
+        # No command can set this property. It stays when setpriv and the program take Python's place.
         options["preexec_fn"] = _adopt_orphans
     return subprocess.Popen(
         command,
-        # A new session has a new group, too. For a program without one, 0 makes a group.
+        # A new session has a new group, too.
         process_group=None if has_session else 0,
         start_new_session=has_session,
         env=program_environment() if env is None else env,
@@ -333,7 +322,6 @@ def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = F
     If `unprivileged` and this process is root's, the program runs as the user of root's servers.
     """
     setpriv = ["setpriv", "--pdeathsig", signal]
-    # None if this process is not root's.
     ids = server_user.server_ids() if unprivileged else None
     if ids:
         setpriv += ["--reuid", str(ids.uid), "--regid", str(ids.gid), "--clear-groups"]
@@ -358,14 +346,13 @@ def end(process: Process) -> None:
     """End a server with SIGTERM, and with SIGKILL if it has not ended after END_GRACE_S seconds.
 
     The server's descendants get SIGKILL first. Otherwise httpd would wait for its children, and it checks
-    less and less often whether they have ended. Do nothing if the server has ended.
+    less and less often whether they have ended.
     """
     if process.poll() is not None:
         return
     # The first process of the family is the server itself.
     descendants = process_facts.family(process.pid)[1:]
     send(descendants, signals.SIGKILL)
-    # A process that was killed needs a moment to end.
     deadline = time.monotonic() + END_GRACE_S
     while any(map(process_facts.is_running, descendants)) and time.monotonic() <= deadline:
         time.sleep(0.001)
@@ -385,14 +372,13 @@ def send(pids: Iterable[int], signal: int) -> None:
 def signal_of(code: int | None) -> str:
     """Return the name of the signal that ended a process, such as "SIGTERM"; "" for another exit code.
 
-    `code` is that of subprocess (-15), or of a shell (128 + 15). None means an unknown signal. GIT_USAGE
-    (129) counts as no signal.
+    `code` is that of subprocess (-15), or of a shell (128 + 15). None means an unknown signal.
     """
     if code is None:
         return "a signal"
     if code == GIT_USAGE:
         return ""
-    # For a code from 0 to 128, this is no number of a signal, and Signals() raises ValueError.
+    # For a code from 0 to 128, this is no number of a signal.
     number = -code if code < 0 else code - 128
     try:
         return signals.Signals(number).name
@@ -416,10 +402,7 @@ def how_it_ended(code: int | None) -> str:
 
 
 def last_lines(file: Path, count: int = 5) -> list[str]:
-    """Return the last lines of a log, from at most its last 64 KiB; [] without such a regular file.
-
-    Control characters are escaped. A link is not followed.
-    """
+    """Return the last lines of a log, with escaped control characters; [] without such a regular file."""
     try:
         with open(open_regular(file, follow_links=False), "rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - LOG_TAIL))

@@ -39,20 +39,8 @@ MODULE_FOLDERS = (
 LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
 # A word in braces in a command, which stands for a program or a value of the cell.
 WORD = re.compile(r"\{(\w+)\}")
-# The programs that a server of each kind runs, as in the names of digests (programs_of_server).
-SERVER_PROGRAMS: dict[str, tuple[str, ...]] = {
-    "svnserve": ("svnserve",),
-    "httpd": ("httpd", "mod_dav_svn"),
-    "sshd": ("sshd", "svnserve"),
-    "git-daemon": ("git-daemon", "git"),
-    "git-httpd": ("httpd", "git-http-backend", "git"),
-    "git-sshd": ("sshd", "git-shell", "git"),
-    "hg-serve": ("hg",),
-    "fossil-server": ("fossil",),
-}
-GIT_SERVERS = ("git-daemon", "git-httpd", "git-sshd")
-# The kinds that have the libraries of Subversion.
-SUBVERSION_SERVERS = ("svnserve", "httpd", "sshd")
+# The programs of servers that have the libraries of Subversion.
+SUBVERSION_SERVER_PROGRAMS = ("svnserve", "mod_dav_svn")
 SUBVERSION_PROGRAMS = ("svn", "svnadmin", "svnbench", "svnlook", "svnmucc", "svnrdump", "svnsync")
 # The programs of clients that a build may have. All others, such as tar, are on the PATH.
 BUILD_PROGRAMS = (*SUBVERSION_PROGRAMS, "git")
@@ -118,11 +106,8 @@ class Programs(_Places):
 
     @cached_property
     def httpd(self) -> str:
-        """The path of the httpd that serves repositories of Subversion; "" if it is missing.
-
-        Without a prefix, it is also "" if the system lacks mod_dav_svn. With a prefix, it is any_httpd, even
-        if the build lacks the module, because that has an error of its own (build_axis).
-        """
+        """The path of the httpd that serves repositories of Subversion; "" if it is missing."""
+        # A build without mod_dav_svn has an error of its own (build_axis).
         if not self.prefix and not self.mod_dav_svn:
             return ""
         return self.any_httpd
@@ -131,7 +116,7 @@ class Programs(_Places):
     def any_httpd(self) -> str:
         """The path of an httpd, with or without mod_dav_svn; "" if it is missing.
 
-        It is that of the prefix, or otherwise that of the system, which can load the module of the prefix.
+        The httpd of the system can load the module of a prefix without an httpd.
         """
         if self.prefix:
             # Debian names the program apache2.
@@ -161,10 +146,7 @@ class Programs(_Places):
         return os.path.join(folder, name) if folder else ""
 
     def find_git(self, name: str) -> str:
-        """Return the path of git, or of one of its programs outside of `bin`, such as git-daemon.
-
-        Return "" if it is missing.
-        """
+        """Return the path of git, or of a program such as git-daemon, outside of `bin`; "" if missing."""
         git = self.find("git")
         if not git or name == "git":
             return git
@@ -233,13 +215,13 @@ class Programs(_Places):
         if name == "libraries":
             return self._digest_libraries()
         path = self.path(name)
-        # The path of a module of Python is that of its metadata, which have the version only.
         if path and name.startswith(MODULE):
+            # The path of a module of Python is that of its metadata, which have the version only.
             modules = Path(path).parent.parent / name.removeprefix(MODULE)
             digests = f"{digest(path)} {_digest_modules(modules)}"
             return hashlib.sha256(digests.encode()).hexdigest()[:16]
-        # The modules of Mercurial are a folder.
         if os.path.isdir(path):
+            # The modules of Mercurial.
             return _digest_modules(Path(path))
         return digest(path)
 
@@ -272,9 +254,7 @@ class Programs(_Places):
     def _digest_libraries(self) -> str:
         """Return a digest of the Subversion libraries of this build, such as libsvn_fs-1.so; "" without any.
 
-        They may be in lib, lib64 and the folders of `library_path`, and in the subfolders of these for an
-        architecture, such as x86_64-linux-gnu. A search of all subfolders would take longer than all other
-        checks.
+        Only usual folders are searched: to search all would take longer than all other checks.
         """
         # Programs on the PATH have no prefix, so the path of svn gives it: /usr for /usr/bin/svn.
         prefix = self.prefix or str(Path(self.find("svn")).resolve().parent.parent)
@@ -282,13 +262,11 @@ class Programs(_Places):
         folders += [folder for folder in self.library_path.split(":") if folder]
         libraries = set()
         for folder in folders:
-            # The patterns are libsvn_*.so* in the folder itself, and in its subfolders *-linux-*.
             for pattern in LIBRARIES:
                 for path in Path(folder).glob(pattern):
                     # A library has several names, and all but one are links.
                     if not path.is_symlink():
                         libraries.add(str(path))
-        # joined_digest() sorts the libraries, so the order of the set has no effect.
         return joined_digest(libraries)
 
 
@@ -351,8 +329,7 @@ def path_of(need: str) -> str:
     """Return the path of something that a command needs; "" if it is missing.
 
     A need is the name of a program on the PATH, or of a file that set-up has built. "python3:breezy" is the
-    module breezy of this interpreter. Its path here is that of its metadata, in a folder with the version in
-    its name: another version has another path.
+    module breezy of this interpreter. The path of a module is that of its metadata, and names the version.
     """
     if need.startswith(MODULE):
         name = need.removeprefix(MODULE)
@@ -377,36 +354,25 @@ def programs_in(argv: str) -> tuple[str, ...]:
     return tuple(programs)
 
 
-def programs_of_server(kind: str) -> tuple[str, ...]:
-    """Return the programs of a kind of server: ("hg",) for "hg-serve".
-
-    By default, the kind is the name of its only program.
-    """
-    return SERVER_PROGRAMS.get(kind, (kind,))
-
-
 @cache
 def binaries(
-    client: Programs, clients: tuple[str, ...], server: Programs, kind: str
+    client: Programs, clients: tuple[str, ...], server: Programs, served_by: tuple[str, ...]
 ) -> Mapping[str, str]:
     """Return the digests of the programs of a cell, and of Subversion's libraries if it uses them.
 
-    `client` and `server` are programs of the two sides of a build. `clients` are the names of the programs
-    that the client runs, such as ("tar", "svn"). `kind` is the kind of the server, such as "svnserve"; "" for
-    a cell without a server. Example: {"client svn": "0123...", "client libraries": "4567...", "server
-    svnserve": "89ab..."}. With `hg`, a folder has Mercurial's modules, and its path is in the key.
+    `clients` are the names of the programs that the client runs, such as ("tar", "svn"), and `served_by`
+    those of the server, such as ("httpd", "mod_dav_svn"). Example: {"client svn": "0123...",
+    "client libraries": "4567...", "server svnserve": "89ab..."}. The folder of Mercurial's modules has its
+    path in the key.
     """
     digests = {}
     for name in _with_modules(clients):
         digests[f"client {name}"] = client.digest_of(name)
-    # Only the libraries of Subversion count here. A client such as tar loads none of them.
     if any(name in SUBVERSION_PROGRAMS for name in clients):
         digests["client libraries"] = client.digest_of("libraries")
-    if kind:
-        # For a server of the kind "httpd", they are the program httpd and its module mod_dav_svn.
-        for name in _with_modules(programs_of_server(kind)):
-            digests[f"server {name}"] = server.digest_of(name)
-    if kind in SUBVERSION_SERVERS:
+    for name in _with_modules(served_by):
+        digests[f"server {name}"] = server.digest_of(name)
+    if any(name in SUBVERSION_SERVER_PROGRAMS for name in served_by):
         digests["server libraries"] = server.digest_of("libraries")
     return digests
 
@@ -414,8 +380,7 @@ def binaries(
 def _with_modules(names: Sequence[str]) -> list[str]:
     """Return the names of programs, with the path of the folder of Mercurial's modules if `hg` is one.
 
-    The program hg is a short script, which is the same in all versions. So a digest of it alone would not
-    change with the modules.
+    The program hg is a short script, which is the same in all versions.
     """
     all_names = list(names)
     folder = find_mercurial_modules(path_of("hg")) if "hg" in names else ""
@@ -503,20 +468,17 @@ def _find_named_files(path: str) -> list[str]:
 def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
     """Return a digest of all libraries that the loader would load for programs, such as libapr and libc.
 
-    If another version of a library is installed, the digest changes, and results are out of date. Libraries
-    in /usr/local/lib, on an LD_LIBRARY_PATH and in /etc/ld.so.preload count, too. `names` may have modules of
-    httpd: ("httpd", "mod_ssl"). Return "" if no library is found.
+    Libraries in /usr/local/lib, on an LD_LIBRARY_PATH and in /etc/ld.so.preload count, too. `names` may have
+    modules of httpd: ("httpd", "mod_ssl"). Return "" if no library is found.
     """
-    # The paths of the modules. httpd loads the libraries of all of them.
     modules = []
     for name in names:
-        # A module that is a part of httpd, or missing, has no path ("").
+        # A module that is a part of httpd has no path.
         if name.startswith(HTTPD_MODULE) and programs.path(name):
             modules.append(programs.path(name))
     libraries: set[str] = set()
     for name in names:
         path = programs.path(name)
-        # A missing program has no path (""), and a module cannot be run.
         is_module = name.startswith(HTTPD_MODULE)
         if not is_module and os.path.isfile(path) and os.access(path, os.X_OK):
             libraries |= _list_loaded_libraries(programs, name, path, modules)
@@ -537,11 +499,9 @@ def _list_loaded_libraries(
     version_option = "--version"
     if name == "httpd":
         version_option = "-v"
-        # httpd loads its modules only after its start, so the loader would not list the libraries of the
-        # modules. It lists them if the modules are preloaded.
+        # httpd loads its modules after its start. The loader lists their libraries only if it preloads them.
         variables["LD_PRELOAD"] = ":".join(modules)
-    # A wrapper names the program that it runs by its path. _find_named_files() returns all absolute paths in
-    # a script, and [] for another file.
+    # A wrapper names the program that it runs by its path.
     wrapped = [file for file in _find_named_files(path) if os.path.basename(file) == name]
     libraries: set[str] = set()
     for file in (path, *wrapped):
@@ -603,14 +563,13 @@ def missing_server_file(path: Path) -> UserError:
 def _list_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
     """Return files in `folder`, by their path relative to it. A missing file or folder is left out.
 
-    A name is that of a file, or that of a subfolder, which stands for all files below it. Raise UserError for
-    a name that is a link to nothing, or a device.
+    The name of a subfolder stands for all files below it. Raise UserError for a link to nothing, or a device.
     """
     files = {}
     for name in names:
         path = folder / name
         is_file_or_folder = path.is_file() or path.is_dir()
-        # Otherwise a link to nothing, or to a device such as /dev/zero, would count as missing.
+        # A link to nothing, or to a device such as /dev/zero, must not count as missing.
         if os.path.lexists(path) and not is_file_or_folder:
             raise UserError(f"{path}: this is not a regular file. Replace it, or remove it.")
         paths = path.rglob("*") if path.is_dir() else [path]

@@ -29,7 +29,7 @@ def set_up_s() -> float:
 
 
 def set_run_limit(minutes: float | None, spent_s: float) -> None:
-    """Pass the time limit of a run to its console. `minutes` is None without a limit.
+    """Pass the time limit of a run to its console.
 
     The limit is for set-up and all runs on the same results. Earlier runs took `spent_s` seconds of it.
     """
@@ -118,8 +118,7 @@ def _write_stages(path: Path, ended: threading.Event) -> None:
     """Write the running stages to a file once a second, until the event is set."""
     new = path.with_name(f"{path.name}.new")
     while not ended.wait(EVERY_S):
-        # If this file cannot be written, because a disk is full, the job itself may still succeed. So the
-        # error is ignored.
+        # If the disk is full, the job itself may still succeed.
         with contextlib.suppress(OSError):
             # A copy, because the job begins and ends stages in its own thread.
             new.write_text(json.dumps([each.as_dict() for each in running.copy()]))
@@ -134,12 +133,10 @@ def progress_file(log: str | Path) -> Path:
 def read_stages(log: str | Path) -> list[Stage]:
     """Return the stages of a job from the file next to its log; [] without a readable file.
 
-    Stages with the same name and unit are added up. If two threads verify repositories, for example, the
-    file has two stages "verifying", with 200 of 1,000 and 100 of 500 revisions. One stage with 300 of 1,500
-    is returned.
+    Stages with the same name and unit, as of two threads that verify repositories, are added up: 200 of 1,000
+    and 100 of 500 revisions are 300 of 1,500.
     """
-    # The file is missing before the job has written it. It may be damaged, or have fields of another version
-    # of vcsbench, for which Stage() raises TypeError.
+    # The file may be missing or damaged. Stage() raises TypeError for fields of another version of vcsbench.
     try:
         content = read_bytes(progress_file(log), SMALL_FILE)
         stages = [Stage(**fields) for fields in json.loads(content)]

@@ -319,6 +319,9 @@ class RunRecord(TypedDict, total=False):
     evidence: Evidence
     promises: Promises
     work: Mapping[str, int | str]
+    compressed_bytes: (
+        int  # an estimate of the written files' (measure.work), with a server of Subversion
+    )
     launched: Launched
     traffic: Traffic
     flags: Sequence[str]
@@ -395,9 +398,10 @@ class StorageFacts(TypedDict, total=False):
 class BuildSide(TypedDict):
     """The program of one side (client or server), its version, its libraries, and the folders of its build.
 
-    `libraries` has the paths of Subversion's libraries in the memory of the program. `mapped` has the digests
-    of all programs and libraries there, by their path. Both are None if the memory is unknown. `libraries` is
-    also None for a client of another system.
+    `places` are the folders in which Subversion's libraries must be: [] for programs on the PATH, and for
+    those of another system. `libraries` has the paths of Subversion's libraries in the memory of the program.
+    `mapped` has the digests of all programs and libraries there, by their path. Both are None if the memory
+    is unknown. `libraries` is also None for a client of another system.
     """
 
     program: str
@@ -529,8 +533,8 @@ _TEXTS = ("cell", "started_at", "argv_template", "server_folder", "targets", "wo
 def complete_context(record: Mapping[str, Any]) -> Context:
     """Return a context with an empty value for each part that it lacks, so that readers need no checks.
 
-    A context has the facts about a round of a cell: {"server": None, "copy": 2} becomes {"server": {},
-    "copy": 2, "axes": {}, "runs": [], ...}. A missing number stays missing: 0 would be a measured value.
+    {"server": None, "copy": 2} becomes {"server": {}, "copy": 2, "axes": {}, "runs": [], ...}. A missing
+    number stays missing: 0 would be a measured value.
     """
     context = dict(record)
     for name in _MAPPINGS:

@@ -28,8 +28,7 @@ class ServerIds(NamedTuple):
 def server_ids() -> ServerIds | None:
     """Return the ids of root's servers; None if this process is not root's.
 
-    In a container without the group SERVER_GROUP, the group is that of the user. Raise UserError without the
-    user.
+    In a container without SERVER_GROUP, the group is that of the user. Raise UserError without the user.
     """
     if os.geteuid() != 0:
         return None
@@ -45,8 +44,8 @@ def server_ids() -> ServerIds | None:
 
 
 def _can_use_group(gid: int) -> bool:
-    # A line is a range of ids, as in `0 100000 65536`. It has the first id inside of the container, its id
-    # outside, and the number of ids. A kernel without user namespaces does not have this file.
+    # A line such as `0 100000 65536` has the first id inside of the container, its id outside, and the number
+    # of ids. A kernel without user namespaces does not have this file.
     lines = read("/proc/self/gid_map").splitlines()
     for line in lines:
         first, _, count = map(int, line.split())
@@ -100,10 +99,7 @@ def has_access_list(path: Path) -> bool:
 
 
 def closed_folder(path: Path) -> Path | None:
-    """Return the lowest folder of a path that the user of root's servers cannot enter; None if there is none.
-
-    Return None also if this process is not root's. Missing folders are left out.
-    """
+    """Return the lowest folder of a path that the user of root's servers cannot enter; None without one."""
     ids = server_ids()
     if not ids:
         return None
@@ -129,15 +125,13 @@ def as_server_user() -> Iterator[None]:
     """Read /proc in the `with` block as the user of root's servers, if this process is root's.
 
     Without CAP_SYS_PTRACE, as in a container, root may not read the open files, I/O counts and maps of
-    another user's process. The user of the process may. The kernel decides by the file-system ids of the
-    thread, and only these ids are set.
+    another user's process. The user of the process may. The kernel decides by the thread's file-system ids.
     """
     try:
         ids = server_ids()
     except UserError:
         # Without the user, no server runs.
         ids = None
-    # If this process is not root's, its servers run as its own user.
     if not ids:
         yield
         return

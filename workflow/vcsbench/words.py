@@ -50,6 +50,12 @@ def is_newer(version: str, other: str) -> bool:
     return numbers is not None and other_numbers is not None and numbers > other_numbers
 
 
+def is_at_least(version: str, other: str) -> bool:
+    """Return True if a version is not older by its first two numbers: 2.44.1 than 2.44. False if unknown."""
+    numbers, other_numbers = version_numbers(version), version_numbers(other)
+    return numbers is not None and other_numbers is not None and numbers >= other_numbers
+
+
 def decimals(values: Iterable[object], unit: str = "") -> int:
     """Return how many decimals the numbers of a column get: the smallest of three limits, but at least 0.
 
@@ -57,14 +63,13 @@ def decimals(values: Iterable[object], unit: str = "") -> int:
     - The decimals with which the smallest number has three significant digits: 2 for 4.22, and 0 for 422.
     - The most decimals of one of the numbers, without zeros at its end: 1 for 13.4 and 5.0.
 
-    Percentages get 0. Values that are no number are ignored.
+    Percentages get 0.
     """
     numbers = [value for value in values if is_number(value)]
     # 0 has no significant digit.
     sizes = [abs(number) for number in numbers if number]
     if not sizes or unit == "%":
         return 0
-    # The most decimals of one of the numbers, without zeros at its end: 1.25 has two, and 13.40 has one.
     used_decimals = 0
     for number in numbers:
         _, _, digits = f"{number:.3f}".rstrip("0").partition(".")
@@ -125,8 +130,12 @@ def size(count: float) -> str:
 
 
 def group_digits(count: float) -> str:
-    """Format a whole number with a narrow space between groups of three digits: `6 000`."""
-    return f"{count:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    """Format a whole number with commas between groups of three digits: `6,000`.
+
+    Texts of studies, words.yaml and docs have this form, too. A narrow space cannot be typed, and some
+    terminals lack it.
+    """
+    return f"{count:,.0f}"
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:

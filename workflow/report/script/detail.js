@@ -19,11 +19,11 @@ function withArgs(args) {
 
 // The commands that show, repeat and measure cells, each with its purpose.
 function commandsOf(cells) {
-  const { study, args, configuration } = pageData.of;
+  const { study, args } = pageData.of;
   const commands = [];
   const exports = [];
   for (const cell of cells) {
-    const variables = `CELL=${quoted(cell)} ${withArgs(configuration)}`;
+    const variables = `CELL=${quoted(cell)} ${withArgs(args)}`;
     commands.push(["Show the recipe:", `make show ${variables}`], ["Run it once:", `make measure ${variables}`]);
     const rounds = new Set(runsOf(cell, "round").map(({ round }) => round));
     for (const round of rounds) exports.push(quoted(`results/cells/${study}/${cell}/round${round}.json`));
@@ -53,7 +53,7 @@ function runsOf(cell, metric) {
 // Three significant digits.
 function written(value, unit) {
   if (value === null || value === undefined) return "unknown";
-  const text = Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f")
+  const text = Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en")
     : String(Number(value.toPrecision(3)));
   // 1 cell, 2 cells.
   return `${text} ${value === 1 ? unit.replace(/(?<=\w{3})s$/, "") : unit}`.trim();

@@ -10,7 +10,7 @@ import pandas as pd
 from vcsbench.advice import decision, labels
 from vcsbench.advice.answer_texts import OF_AMOUNTS, in_cases
 from vcsbench.advice.candidates import CaseAverages, with_candidates
-from vcsbench.advice.capacity_card import make_capacity_card
+from vcsbench.advice.capacity_card import LOADS, make_capacity_card
 from vcsbench.advice.cards import Advice, Card, RoleAnswer, fits, make_card
 from vcsbench.advice.decision import Row, WeightedOperation
 from vcsbench.advice.questions import CardQuestion
@@ -19,7 +19,7 @@ from vcsbench.codes import Result
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT_METRIC, metric_in, name_in
-from vcsbench.statistics.aggregation import MEAN, by_round
+from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits, comparison_rows, is_difference
 from vcsbench.statistics.noise import Noise, noise_by_metric
 from vcsbench.statistics.tables import make_table
@@ -52,6 +52,8 @@ class _Results(NamedTuple):
     tables: Sequence[Table]
     grid: Sequence[Row]
     failures: Sequence[Row]
+    # The shares of all processors that server and clients took, a row for each cell (_measured_loads).
+    loads: Sequence[Row]
 
 
 def advise(
@@ -63,19 +65,16 @@ def advise(
 ) -> Advice:
     """Return the advice on a study: cards, the best choice in each situation, and sentences on counts.
 
-    A card answers a question, such as which format to choose. A situation is what a reader cannot choose,
-    such as the cold log. `frame` has a row for each run (measurements.csv). `tables` are the study's
-    comparisons. `grid` has a row for each cell (combination of axis values), with the reason why it was
-    skipped ("" if not). `failures` has a row for each failed round.
+    `frame` has a row for each run (measurements.csv). `tables` are the study's comparisons. `grid` has a row
+    for each cell, with the reason why it was skipped ("" if not). `failures` has a row for each failed round.
     """
     axes = list(settings.order)
     # Runs with traffic (many clients for a fixed time) have no elapsed time. Advice is on elapsed times.
-    results = _Results(frame[frame[DEFAULT_METRIC].notna()], tables, grid, failures)
-    # A row for each cell, host and round, with the mean time of its runs.
+    has_time = frame[DEFAULT_METRIC].notna()
+    loads = _measured_loads(frame[~has_time], axes)
+    results = _Results(frame[has_time], tables, grid, failures, loads)
     rounds = by_round(results.frame, axes, MEAN)
-    # A function from the name of a metric to its noise: how much cells with equal settings differ. The noise
-    # gives the errors of ratios of times. Cells with equal values of the axes `settings.block` run next to
-    # each other, so a slow minute of the machine cancels in their ratios.
+    # Cells of a block run next to each other, so a slow minute of the machine cancels in their ratios.
     noise_of_metric = noise_by_metric(results.frame, axes, settings.block, rounds)
     noise = noise_of_metric(DEFAULT_METRIC)
     # A question with `aggregate`, such as the question about builds, has one answer over all cells. In a
@@ -85,8 +84,7 @@ def advise(
     )
     situations = []
     if not has_only_aggregates:
-        # There is a situation for each combination of values that a reader cannot choose. Without axes of
-        # such values, all rows are one situation.
+        # Without axes whose values a reader cannot choose, all rows are one situation.
         scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
         for _, rows in group_rows(rounds, scenario_axes):
             # All rows of a group have the same values on these axes.
@@ -106,25 +104,18 @@ def _cards(
 ) -> list[Card]:
     """Return a card for each question of a study that has anything to show, in the study's order.
 
-    A card has the answer to a question, such as which format to choose, and its comparisons. `results` has
-    the tables, the grid and the failures of the study. `rounds` has a row for each cell, host and round
-    (by_round). `noise` has the errors of ratios of the times in these rows.
+    `rounds` has a row for each cell, host and round (by_round), and `noise` is that of its times.
     """
     axes = list(settings.order)
     cards = []
     for question in settings.questions:
-        # If `doubles` names a latency, the question is how many clients a server carries until this latency
-        # has doubled. Other questions have "".
         if question.doubles:
             card = _capacity_card(question, axes, results)
             has_content = bool(card.candidates or card.lines)
         else:
             card = _value_card(question, settings, results)
-            # With one measured value, nothing is compared, so there are no cases. The card may still name
-            # comparisons without a result (`withheld`), and values whose cells were skipped (`missing`).
+            # Even without cases, a card can name comparisons without a result, and skipped or failed values.
             has_content = bool(card.cases or card.withheld or card.missing)
-            # with_candidates() adds an answer over all cells for each candidate, such as a build. It needs a
-            # function that averages the ratio baseline / candidate over cases.
             if question.aggregate:
                 averages = CaseAverages(rounds, question.axis, axes, settings.block, noise)
                 card = with_candidates(card, averages.mean)
@@ -136,9 +127,8 @@ def _cards(
 def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Results) -> Card:
     """Return the card of a question about the values of an axis, such as which format to choose.
 
-    It uses the study's tables that compare the elapsed times of these values. Without such a table, it uses a
-    table that is made here, of the first measured value against each other one. Only cells that the question
-    asks about count.
+    The card uses the study's tables that compare the elapsed times of these values. Without such a table, it
+    compares the first measured value with each other one.
     """
     axis = question.axis
     axes = list(settings.order)
@@ -146,21 +136,14 @@ def _value_card(question: CardQuestion, settings: AdviceSettings, results: _Resu
     if not tables:
         tables = _make_comparison(axis, settings, results.frame)
     rows = _rows_of_question(question, tables)
-    # `question.values` are the values to choose from, () for all. A case has the comparisons for one
-    # combination of the other axes. `withheld` are the comparisons of measured cells that have no result,
-    # such as cells of two machines.
     cases, withheld = decision.find_cases(axis, rows, axes, question.values)
-    # The value that stays if a reader changes nothing, such as f6.
     reference = _choose_reference(question, tables, cases)
-    # The values that the cells of the question have: {"access": "http", "format": ["f6", "f7"]}; {} for all.
-    # A cell to which an axis does not apply fits any value.
+    # The cells that the question asks about: {"access": "http", "format": ["f6", "f7"]}; {} for all.
     where = dict(question.where)
     if question.values:
         where[axis] = list(question.values)
     grid = [row for row in results.grid if fits(row, where)]
-    # The values that no table compares, because their cells were skipped or failed.
     missing = decision.missing_values(axis, cases, grid, results.failures)
-    # The answers by other metrics, such as that by the server's CPU time for a busy server.
     roles = _role_answers(question, settings, results.tables)
     return make_card(
         question,
@@ -195,12 +178,10 @@ def _choose_reference(
 ) -> str:
     """Return the value that stays if a reader changes nothing, such as f6; "" without one.
 
-    It is the first value in `question.start` that was measured in the cases. If none was, it is the first
-    baseline of the tables that is a value of the question (`question.values`, () for all). A question about
-    costs has this baseline, too: a cost is that of https over http, for example.
+    The first measured value in `question.start` stays. Without one, and in a question about a cost (such as
+    that of https over http), the first baseline of the tables that is a value of the question stays.
     """
     if not question.is_cost:
-        # `times` has the mean time of each value that a case compares.
         measured = {value for case in cases for value in case.times}
         for value in question.start:
             if value in measured:
@@ -217,17 +198,15 @@ def _role_answers(
 ) -> list[RoleAnswer]:
     """Return the answers to a question by other metrics than the elapsed time, in the study's order.
 
-    The elapsed time is what one client waits for. A reader in another role needs another metric. On a busy
-    server, the server's CPU time counts more; over a slow network, the bytes do. A metric that no table
-    compares is left out.
+    The elapsed time is what one client waits for. On a busy server, the server's CPU time counts more; over a
+    slow network, the bytes do. A metric that no table compares is left out.
     """
     axes = list(settings.order)
     roles = []
-    # `next_to` has, by metric, the reader for whom this metric counts: {"server_cpu_s": "a busy server"}.
     for metric, reader in question.next_to.items():
         tables_of_metric = _comparing_tables(tables, question.axis, metric)
         rows = _rows_of_question(question, tables_of_metric)
-        # The second result, the comparisons without a ratio, is shown for the elapsed time only.
+        # Comparisons without a ratio are shown for the elapsed time only.
         cases, _ = decision.find_cases(question.axis, rows, axes, question.values)
         if not cases:
             continue
@@ -238,7 +217,6 @@ def _role_answers(
             # Differences below the margin, such as 2 % fewer bytes, become EQUAL: no reason to change.
             [decision.count_from_margin(case, settings.limits) for case in cases],
             min_effect_pct=settings.limits.min_effect_pct,
-            # The words are "less" and "more" instead of "faster" and "slower".
             comparative=OF_AMOUNTS,
         )
         roles.append(RoleAnswer(reader, metric, card.answer))
@@ -248,7 +226,7 @@ def _role_answers(
 def _capacity_card(question: CardQuestion, axes: Sequence[str], results: _Results) -> Card:
     """Return the card of a question about capacity: how many clients a server carries.
 
-    It uses the tables that compare numbers of clients by the latency of the question (`question.doubles`).
+    The card uses the tables that compare numbers of clients by the latency `question.doubles`.
     """
     tables = []
     for definition, rows in results.tables:
@@ -257,14 +235,26 @@ def _capacity_card(question: CardQuestion, axes: Sequence[str], results: _Result
             tables.append((definition, rows))
     grid = [row for row in results.grid if fits(row, question.where)]
     rows_of_cases = _rows_of_question(question, tables)
-    return make_capacity_card(question, rows_of_cases, axes, grid, results.failures)
+    return make_capacity_card(question, rows_of_cases, axes, grid, results.failures, results.loads)
+
+
+def _measured_loads(frame: pd.DataFrame, axes: Sequence[str]) -> Sequence[Row]:
+    """Return the shares LOADS of all processors, in per cent, in a row with the axis values of each cell.
+
+    `frame` has a row for each run with traffic. Return [] if there is none, or if it lacks processor times.
+    """
+    if frame.empty:
+        return []
+    cells = by_cell(by_round(frame, axes), axes)
+    if not {*LOADS} <= {*cells.columns}:
+        return []
+    return cells[[*axes, *LOADS]].to_dict("records")
 
 
 def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[Table]:
     """Return a list of one table, which compares the first measured value of an axis with the others.
 
     The study's order decides which value is the first. Return [] with fewer than two measured values.
-    `frame` has a row for each run.
     """
     measured = set(frame[axis])
     values = [value for value in settings.order[axis] if value in measured]
@@ -283,11 +273,10 @@ def _make_comparison(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -
 def describe_counts(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
     """Return sentences on the tables of exact metrics: which side of a comparison does less work.
 
-    Exact metrics are counts of work, such as reads: they do not depend on the speed of the machine. Example:
-    `packed: 2.4x to 3.0x fewer reads than not packed in 4 of 6 cases.` A candidate that does less work than
-    the baseline in some cases and more in others gives two sentences. Only decided cases count: those with a
-    certain difference, and those shown to be equal. Differences below `min_effect_pct` per cent count in the
-    total only, here 6.
+    Exact metrics are counts of work, such as reads. Example: `packed: 2.4x to 3.0x fewer reads than not
+    packed in 4 of 6 cases.` A candidate that does less work than the baseline in some cases and more in
+    others gives two sentences. Only decided cases count. Differences below `min_effect_pct` per cent count in
+    the total only, here 6.
     """
     smallest_factor = 1 + min_effect_pct / 100
     sentences = []

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vcsbench.advice import labels
+from vcsbench.advice.case_groups import CaseGroup, group_of_case
 from vcsbench.advice.decision import ROUNDING, Case, Pair
 from vcsbench.advice.effects import (
-    ChangeEffect,
     CombinedEffect,
     collect_losses,
     combine_effects,
     effect_in_case,
 )
 from vcsbench.advice.questions import CardQuestion
-from vcsbench.advice.rules import ACCESS_GROUP_PREFIX, Rule, find_rule
-from vcsbench.codes import AnswerKind, Result
+from vcsbench.advice.rules import Rule, find_rule
+from vcsbench.axis_names import ACCESS_AXIS
+from vcsbench.codes import AnswerKind, Call, Result, WhyUndecided
 from vcsbench.statistics import texts
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.words import enumeration
@@ -31,6 +32,16 @@ SLOWEST_OR_FASTEST = "the slowest other (where it is slower: the fastest)"
 NO_DIFFERENCE = "no difference is shown"
 # Readers do not finish longer sentences.
 MAX_WORDS = 25
+# The outcomes of cases in the order in which texts count them.
+COUNTED_CALLS = (
+    Call.FASTER,
+    Call.SLOWER,
+    Call.EQUAL,
+    Call.BOUNDED,
+    Call.TOO_SMALL,
+    Call.UNDECIDED,
+    Call.NOT_COMPARED,
+)
 # The answers of questions without a comparison.
 NO_DECISION = {
     AnswerKind.NOT_MEASURED: "no case of this question has a result",
@@ -47,6 +58,21 @@ class Comparative(NamedTuple):
 
 OF_TIMES = Comparative("faster", "slower")
 OF_AMOUNTS = Comparative("less", "more")
+
+
+class EffectClause(NamedTuple):
+    """The gains or the losses of a value in words, such as `cold log 1.06x faster`.
+
+    `is_slight` is True if all of these factors are certain, and below the smallest effect.
+    """
+
+    text: str
+    is_slight: bool = False
+
+    def with_notes(self, *notes: str) -> str:
+        """Return the text with its notes in one pair of brackets: `... (sure but small; of 4 cases ...)`."""
+        all_notes = [labels.SLIGHT, *notes] if self.is_slight else notes
+        return f"{self.text} ({'; '.join(all_notes)})" if all_notes else self.text
 
 
 @dataclass(frozen=True)
@@ -105,32 +131,28 @@ def answer_without_choice(
 ) -> Answer:
     """Return the answer if no value can be chosen: equal, undecided, or without a result.
 
-    A case has the comparisons (pairs) for one combination of the other axes, such as the cold log over http.
-    It decides a value if a pair shows that this value differs from another one, or is equal to it. `value` is
-    the value to keep, "" if nothing is decided. Examples of sentences: `Within 10 % in 3 of 4 cases.`, and
-    `Wide interval in 2 of 3 cases.` for the most frequent reason of UNDECIDED.
+    `value` is the value to keep, "" if nothing is decided. Examples of sentences: `Within 10 % in 3 of 4
+    cases.`, and `Wide interval in 2 of 3 cases.` for the most frequent reason of UNDECIDED.
     """
     short = str(kind)
     if kind in NO_DECISION:
         text = NO_DECISION[kind]
     elif kind == AnswerKind.EQUAL:
-        # All values are equal in the cases that decide the reader's value. If this value is unknown (""), any
-        # decided case counts. All other cases show nothing.
+        # All values are equal in the cases that decide the reader's value. Other cases show nothing.
         equal_cases = [case for case in cases if case.decides(context.current)]
         text = f"within {context.min_effect_pct:g} %{in_cases(len(equal_cases), len(cases))}"
     else:
-        # UNDECIDED: the most frequent reason of the cases. A case has the reason of its first pair with the
-        # reader's value. The caller passes only cases with such a pair, and at least one case.
-        reasons: Counter[str] = Counter()
+        # The caller passes at least one case, and only cases with a pair of the reader's value.
+        outcomes: Counter[Result | WhyUndecided] = Counter()
         for case in cases:
-            # compares("") is True: if the reader's value is unknown, the first of all pairs counts.
+            # If the reader's value is unknown (""), the first of all pairs counts.
             pair = next(pair for pair in case.pairs if pair.compares(context.current))
-            reasons[undecided_text(pair)] += 1
-        reason, number = reasons.most_common(1)[0]
-        text = reason + in_cases(number, len(cases))
+            outcomes[pair.outcome] += 1
+        outcome, number = outcomes.most_common(1)[0]
+        text = texts.outcome_text(outcome) + in_cases(number, len(cases))
         # If every difference is shown to be small, `undecided` would be too weak: `nearly equal`.
         if all(pair.result == Result.BOUNDED for case in cases for pair in case.pairs):
-            short = texts.RESULTS[Result.BOUNDED]
+            short = texts.outcome_text(Result.BOUNDED)
     return Answer(kind, value, short, sentence=_sentence(text), effect=text)
 
 
@@ -148,14 +170,13 @@ def answer_with_choice(
     is over `context.reference`, the value that most readers have. In a case that does not compare the
     reference, the gain is over the baseline of the case (_text_over_reference).
     """
-    # First the choice between `value` and the reader's value, which is "" if it is unknown.
     current = context.current
     is_change = current not in ("", value)
     chosen = value
     against = current if is_change else context.reference
     effect = combine_effects(chosen, cases, against)
     if is_change and not effect.gains:
-        # `value` is faster than the reader's value in no case. So the reader's value is chosen.
+        # `value` is faster than the reader's value in no case.
         chosen = current
         against = context.reference
         effect = combine_effects(chosen, cases, against)
@@ -164,21 +185,19 @@ def answer_with_choice(
     if against == chosen:
         compared = _name_others(chosen, cases, effect, context)
 
-    # The text of an answer that depends has a value for each kind of case, and `chosen` for all cases.
     if kind == AnswerKind.DEPENDS:
         text = _choice_that_depends(chosen, cases, effect, context)
         sentence = f"Choose {text}."
         return Answer(kind, chosen, str(kind), sentence, effect=text, against=compared)
 
     # Without a gain or a loss in any case, nothing shows that the choice matters. So no value is recommended
-    # to a reader whose value is unknown. With a gain or a loss in some case, this text is "".
+    # to a reader whose value is unknown.
     text_without_effect = _text_without_effect(chosen, cases, context)
     if text_without_effect and not current:
         sentence = _sentence(f"{NO_DIFFERENCE}: {text_without_effect}")
         return Answer(kind, "", NO_DIFFERENCE, sentence, effect=text_without_effect)
 
-    # The text of an answer with one value for all cases. Some cases may not compare the reference. For them,
-    # _text_over_reference() adds a clause on the effect over their own baseline.
+    # _text_over_reference() also has clauses for cases that do not compare the reference.
     if against == context.reference:
         text = _text_over_reference(chosen, cases, context)
     else:
@@ -201,9 +220,8 @@ def answer_with_choice(
 def _compared_in_case(value: str, case: Case, reference: str) -> str:
     """Return the value with which `value` is compared in a case: the reference, or the case's baseline.
 
-    `reference` is the value that most readers have, such as many packs. A case without a comparison of it has
-    `value` compared with its baseline, such as one pack. A case without a comparison of `value` shows nothing
-    about it, and counts as one of the reference.
+    A case without the reference (such as many packs) has `value` compared with its baseline (such as one
+    pack). A case without `value` shows nothing about `value`, and counts as one of the reference.
     """
     has_baseline_only = case.compares(value) and not case.compares(reference)
     return case.baseline if has_baseline_only else reference
@@ -214,7 +232,7 @@ def _text_without_effect(value: str, cases: Sequence[Case], context: AnswerConte
 
     Example: `of 4 cases 1 equal, 3 undecided`.
     """
-    counts: Counter[ChangeEffect] = Counter()
+    counts: Counter[Call] = Counter()
     for case in cases:
         compared = _compared_in_case(value, case, context.reference)
         effect = effect_in_case(value, case, compared)
@@ -228,17 +246,15 @@ def _text_without_effect(value: str, cases: Sequence[Case], context: AnswerConte
 def _text_over_reference(value: str, cases: Sequence[Case], context: AnswerContext) -> str:
     """Return the effect of choosing `value` for a reader who has the reference, such as many packs.
 
-    Only some cases may compare the reference. The other cases have a clause on the effect over their
-    baseline, such as one pack: `clone 2.5x faster; against one pack: log 8.6x faster`.
+    Cases without the reference have a clause on the effect over their baseline, such as one pack: `clone 2.5x
+    faster; against one pack: log 8.6x faster`.
     """
     reference = context.reference
-    # The cases by the value with which `value` is compared there. The reference is put in first, so that its
-    # clause comes before the others. It may have no case.
+    # The reference is put in first, so that its clause comes before the others. It may have no case.
     cases_by_compared: dict[str, list[Case]] = {reference: []}
     for case in cases:
         compared = _compared_in_case(value, case, reference)
         cases_by_compared.setdefault(compared, []).append(case)
-    # Each clause with its effect.
     clauses: list[tuple[str, CombinedEffect]] = []
     for compared, cases_of_compared in cases_by_compared.items():
         if not cases_of_compared:
@@ -251,7 +267,7 @@ def _text_over_reference(value: str, cases: Sequence[Case], context: AnswerConte
             other = _slowest_or_fastest(effect) if value == compared else context.label(compared)
             text = f"against {other}: {text}"
         clauses.append((text, effect))
-    # Clauses with gains come first, because False sorts before True. Otherwise sort() keeps the order.
+    # Clauses with gains come first.
     clauses.sort(key=lambda clause: not clause[1].gains)
     return "; ".join(text for text, _ in clauses)
 
@@ -259,10 +275,7 @@ def _text_over_reference(value: str, cases: Sequence[Case], context: AnswerConte
 def _name_others(
     value: str, cases: Sequence[Case], effect: CombinedEffect, context: AnswerContext
 ) -> str:
-    """Return the label of the only other value in the cases: `loose refs`, otherwise `the slowest other`.
-
-    `effect` is that of the value, which combine_effects() does not compare with itself.
-    """
+    """Return the label of the only other value in the cases: `loose refs`, otherwise `the slowest other`."""
     other_values = _other_values(value, cases)
     return context.label(*other_values) if len(other_values) == 1 else _slowest_or_fastest(effect)
 
@@ -279,20 +292,19 @@ def _slowest_or_fastest(effect: CombinedEffect) -> str:
 def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
     """Return the answer that names the cost of each value against the reference, and recommends none.
 
-    The reference is the value without the cost, such as http. Example: the sentence `https: warm export 1.3x
-    slower, warm log equal.`, the same without its full stop as `effect`, and in short `up to 1.3x slower`. A
-    case counts if it decides the reference: a comparison shows that the reference differs from another value,
-    or is equal to it. The caller guarantees one such case, because the text would be empty otherwise.
+    Example: the sentence `https: warm export 1.3x slower, warm log equal.`, and in short `up to 1.3x slower`.
+    Only cases that decide the reference, such as http, count. The caller guarantees one such case, because
+    the text would be empty otherwise.
     """
     margin = 1 + context.min_effect_pct / 100
     clauses = []
-    # The factor of a value is its time divided by the reference's time. That of the reference itself is 1.
+    # The reference itself has the factor 1.
     all_factors = [1.0]
-    # By value, then by group (kind of case): {"https": {"warm export": [({"format": "f7"}, 1.3)]}}.
     for value, groups in _cost_factors(cases, context.reference).items():
         parts = []
         for group, case_factors in groups.items():
-            parts.append(f"{group} {_cost_text(case_factors, margin)}".strip())
+            name = labels.group_label(group)
+            parts.append(f"{name} {_cost_text(case_factors, margin)}".strip())
             all_factors += [factor for _, factor in case_factors]
         clauses.append(f"{context.label(value)}: {', '.join(parts)}")
     largest = max(all_factors)
@@ -312,7 +324,7 @@ def answer_of_cost(cases: Sequence[Case], context: AnswerContext) -> Answer:
 def _uncertainty_note(cases: Sequence[Case], reference: str) -> str:
     """Return ` (of 12 comparisons 3 show no certain difference)`, "" if all comparisons are decided.
 
-    Only comparisons of the reference count. One is decided if it shows a difference, or equality.
+    Only comparisons of the reference count.
     """
     # A noise check compares equal builds, so it is no comparison of a cost.
     compared = []
@@ -329,13 +341,14 @@ def _uncertainty_note(cases: Sequence[Case], reference: str) -> str:
 
 def _cost_factors(
     cases: Sequence[Case], reference: str
-) -> dict[str, dict[str, list[labels.CaseFactor]]]:
+) -> dict[str, dict[CaseGroup, list[labels.CaseFactor]]]:
     """Return how many times as long as the reference each other value takes, by value and kind of case.
 
-    Example: `{"https": {"warm export": [({"format": "f7", ...}, 1.3)], "warm log": [...]}}`. Each factor has
-    the values of its case. A case without a decided comparison of the reference is left out.
+    Example: {"https": {warm export: [({"format": "f7", ...}, 1.3)], warm log: [...]}}. Each factor has the
+    values of its case. A case without a decided comparison of the reference is left out.
     """
-    factors: dict[str, dict[str, list[labels.CaseFactor]]] = defaultdict(lambda: defaultdict(list))
+    factors: dict[str, dict[CaseGroup, list[labels.CaseFactor]]]
+    factors = defaultdict(lambda: defaultdict(list))
     for case in cases:
         if reference not in case.losses:
             continue
@@ -343,20 +356,18 @@ def _cost_factors(
             if value != reference:
                 # A loss is a time divided by the best time of the case.
                 factor = loss / case.losses[reference]
-                factors[value][labels.group_label(case.where)].append((case.where, factor))
+                factors[value][group_of_case(case.where)].append((case.where, factor))
     return factors
 
 
 def _cost_text(case_factors: Sequence[labels.CaseFactor], margin: float) -> str:
     """Return the times of a value against the reference: `1.2x to 1.3x slower`, `equal`, `1.1x faster`.
 
-    `case_factors` has for each case the values of its axes, and the value's time as a multiple of the
-    reference's: [({"access_rules": "0"}, 2.0), ({"access_rules": "10"}, 9.0)]. If an axis explains why the
-    factors are far apart, by `margin` such as 1.1, each of its values has its own range: `(no access rules
-    2.0x, 10 access rules 9.0x) slower`.
+    `case_factors` is such as [({"access_rules": "0"}, 2.0), ({"access_rules": "10"}, 9.0)]. If an axis
+    explains why the factors are far apart (labels.explained_ranges), each of its values has its own range:
+    `(no access rules 2.0x, 10 access rules 9.0x) slower`.
     """
-    # A factor of 0.5 is printed as `2.0x faster`, so the factors of both lists are above 1. A factor that
-    # differs from 1 by rounding only is in neither list.
+    # A factor that differs from 1 by rounding only is in neither list.
     slower = [(where, factor) for where, factor in case_factors if factor > 1 + ROUNDING]
     faster = [(where, 1 / factor) for where, factor in case_factors if factor < 1 - ROUNDING]
     parts = []
@@ -374,33 +385,31 @@ def _cost_text(case_factors: Sequence[labels.CaseFactor], margin: float) -> str:
 def _effect_text(effect: CombinedEffect, context: AnswerContext) -> str:
     """Return an effect in words: `cold log 2.0x faster, export 1.3x slower (of 4 cases 3 faster, 1 slower)`.
 
-    `effect` has the gains and losses by group (kind of case): {"cold log": [2.0]}. A single case needs no
-    numbers of cases in brackets. Without a gain, and without a loss of the margin or more, return the numbers
-    alone: `of 4 cases 0 faster, 0 slower, 4 undecided`.
+    A single case needs no numbers of cases in brackets. Without a gain, and without a loss of the margin or
+    more, return the numbers alone: `of 4 cases 0 faster, 0 slower, 4 undecided`.
     """
     margin = 1 + context.min_effect_pct / 100
-    # Gains below the margin, such as 1.1, are named only if there are no larger ones. Losses below the margin
-    # do not matter, and are only counted.
+    # Gains below the margin are named only if there are no larger ones. Losses below it are only counted.
     gains = _from_margin(effect.gains, margin) or effect.gains
     losses = _from_margin(effect.losses, margin)
-    parts = []
+    clauses = []
     if gains:
-        parts.append(_gains_text(gains, context))
+        clauses.append(_gains_clause(gains, context))
     if losses:
-        parts.append(_losses_text(losses, context))
-    text = ", ".join(parts)
+        clauses.append(_losses_clause(losses, context))
     counts_text = _counts_text(effect.counts, context)
-    if not text:
+    if not clauses:
         return counts_text
-    if effect.counts.total() == 1:
-        return text
-    # Two brackets in a row become one: `(sure but small; of 4 cases 3 faster, 1 slower)`.
-    if text.endswith(")"):
-        return f"{text.removesuffix(')')}; {counts_text})"
-    return f"{text} ({counts_text})"
+    *first_clauses, last_clause = clauses
+    parts = [clause.with_notes() for clause in first_clauses]
+    notes = [counts_text] if effect.counts.total() > 1 else []
+    parts.append(last_clause.with_notes(*notes))
+    return ", ".join(parts)
 
 
-def _from_margin(factors: Mapping[str, Sequence[float]], margin: float) -> dict[str, list[float]]:
+def _from_margin(
+    factors: Mapping[CaseGroup, Sequence[float]], margin: float
+) -> dict[CaseGroup, list[float]]:
     """Return only the factors from the margin on, by group. A group without such a factor is left out."""
     large = {}
     for group, factors_of_group in factors.items():
@@ -410,69 +419,66 @@ def _from_margin(factors: Mapping[str, Sequence[float]], margin: float) -> dict[
     return large
 
 
-def _gains_text(gains: Mapping[str, Sequence[float]], context: AnswerContext) -> str:
+def _gains_clause(
+    gains: Mapping[CaseGroup, Sequence[float]], context: AnswerContext
+) -> EffectClause:
     """Return `cold log 2.4x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster` for several groups.
 
-    `gains` has factors by group (kind of case), at least one group, the most important one first: {"cold
-    log": [2.4], "export": [1.2], "update": [1.9]}. The first group is named, and all other groups share one
-    range. A text has the note `(sure but small)` once at most: at its end, if all gains of the last range are
-    below `context.min_effect_pct`.
+    `gains` has at least one group, the most important one first: {cold log: [2.4], export: [1.2], update:
+    [1.9]}. The clause is slight if all gains of the last range are below `context.min_effect_pct`.
     """
     better = context.comparative.better
     min_effect_pct = context.min_effect_pct
     first_group, *other_groups = gains.keys()
     first_range = labels.range_of_factors(gains[first_group])
-    # Cases without a command and a state of caches are in the group "".
-    first_text = f"{first_group} {first_range}".strip()
+    # Cases without a command and a state of caches are in a group without a name.
+    first_text = f"{labels.group_label(first_group)} {first_range}".strip()
     if not other_groups:
-        return f"{first_text} {better}{labels.slight_note(gains[first_group], min_effect_pct)}"
+        is_slight = labels.is_slight(gains[first_group], min_effect_pct)
+        return EffectClause(f"{first_text} {better}", is_slight)
     other_gains = [gain for group in other_groups for gain in gains[group]]
     other_range = labels.range_of_factors(other_gains)
-    slight = labels.slight_note(other_gains, min_effect_pct)
+    is_slight = labels.is_slight(other_gains, min_effect_pct)
     # Groups with the same range need no names: `1.2x to 1.9x faster`.
     if other_range == first_range:
-        return f"{first_range} {better}{slight}"
-    # A single further group is named, too.
-    other_name = other_groups[0] if len(other_groups) == 1 else "others"
-    return f"{first_text}, {other_name} {other_range} {better}{slight}"
+        return EffectClause(f"{first_range} {better}", is_slight)
+    other_name = labels.group_label(other_groups[0]) if len(other_groups) == 1 else "others"
+    return EffectClause(f"{first_text}, {other_name} {other_range} {better}", is_slight)
 
 
-def _losses_text(
-    losses: Mapping[str, Sequence[float]], context: AnswerContext, than: str = ""
-) -> str:
+def _losses_clause(
+    losses: Mapping[CaseGroup, Sequence[float]], context: AnswerContext, than: str = ""
+) -> EffectClause:
     """Return `cold log 1.2x to 1.5x slower`, or `at most 1.5x slower` for losses in several groups.
 
-    `losses` has factors by group (kind of case): {"cold log": [1.2, 1.5]}. `than` follows the word `slower`,
-    such as ` than the best`. If all losses are below `context.min_effect_pct`, the text has the note `(sure
-    but small)`. Return `slower in no case measured` without a loss.
+    `than` follows the word `slower`, such as ` than the best`. The clause is slight if all losses are below
+    `context.min_effect_pct`. Return `slower in no case measured` without a loss.
     """
     worse = context.comparative.worse
     if not losses:
-        return f"{worse} in no case measured"
+        return EffectClause(f"{worse} in no case measured")
     factors = [loss for losses_of_group in losses.values() for loss in losses_of_group]
-    slight = labels.slight_note(factors, context.min_effect_pct)
+    is_slight = labels.is_slight(factors, context.min_effect_pct)
     group, *other_groups = losses.keys()
-    # Cases without a command and a state of caches are in the group "", which has no name to print.
-    if group and not other_groups:
-        return f"{group} {labels.range_of_factors(factors)} {worse}{than}{slight}"
-    return f"at most {labels.factor(max(factors))} {worse}{than}{slight}"
+    name = labels.group_label(group)
+    if name and not other_groups:
+        text = f"{name} {labels.range_of_factors(factors)} {worse}{than}"
+    else:
+        text = f"at most {labels.factor(max(factors))} {worse}{than}"
+    return EffectClause(text, is_slight)
 
 
 def _counts_text(
-    counts: Counter[ChangeEffect],
+    counts: Counter[Call],
     context: AnswerContext,
-    always: Sequence[ChangeEffect] = (ChangeEffect.FASTER, ChangeEffect.SLOWER),
+    always: Sequence[Call] = (Call.FASTER, Call.SLOWER),
 ) -> str:
     """Return the numbers of cases by effect: `of 24 cases 17 faster, 0 slower, 7 undecided`.
 
     The effects `always` are named even if their number is 0, because a reader looks for them.
     """
-    # The names are in the order of ChangeEffect. Most effects are their own names, and the names of four of
-    # them are replaced. `comparative` has two words, such as faster and slower, or less and more.
-    names = {effect: str(effect) for effect in ChangeEffect}
-    names[ChangeEffect.BOUNDED] = texts.RESULTS[Result.BOUNDED]
-    names[ChangeEffect.TOO_SMALL] = texts.RESULTS[Result.TOO_SMALL]
-    names[ChangeEffect.FASTER], names[ChangeEffect.SLOWER] = context.comparative
+    names = {effect: texts.outcome_text(effect) for effect in COUNTED_CALLS}
+    names[Call.FASTER], names[Call.SLOWER] = context.comparative
     parts = []
     for effect, name in names.items():
         if counts[effect] or effect in always:
@@ -486,26 +492,22 @@ def _choice_that_depends(
     """Return the text of an answer that depends: the rule by kind of case, and one value for all cases.
 
     Example: `f7 for cold log, f6 for export; f7 if you must choose one: export 1.3x slower, up to 1.9x
-    faster. Decided: 2 of 3 cases`. The rule is the part before the semicolon. It is left out if there is
-    none, or if it would be too long. `value` is the one value for all cases, here f7, and `effect` has its
-    gains. Its losses are against the best value of each case, because that is the price of one value for all.
+    faster. Decided: 2 of 3 cases`. The rule, the part before the semicolon, is left out if it would be too
+    long. `value` is the one value for all cases, here f7, and `effect` has its gains. Its losses are against
+    the best value of each case, because that is the price of one value for all.
     """
     # With two values, a loss can only be against the other one, so ` than the best` is left out.
     than = " than the best" if len(_other_values(value, cases)) > 1 else ""
-    losses = _losses_text(collect_losses(value, cases), context, than)
+    losses = _losses_clause(collect_losses(value, cases), context, than).with_notes()
     # The largest gain may be in any group, because the groups with a server come first (CombinedEffect).
     all_gains = [gain for gains in effect.gains.values() for gain in gains]
     single_choice = f"{context.label(value)} if you must choose one: {losses}"
     if all_gains:
         single_choice += f", up to {labels.factor(max(all_gains))} {context.comparative.better}"
-    # In a case that shows nothing about a value, the value counts as if it took as long as the reference.
     rule = find_rule(cases, value, context.reference, Limits(context.min_effect_pct))
-    # The rule must be short enough for a sentence with `single_choice`.
     rule_text = _rule_text(rule, value, context, later_text=single_choice)
     text = f"{rule_text}; {single_choice}" if rule_text else single_choice
-    # A case decides the current value if a comparison shows that it differs from another value, or is equal.
-    # Only these cases show the effect of a change. If the current value is unknown (""), a case with any
-    # decided comparison counts.
+    # Only the cases that decide the current value show the effect of a change from this value.
     decided = [case for case in cases if case.decides(context.current)]
     if len(decided) < len(cases):
         text += f". Decided: {len(decided)} of {len(cases)} cases"
@@ -515,23 +517,22 @@ def _choice_that_depends(
 def _rule_text(rule: Rule, best: str, context: AnswerContext, later_text: str) -> str:
     """Return the text of a rule: `f7 for cold log, f6 for export`, or `f6 for export, otherwise f7`.
 
-    `rule` has the groups of cases of each value: {"f7": ["cold log"], "f6": ["export"]}. `best` is the value
-    for all cases, here f7. The second text is shorter if `best` has many groups, because it names only the
-    groups of the other values. `later_text` follows in the same sentence. Return the first of the two texts
-    that has at most MAX_WORDS words together with `later_text`. Return "" if both texts are too long, or
-    without a rule.
+    `best` is the value for all cases, here f7. The second text is shorter if `best` has many groups of cases.
+    Return the first of the two texts that has at most MAX_WORDS words together with `later_text`, which
+    follows in the same sentence. Return "" if both texts are too long, or without a rule.
     """
     if not rule:
         return ""
     text_by_value = {}
     for value, groups in rule.items():
         label = context.label(value)
-        # Groups by access are `over http` and `over svn`. The text is `f7 over http and svn`.
-        if all(group.startswith(ACCESS_GROUP_PREFIX) for group in groups):
-            accesses = [group.removeprefix(ACCESS_GROUP_PREFIX) for group in groups]
+        # Groups by access share the word `over`: `f7 over http and svn`.
+        if all(group.axis == ACCESS_AXIS for group in groups):
+            accesses = [group.value for group in groups]
             text_by_value[value] = f"{label} over {enumeration(accesses)}"
         else:
-            text_by_value[value] = f"{label} for {enumeration(groups)}"
+            names = [labels.group_label(group) for group in groups]
+            text_by_value[value] = f"{label} for {enumeration(names)}"
     exceptions = [text for value, text in text_by_value.items() if value != best]
     complete = ", ".join(text_by_value.values())
     shorter = f"{', '.join(exceptions)}, otherwise {context.label(best)}"
@@ -541,34 +542,27 @@ def _rule_text(rule: Rule, best: str, context: AnswerContext, later_text: str) -
     return ""
 
 
-def undecided_text(pair: Pair) -> str:
-    """Return why a pair is not decided (`wide interval`), or the outcome of a decided one (`equal`)."""
-    if pair.result == Result.UNDECIDED and pair.why_undecided:
-        return texts.UNDECIDED_TEXTS[pair.why_undecided]
-    return texts.RESULTS[pair.result]
-
-
 def describe_pair_difference(pair: Pair, min_effect_pct: float) -> str:
     """Return the difference of a pair for its candidate: `1.3x slower`, or `at least 1.2x slower`.
 
-    A pair is a comparison of two values, the baseline and the candidate. The text is `at least` if start-up
-    hides a part of the difference. A difference below `min_effect_pct` has the note `(sure but small)`.
+    The text is `at least` if start-up hides a part of the difference. A difference below `min_effect_pct` has
+    the note `(sure but small)`.
     """
     note = labels.slight_note([pair.ratio], min_effect_pct)
-    # A ratio is baseline / candidate. If start-up is a large part of both times, the work itself differs by
-    # a larger, unknown factor (is_at_least). Only the end of the interval nearer to 1 is then certain.
     if pair.is_at_least:
+        # Only the end of the interval nearer to 1 is certain.
         return f"at least {labels.change(pair.near_end)}{note}"
     return f"{labels.change(pair.ratio)}{note}"
 
 
 def pair_outcome(pair: Pair) -> str:
-    """Return the outcome of a pair without a difference, with the largest possible difference if it is known.
+    """Return the outcome of a pair without a difference, with the far end of its interval if it is known.
 
     Examples: `nearly equal: at most 8.0 % apart`, `undecided: at most 1.3x apart`, `equal`.
     """
     is_open = pair.result in (Result.BOUNDED, Result.UNDECIDED)
-    # `within` is the largest possible factor between both times, 0 if it is unknown.
-    if is_open and pair.within > 1:
-        return f"{texts.RESULTS[pair.result]}: at most {labels.factor(pair.within)} apart"
-    return undecided_text(pair)
+    # A reader sees the interval in the same row. So the text does not have the bound `within`, by which
+    # answers are decided: it is that of a one-sided test, and nearer to 1.
+    if is_open and pair.has_interval:
+        return f"{texts.outcome_text(pair.result)}: at most {labels.factor(pair.far_end)} apart"
+    return texts.outcome_text(pair.outcome)

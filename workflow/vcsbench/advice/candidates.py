@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.advice import labels
-from vcsbench.advice.answer_texts import Answer, undecided_text
+from vcsbench.advice.answer_texts import Answer
 from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import Case, Pair, Sides
-from vcsbench.codes import AnswerKind, Result
+from vcsbench.codes import AnswerKind, Result, WhyUndecided
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT_METRIC
 from vcsbench.plan.grid import AxisValues
@@ -28,7 +28,6 @@ from vcsbench.statistics.variances import Variance, sum_variances
 
 # The mean over cases of the ratio of two values, baseline / candidate (CaseAverages.mean).
 Mean = Callable[[Sequence[AxisValues], Sides], Estimate]
-EQUAL_TEXT = texts.RESULTS[Result.EQUAL]
 # With two rounds, 95 % intervals of averages over one block held the truth in 91 to 92 % of simulated cases.
 MIN_AVERAGE_ROUNDS = 3
 
@@ -49,15 +48,11 @@ class Candidate:
 def with_candidates(card: Card, mean: Mean) -> Card:
     """Return the card with an answer for each candidate, such as a build, in its field `candidates`.
 
-    A card is a question with its cases. A case, such as the cold log over http, has a pair for each
-    candidate: its comparison with the baseline. `mean` averages the ratios of a candidate over cases.
-
-    The answer of the card itself is that of the first candidate. A noise check, a candidate with the binaries
-    of the baseline, gets no answer: any difference is noise. If no candidate has an answer, the card has the
-    answer `No other build was compared.` (noise checks only), or `No result was compared.` The new `lines`
-    are sentences on noise checks and on values without measurements, and the card's `notes`.
+    The answer of the card itself is that of the first candidate. A noise check gets no answer. If no
+    candidate has an answer, that of the card is `No other build was compared.` (noise checks only), or `No
+    result was compared.` The new `lines` are sentences on noise checks and on values without measurements,
+    and the card's `notes`.
     """
-    # By candidate: its pairs, each with its case.
     cases_and_pairs: dict[str, list[tuple[Case, Pair]]] = {}
     for case in card.cases:
         for pair in case.pairs:
@@ -66,8 +61,7 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     for name, members in cases_and_pairs.items():
         wheres = [case.where for case, _ in members]
         pairs = [pair for _, pair in members]
-        # A question about builds has one table with one baseline. So all pairs of a candidate have the same
-        # sides (baseline and candidate).
+        # A question about builds has one table with one baseline. So all pairs here have the same sides.
         candidates.append(Candidate(name, pairs, mean(wheres, pairs[0].sides)))
     checks = [candidate for candidate in candidates if candidate.is_noise_check]
     other_builds = [candidate for candidate in candidates if not candidate.is_noise_check]
@@ -94,31 +88,27 @@ def with_candidates(card: Card, mean: Mean) -> Card:
 def _answer(candidate: Candidate, min_effect_pct: float) -> Answer:
     """Return the answer for a candidate: `new: 1.2x slower in 1, 1.10x to 1.4x faster in 5 of 8`.
 
-    The numbers count pairs: comparisons of a cell of the candidate with a cell of the baseline. The sentence
-    has the other outcomes and the average: `Equal in 2; on average 5.0 % faster (...).` The kind is DEPENDS
-    if the candidate is slower in some pair, and VALUE if it is only faster. Without a difference, the kind is
-    EQUAL if some pair is equal, otherwise UNDECIDED.
+    The numbers count pairs. The sentence has the other outcomes and the average: `Equal in 2; on average 5.0
+    % faster (...).` The kind is DEPENDS if the candidate is slower in some pair, and VALUE if it is only
+    faster. Without a difference, the kind is EQUAL if some pair is equal, otherwise UNDECIDED.
     """
     pairs = candidate.pairs
     total = len(pairs)
     of_all = f" of {total}" if total > 1 else ""
     ratios = [pair.ratio for pair in pairs if pair.result == Result.DIFFERENT]
-    # The outcomes of all pairs without a difference, with their numbers: {"equal": 2, "wide interval": 1}.
-    outcomes = Counter(undecided_text(pair) for pair in pairs if pair.result != Result.DIFFERENT)
-    # `head` names the most important outcomes, and the remarks have the other outcomes. Examples of heads
-    # without a difference: `equal within 10 % in 5 of 8`, and `undecided (wide interval in 8 of 8)`.
+    outcomes = Counter(pair.outcome for pair in pairs if pair.result != Result.DIFFERENT)
+    # Heads without a difference: `equal within 10 % in 5 of 8`, `undecided (wide interval in 8 of 8)`.
     if ratios:
-        # A ratio is baseline / candidate: below 1, the candidate is slower. DEPENDS also covers a candidate
-        # that is slower everywhere: nothing is recommended.
+        # DEPENDS also covers a candidate that is slower everywhere: nothing is recommended.
         kind = AnswerKind.DEPENDS if min(ratios) < 1 else AnswerKind.VALUE
         head = f"{_describe_differences(ratios, total)}{of_all}"
         other_outcomes = _describe_outcomes(outcomes, total)
-    elif EQUAL_TEXT in outcomes:
+    elif Result.EQUAL in outcomes:
         kind = AnswerKind.EQUAL
         equal_text = f"equal within {min_effect_pct:g} %"
-        head = f"{_with_number(equal_text, outcomes[EQUAL_TEXT], total)}{of_all}"
-        others = {text: number for text, number in outcomes.items() if text != EQUAL_TEXT}
-        other_outcomes = _describe_outcomes(others, total)
+        # pop() leaves the other outcomes.
+        head = f"{_with_number(equal_text, outcomes.pop(Result.EQUAL), total)}{of_all}"
+        other_outcomes = _describe_outcomes(outcomes, total)
     else:
         kind = AnswerKind.UNDECIDED
         head = f"undecided ({_describe_outcomes(outcomes, total)}{of_all})"
@@ -151,9 +141,12 @@ def _describe_differences(ratios: Sequence[float], total: int) -> str:
     return ", ".join(texts_of_sides)
 
 
-def _describe_outcomes(outcomes: Mapping[str, int], total: int) -> str:
+def _describe_outcomes(outcomes: Mapping[Result | WhyUndecided, int], total: int) -> str:
     """Return `equal in 2, wide interval in 1`, "" without an outcome."""
-    return ", ".join(_with_number(text, number, total) for text, number in outcomes.items())
+    return ", ".join(
+        _with_number(texts.outcome_text(outcome), number, total)
+        for outcome, number in outcomes.items()
+    )
 
 
 def _with_number(text: str, number: int, total: int) -> str:
@@ -178,8 +171,7 @@ def _is_shown(average: Estimate) -> bool:
 def _describe_noise_check(check: Candidate, other_builds: Sequence[Candidate]) -> list[str]:
     """Return sentences on a noise check, and on each of the other builds in comparison with it.
 
-    A noise check compares the baseline with the same binaries (A/A test). Example of the first sentence:
-    `Noise check: copy, the same build: 0 of 8 differ; on average ...`.
+    Example of the first one: `Noise check: copy, the same build: 0 of 8 differ; on average ...`.
     """
     results = Counter(pair.result for pair in check.pairs)
     differ = results[Result.DIFFERENT]
@@ -188,14 +180,13 @@ def _describe_noise_check(check: Candidate, other_builds: Sequence[Candidate]) -
     summary = f"{differ} of {len(check.pairs)} differ"
     if undecided:
         summary += f", {undecided} undecided"
-    # `average` is the mean ratio baseline / check over all cells.
     average_text = _average_text(check.average)
     if average_text:
         summary += f"; {average_text}"
     lines = [f"Noise check: {check.name}, the same build: {summary}."]
     lines += [_compare_with_noise(build, check.average) for build in other_builds]
     if differ:
-        lines.append("Measure again: if it differs again, the machine is too noisy.")
+        lines.append("Measure again: if it differs again, the noise of the machine is too high.")
     # The sentence on a build is "" if a mean is unknown.
     return [line for line in lines if line]
 
@@ -203,16 +194,15 @@ def _describe_noise_check(check: Candidate, other_builds: Sequence[Candidate]) -
 def _compare_with_noise(candidate: Candidate, noise: Estimate) -> str:
     """Return a sentence on whether a candidate's average difference is more than noise, "" if unknown.
 
-    `noise` is the mean ratio of a noise check, which compares the same build, with its interval from `low` to
-    `high`. Example: `The average difference of new (1.2x) exceeds that of the same build (at most 2.0 %).`
+    `noise` is the mean ratio of a noise check. Example: `The average difference of new (1.2x) exceeds that of
+    the same build (at most 2.0 %).`
     """
-    # The end of the interval that is farther from 1, as a factor of at least 1: 1.02 for 0.99 to 1.02.
+    # The end of the interval that is farther from 1, as a factor of at least 1.
     largest_noise = max(noise.high, 1 / noise.low)
     difference = labels.at_least_1(candidate.average.value)
     # A mean ratio is NaN after too few rounds.
     if not (math.isfinite(largest_noise) and math.isfinite(difference)):
         return ""
-    # labels.factor() returns `1.2x` for 1.2, and `2.0 %` for 1.02.
     subject = f"The average difference of {candidate.name} ({labels.factor(difference)})"
     same_build = f"that of the same build (at most {labels.factor(largest_noise)})"
     # The interval of the candidate must also show a difference, and not only the mean.
@@ -225,8 +215,8 @@ def _compare_with_noise(candidate: Candidate, noise: Estimate) -> str:
 class CaseAverages:
     """The rounds of a study, from which the ratio of two values of an axis is averaged over cases.
 
-    `rounds` has a row for each cell, host and round (by_round); the values of the axes in `order` identify a
-    cell. Cells with equal values of the axes `block` are a block: in each round they run next to each other.
+    `rounds` has a row for each cell, host and round (by_round). The axes in `order` identify a cell, and the
+    axes `block` its block.
     """
 
     rounds: pd.DataFrame
@@ -238,10 +228,9 @@ class CaseAverages:
     def mean(self, wheres: Sequence[AxisValues], sides: Sides) -> Estimate:
         """Return the geometric mean of the ratios baseline / candidate over cases, with its interval.
 
-        `sides` are the baseline and the candidate, such as ("old", "new"). `wheres` has the values of the
-        other axes of each case: {"command": "log", "cache": "cold"}. A block is the cells that run next to
-        each other in a round. Return NO_ESTIMATE (NaN) if no round has both sides, if there are several
-        hosts, or if a block has fewer than three rounds with all its cases.
+        `wheres` has the values of the other axes of each case: {"command": "log", "cache": "cold"}. Return
+        NO_ESTIMATE (NaN) if no round has both sides, if there are several hosts, or if a block has fewer than
+        MIN_AVERAGE_ROUNDS (3) rounds with all its cases.
         """
         ratios = self._ratios_by_round(wheres, sides)
         # Hosts differ in speed, so an average over several of them would describe none of them.
@@ -256,13 +245,10 @@ class CaseAverages:
     def _ratios_by_round(self, wheres: Sequence[AxisValues], sides: Sides) -> pd.DataFrame:
         """Return a row for each case of `wheres` and each round that both `sides` have.
 
-        `sides` are the baseline and the candidate. A row has the axes except the compared one, `round`, and
-        two new columns. `key` has the values of these axes as a tuple, ("log", "cold"), which identifies the
-        case. `log` is the logarithm of the time of the baseline / that of the candidate.
+        A row has the axes except the compared one, `round`, and two new columns. `key` has the values of
+        these axes as a tuple, ("log", "cold"). `log` is the logarithm of the ratio baseline / candidate.
         """
         other_axes = [name for name in self.order if name != self.axis]
-        # pair_rows() joins the rows of both sides, so that a row has both times: `elapsed_s_baseline` and
-        # `elapsed_s_candidate`. A round that one side lacks is left out.
         pairs = pair_rows(self.rounds, self.axis, sides, [*other_axes, "host", "round"])
         keys = list(zip(*(pairs[name] for name in other_axes), strict=True))
         logs = np.log(pairs[f"{DEFAULT_METRIC}_baseline"] / pairs[f"{DEFAULT_METRIC}_candidate"])
@@ -273,35 +259,28 @@ class CaseAverages:
     def _block_mean(self, ratios: pd.DataFrame, sides: Sides) -> Estimate:
         """Return the geometric mean ratio in a block, over the rounds in which all its cases were measured.
 
-        `ratios` has the block's rows of _ratios_by_round(): a case (`key`) in a `round`, and the logarithm of
-        baseline / candidate (`log`).
+        `ratios` has the block's rows of _ratios_by_round().
         """
         # A row for each round, a column for each case. A round that lacks a case is dropped: the mean of
         # fewer cases is not comparable with the means of other rounds.
         logs = ratios.pivot(index="round", columns="key", values="log").dropna().sort_index()
-        # A cell is identified by its values of all axes: ("log", "new", "cold"). The key of a case lacks the
-        # compared axis: ("log", "cold"). So the value of each side is put in at the position of that axis.
+        # The key of a case, ("log", "cold"), lacks the compared axis. The value of each side is put in at the
+        # position of that axis, ("log", "new", "cold"), which identifies a cell.
         baseline, candidate = sides
         position = self.order.index(self.axis)
         cell_pairs = []
         for key in logs.columns.to_list():
             before, after = key[:position], key[position:]
             cell_pairs.append(((*before, candidate, *after), (*before, baseline, *after)))
-        # One mean for each round. fsum() does not depend on the order of the cases.
+        # fsum() does not depend on the order of the cases.
         means = logs.apply(math.fsum, axis=1) / len(cell_pairs)
-        # The estimate stores the number of cases that each mean averages, because more cases have less noise.
         estimate = ratio_interval(means, averaged=len(cell_pairs))
-        # A few rounds of these cells give an uncertain error. with_error() replaces it by an error that
-        # includes the noise of the whole study, and computes the interval again. The order of the two cells
-        # in a pair does not matter there.
+        # A few rounds give an uncertain error. with_error() includes the noise of the whole study.
         return self.noise.with_error(estimate, cell_pairs)
 
 
 def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:
-    """Return the geometric mean of the mean ratios of blocks, each weighted by its number of cases.
-
-    A block is a group of cells that run next to each other in each round.
-    """
+    """Return the geometric mean of the mean ratios of blocks, each weighted by its number of cases."""
     # `averaged` is the number of cases that the ratio of a block averages.
     case_count = math.fsum(block.averaged for block in blocks)
     log_sum = math.fsum(block.averaged * math.log(block.value) for block in blocks)
@@ -312,10 +291,9 @@ def _mean_of_blocks(blocks: Sequence[Estimate]) -> Estimate:
         share = block.averaged / case_count
         variances.append(Variance(block.error**2, block.degrees).scaled(share**2))
     mean_variance = sum_variances(variances)
-    # The degrees of freedom decide how wide the interval is for a given error. Without any scatter, the error
-    # is 0 with infinite degrees. The interval is then a point with any number of degrees, so 1 will do.
+    # Without any scatter, the error is 0 with infinite degrees of freedom. The interval is then a point with
+    # any number of degrees, so 1 will do.
     degrees = mean_variance.degrees if mean_variance.variance else 1.0
-    # The result stores the rounds of the block with the fewest, and the number of all cases.
     fewest_rounds = min(block.n for block in blocks)
     mean_log = log_sum / case_count
     error = math.sqrt(mean_variance.variance)

@@ -1,5 +1,6 @@
 """The card of a question about capacity: how many clients a server carries until a latency has doubled."""
 
+import math
 from collections.abc import Sequence
 
 from vcsbench.advice import decision, labels
@@ -13,6 +14,9 @@ from vcsbench.statistics.capacity import Capacity, find_capacities
 from vcsbench.statistics.comparisons import comparison_rows
 from vcsbench.words import count_of
 
+# The metrics of the shares of all processors that the server and its clients take.
+LOADS = ("server_load_pct", "client_load_pct")
+
 
 def make_capacity_card(
     question: CardQuestion,
@@ -20,16 +24,17 @@ def make_capacity_card(
     axes: Sequence[str],
     grid: Sequence[Row],
     failures: Sequence[Row],
+    loads: Sequence[Row] = (),
 ) -> Card:
     """Return the card of a question about capacity, with an answer for each case, such as http and svn.
 
-    `rows` compare numbers of clients (the axis `question.axis`) by the metric `question.doubles`, a latency.
-    `axes` are the study's. `grid` has a row for each cell, with the reason `skip` if it was skipped, and
-    `failures` a row with a `reason` for each failed round. Example of an answer: `requests over http: 8
-    clients (2.4x that of 1 client; 95 %: 4 to 8)`. From 8 on, all measured numbers have at least twice the
-    latency of 1 client. If no numbers were compared, the card has the reasons in its `lines`.
+    `rows` compare numbers of clients by the latency `question.doubles`. Example of an answer: `requests over
+    http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`. From 8 on, all measured numbers have at least
+    twice the latency of 1 client. If no numbers were compared, the card has the reasons in its `lines`.
+
+    `loads` has a row for each cell, with the shares LOADS of all processors, in per cent. The `lines` have a
+    sentence on the shares, because clients that take most of the processors double the latency themselves.
     """
-    # A capacity has the number of clients from which on the latency has doubled, for one case.
     capacities = find_capacities(comparison_rows(rows), question.axis)
     shown = distinguishing_axes(axes, [capacity.where for capacity in capacities])
     if not capacities:
@@ -41,22 +46,51 @@ def make_capacity_card(
         return Card(question, reference="", shown=shown, cases=[], answer=answer, lines=lines)
     latency = METRICS[question.doubles].quantity
     answers = [_answer(capacity, shown, latency) for capacity in capacities]
-    # The number of clients, mostly 1, with which all other numbers are compared.
+    # All other numbers of clients are compared with the fewest.
     reference = str(capacities[0].fewest)
+    lines = []
+    for capacity in capacities:
+        line = _load_sentence(question.axis, capacity, shown, loads)
+        if line:
+            lines.append(line)
     # The answer of the card itself is that of the first case.
-    return Card(question, reference, shown, cases=[], answer=answers[0], candidates=answers)
+    return Card(
+        question, reference, shown, cases=[], answer=answers[0], candidates=answers, lines=lines
+    )
+
+
+def _load_sentence(
+    axis: str, capacity: Capacity, shown: Sequence[str], loads: Sequence[Row]
+) -> str:
+    """Return which shares of all processors server and clients took in a case; "" if they are unknown.
+
+    Example: `many clients over svn: with 8 clients, the server took 5 % of all processors, and the clients
+    87 %.` The number of clients is the one that the answer names.
+    """
+    number = capacity.number or capacity.most
+    where = {**capacity.where, axis: str(number)}
+    for row in loads:
+        if all(str(row.get(name) or "") == value for name, value in where.items()):
+            server_pct, clients_pct = (float(row[name]) for name in LOADS)
+            # The kernel may not have counted the time of one side.
+            if not math.isfinite(server_pct + clients_pct):
+                return ""
+            head = labels.case_label(capacity.where, shown)
+            return (
+                f"{head}: with {count_of(number, 'client')}, the server took {server_pct:.0f} % of all "
+                f"processors, and the clients {clients_pct:.0f} %."
+            )
+    return ""
 
 
 def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
     """Return the answer of a case: the number of clients from which on the latency has doubled.
 
-    Example: `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`. Here 2.4x is the latency
-    of 8 clients as a multiple of that of 1 client, the fewest. If the latency of the largest measured number
-    has not doubled: `more than 8 clients (1.50x that of 1 client at 8; 95 %: over 8)`. `shown` are the axes
-    that distinguish the cases, and `latency` names the metric: `p95 latency`.
+    Example: `requests over http: 8 clients (2.4x that of 1 client; 95 %: 4 to 8)`. If the latency of the
+    largest measured number has not doubled: `more than 8 clients (1.50x that of 1 client at 8; 95 %: over
+    8)`. `shown` are the axes that distinguish the cases, and `latency` names the metric: `p95 latency`.
     """
-    # `capacity.number` is None if even the largest measured number of clients (`most`) has less than twice
-    # the latency.
+    # `capacity.number` is None if even `most`, the largest measured number, has less than twice the latency.
     number = capacity.number or capacity.most
     clients, fewest = count_of(number, "client"), count_of(capacity.fewest, "client")
     factor = labels.times(capacity.factors[number])
@@ -64,8 +98,7 @@ def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
     uncertainty = ""
     # After a single round, there is no interval.
     if capacity.has_interval:
-        # An end of the interval is None if it is larger than all measured numbers: `over 8`. If both are,
-        # they are one text.
+        # An end of the interval is None if it is larger than all measured numbers: `over 8`.
         beyond = f"over {capacity.most}"
         low, high = str(capacity.low or beyond), str(capacity.high or beyond)
         ends = low if low == high else f"{low} to {high}"

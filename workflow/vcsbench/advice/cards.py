@@ -35,12 +35,10 @@ def share_weights(
 
     `wheres` has the axis values of each case, such as {"command": "log", "cache": "cold"}. The cases that
     match an operation share its weight: if `log` has the weight 60 and matches three cases, each of them gets
-    20. A case that matches several operations gets a share of each. A case that matches none gets 0. An axis
-    that a case lacks, or that does not apply to it, matches any value.
+    20. A case that matches several operations gets a share of each. A case that matches none gets 0.
     """
     weights = [0.0] * len(wheres)
     for operation in workload:
-        # The positions of the cases that match the operation.
         matching = [index for index, where in enumerate(wheres) if fits(where, operation.where)]
         for index in matching:
             weights[index] += operation.weight / len(matching)
@@ -51,8 +49,7 @@ def share_weights(
 class RoleAnswer:
     """The answer to a card's question by another metric than the elapsed time.
 
-    Readers in some roles care more about that metric. `reader` names the role, such as `a server with many
-    clones an hour`, for which the metric `server_cpu_s` counts.
+    `reader` names who needs this metric: `a server with many clones an hour` needs `server_cpu_s`.
     """
 
     reader: str
@@ -75,9 +72,8 @@ class RoleAnswer:
 class Card:
     """A question, such as which format to choose, with its cases and its answer over all cases.
 
-    A case has the comparisons for one combination of the other axes, such as the cold log over http. A
-    question with `aggregate` asks for one answer over all cells, such as that for builds. Its card has an
-    answer for each candidate (`candidates`), and sentences on noise (`lines`) in place of `notes`.
+    The card of a question with `aggregate`, such as that for builds, has an answer for each candidate
+    (`candidates`), and sentences on noise (`lines`) in place of `notes`.
     """
 
     question: CardQuestion
@@ -111,7 +107,6 @@ class Card:
     @property
     def counted_cases(self) -> Sequence[Case]:
         """Return the cases that the answer over all cases counts."""
-        # One answer over all cells, such as that for builds, counts all of them.
         return self.cases if self.question.aggregate else self._answering_cases({})
 
     @property
@@ -124,14 +119,10 @@ class Card:
         """Return the answer for a reader of the page who has picked values of some axes: `picks`.
 
         With `{"format": "f6", "access": "http"}`, the question about the format is answered for a reader who
-        has f6 and uses http. Without picks ({}), the answer is over all cases. Only cases that fit the picks
-        and compare the reader's value of the question's axis count.
+        has f6 and uses http. Without picks ({}), the answer is over all cases.
         """
-        # The value that the reader has on the question's axis; "" if none is picked.
         current = picks.get(self.question.axis, "")
         cases = self._answering_cases(picks)
-        # The cases that count, with weights: if the reader's value is known, those that decide this value.
-        # A comparison there shows that it differs from another value, or is equal to it.
         deciding = self._deciding_cases(cases, current)
         kind, value = self._recommend(cases, deciding)
         if kind == AnswerKind.NOT_MEASURED:
@@ -139,7 +130,6 @@ class Card:
             if cases:
                 kind = AnswerKind.UNDECIDED
             elif self.is_withheld(picks):
-                # Its cells were measured, but cannot be compared, such as cells of two machines.
                 kind = AnswerKind.NOT_COMPARED
         context = AnswerContext(
             question=self.question,
@@ -150,8 +140,6 @@ class Card:
             has_workload=any(case.weight for case in deciding if case.is_decided),
             comparative=self.comparative,
         )
-        # These functions put the decision into words. answer_with_choice() may also keep the reader's present
-        # value or recommend none, if `value` is not faster. answer_of_cost() recommends no value.
         if kind not in (AnswerKind.VALUE, AnswerKind.DEPENDS):
             return answer_texts.answer_without_choice(kind, value, cases, context)
         if self.question.is_cost:
@@ -172,20 +160,18 @@ class Card:
     def _deciding_cases(self, cases: Sequence[Case], current: str) -> list[Case]:
         """Return those of the cases that count in a recommendation, with their weights in the workload.
 
-        `current` is the reader's value, "" if it is unknown. A case decides a value if a comparison shows
-        that the value differs from another one, or is equal to it. Only cases that decide the reader's value
-        count (all cases if it is ""). In a question about a cost, they must also decide the reference.
+        Only cases that decide the reader's value `current` count, unless it is unknown (""). In a question
+        about a cost, they must also decide the reference.
         """
         counted = list(cases)
-        # A case that does not decide the reader's value does not show how much slower it is.
+        # Other cases do not show how much slower the reader's value is.
         if current:
             counted = [case for case in counted if case.decides(current)]
         # A cost compares the time of a value with the time of the reference.
         if self.question.is_cost:
             counted = [case for case in counted if case.decides(self.reference)]
-        # Only decided cases share the weight of an operation, such as 60 % for log. A part of the weight that
-        # went to undecided cases would be lost. These stay in the list with the weight 0: some of them show
-        # how large a loss can be at most.
+        # Only decided cases share the weight of an operation: a part that went to undecided cases would be
+        # lost. Undecided cases stay with the weight 0: some of them show how large a loss can be at most.
         decided = [case for case in counted if case.is_decided]
         undecided = [case for case in counted if not case.is_decided]
         weights = share_weights([case.where for case in decided], self.workload)
@@ -201,9 +187,8 @@ class Card:
         """
         limits = Limits(self.min_effect_pct)
         kind, value = decision.recommend(deciding, self.reference, limits)
-        # DEPENDS means that another value is better in some cases. A reader can follow a rule for kinds of
-        # cases, such as "f7 for cold logs". Without a rule, the exceptions are single cases, and the next
-        # session may have other exceptions. So one value is recommended, and the answer names the exceptions.
+        # A reader can follow a rule, such as "f7 for cold logs". Without a rule, the exceptions are single
+        # cases, and the next session may have other exceptions. So one value is recommended.
         if kind == AnswerKind.DEPENDS and not find_rule(cases, value, self.reference, limits):
             return AnswerKind.VALUE, value
         return kind, value
@@ -211,12 +196,10 @@ class Card:
     def _answering_cases(self, picks: AxisValues) -> list[Case]:
         """Return the cases that fit the picks and compare the picked value of the question's axis, if any.
 
-        Commands of svnbench, such as null-log, do no work for a user. Their cases are left out in two
-        situations. In the first, the question is about the access. In the second, there are cases of other
-        commands, but none of these cases decides the picked value: no comparison shows that it is slower or
-        faster than another value, or equal.
+        Commands of svnbench, such as null-log, do no work for a user. Their cases are left out if the
+        question is about the access, or if there are cases of other commands, of which none decides the
+        picked value.
         """
-        # "" without a pick: then any value counts.
         current = picks.get(self.question.axis, "")
         fitting = [
             case for case in self.cases if fits(case.where, picks) and case.compares(current)
@@ -322,21 +305,15 @@ def make_card(
 ) -> Card:
     """Return the card of a question with its answer over all cases.
 
-    `reference` is the value that stays if nothing is changed, such as f6. `axes` are the study's. Differences
-    below `min_effect_pct` per cent are no reason to change. The operations of `workload` have weights, by
-    which `cases` count (share_weights). `missing` are values without measurements. `withheld` are comparisons
-    of measured cells without a result, such as those of two machines. `roles` are the answers by other
-    metrics, such as that by the server's CPU time for a busy server. `comparative` has the words for a better
-    and a worse value, such as faster and slower.
+    The parameters are fields of the Card; `axes` are the study's.
     """
     notes = []
-    # A decided case has a comparison that shows a difference, or equality.
     for operation in workload:
         if not any(case.is_decided for case in cases if fits(case.where, operation.where)):
             name = f"{operation.name} ({operation.weight:g} %)"
             notes.append(f"Your workload's {name} has no result here.")
     if withheld:
-        # One sentence has the most frequent reason: `8 comparisons left out (5 of them): measured on ...`.
+        # The most frequent reason: `8 comparisons left out (5 of them): measured on ...`.
         reasons = Counter(comparison.reason for comparison in withheld)
         reason, number = reasons.most_common(1)[0]
         share = f" ({number} of them)" if len(reasons) > 1 else ""
@@ -344,7 +321,6 @@ def make_card(
     card = Card(
         question=question,
         reference=reference,
-        # Texts name the cases by their values of these axes.
         shown=distinguishing_axes(axes, [case.where for case in cases]),
         cases=cases,
         min_effect_pct=min_effect_pct,
@@ -355,21 +331,20 @@ def make_card(
         comparative=comparative,
         workload=workload,
     )
-    # The card computes its answer from its other fields. {} is a reader who has picked nothing.
+    # The card computes its answer from its other fields.
     return replace(card, answer=card.answer_for({}))
 
 
 def distinguishing_axes(axes: Sequence[str], wheres: Sequence[AxisValues]) -> list[str]:
     """Return the axes with several values in the cases, by which texts tell the cases apart.
 
-    `wheres` has the axis values of each case. Example: {"command": "log", "format": "f7"} and {"command":
-    "export", "format": "f7"} give ["command"].
+    Example: {"command": "log", "format": "f7"} and {"command": "export", "format": "f7"} give ["command"].
     """
     shown = []
     for axis in axes:
         values = {where.get(axis, "") for where in wheres}
-        # "": the axis does not apply to a case. That is so for all cases of a command or an access, and these
-        # axes tell the cases apart already.
+        # "" is for an axis that applies to no case of a command or an access. These two axes tell the cases
+        # apart already.
         values.discard("")
         if len(values) > 1:
             shown.append(axis)

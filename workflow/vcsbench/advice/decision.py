@@ -69,8 +69,6 @@ class Pair:
     within: float = 0.0
     # The share of start-up in the time, the larger one of both sides.
     fixed_share: float = 0.0
-    # The smallest factor that would have been called a difference.
-    detectable: float = 0.0
     # Of both sides.
     flags: tuple[str, ...] = ()
     # The geometric means of both sides over their common rounds, in seconds.
@@ -79,24 +77,20 @@ class Pair:
     @classmethod
     def of_row(cls, row: ComparisonRow) -> "Pair":
         """Return the comparison of a row of a table. Callers pass only rows with a ratio."""
-        # A card is stored as JSON, which has no NaN. So _known_or_0() turns an unknown number (NaN) into 0.
         return cls(
             baseline=row.baseline,
             candidate=row.candidate,
-            # The ratio is the quotient of the two means, so a row with a ratio has them, too. All other
-            # numbers may be NaN.
+            # A row with a ratio also has the two means. All other numbers may be NaN.
             ratio=row.ratio,
             times=(row.baseline_mean, row.candidate_mean),
             low=_known_or_0(row.low),
             high=_known_or_0(row.high),
             rounds=row.n,
-            # The call and the result are None if the table has none for the row.
             call=row.call or Call.UNDECIDED,
             result=row.result or Result.UNDECIDED,
             why_undecided=row.why_undecided,
             within=_known_or_0(row.within),
             fixed_share=_known_or_0(row.fixed_share),
-            detectable=_known_or_0(row.detectable),
             flags=row.flags,
         )
 
@@ -113,6 +107,13 @@ class Pair:
         return self.result in (Result.DIFFERENT, Result.EQUAL)
 
     @property
+    def outcome(self) -> Result | WhyUndecided:
+        """Return why the pair is undecided, and the result of any other pair."""
+        if self.result == Result.UNDECIDED and self.why_undecided:
+            return self.why_undecided
+        return self.result
+
+    @property
     def is_noise_check(self) -> bool:
         """Return True if both builds have the same binaries (A/A test)."""
         return Flag.SAME_BINARIES in self.flags
@@ -124,10 +125,9 @@ class Pair:
 
     @property
     def proven_ratio(self) -> float:
-        """Return the ratio to decide by.
+        """Return the ratio to decide by: the measured one, 1 without a difference.
 
-        It is 1 without a difference. If start-up hides the true factor, it is the cautious end of the
-        interval, otherwise the measured ratio.
+        If start-up hides the true factor, return the cautious end of the interval.
         """
         if self.result != Result.DIFFERENT:
             return 1.0
@@ -137,6 +137,16 @@ class Pair:
     def near_end(self) -> float:
         """Return the end of the interval that is nearer to 1."""
         return self.low if self.ratio > 1 else self.high
+
+    @property
+    def has_interval(self) -> bool:
+        """Return True if the interval has a width: its ends are 0 after one round, and equal for counts."""
+        return 0 < self.low < self.high
+
+    @property
+    def far_end(self) -> float:
+        """Return the end of a known interval that is farther from 1, as a factor of at least 1."""
+        return max(self.high, 1 / self.low)
 
     def largest_loss(self, value: str) -> float:
         """Return the largest factor by which the side `value` can be slower than the other side, at least 1.
@@ -178,23 +188,19 @@ class Case:
     def losses(self) -> dict[str, float]:
         """Return the time of each value as a multiple of the best time, from the decided comparisons.
 
-        A comparison is decided if it shows a difference, or equality. Comparisons form chains: the ratios of
-        times f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5, "f8": 1}`. The baseline of the first
-        decided comparison comes first. A value that no chain connects with this baseline is missing. Return
-        {} if no comparison is decided.
+        Comparisons form chains: the ratios of times f6 / f7 = 2 and f7 / f8 = 1.5 give `{"f6": 3, "f7": 1.5,
+        "f8": 1}`. The baseline of the first decided comparison comes first. A value that no chain connects
+        with this baseline is missing.
         """
         decided = [pair for pair in self.pairs if pair.is_decided]
         if not decided:
             return {}
         # The logarithm of each value's time divided by the first baseline's time.
         logs = {decided[0].baseline: 0.0}
-        # A comparison adds one of its sides once the other side is in `logs`. If both are there, it adds
-        # nothing. Each pass over all comparisons adds at least one value, as long as one can be added. So as
-        # many passes as comparisons suffice.
+        # Each pass over all comparisons adds at least one value, as long as one can be added. So as many
+        # passes as comparisons suffice.
         for _ in decided:
             for pair in decided:
-                # The logarithm of the baseline's time / the candidate's time: 0 if the two are equal. If only
-                # `at least 1.2x` is certain, because start-up hides the rest, the proven ratio is 1.2.
                 log_ratio = math.log(pair.proven_ratio)
                 if pair.baseline in logs and pair.candidate not in logs:
                     logs[pair.candidate] = logs[pair.baseline] - log_ratio
@@ -229,26 +235,22 @@ class Case:
     def assumed_loss(self, value: str, reference: str) -> float:
         """Return the loss of a value, or an assumption if no decided comparison shows the loss.
 
-        A loss is a time divided by the best time of the case: 1 for the best value. A comparison is decided
-        if it shows a difference, or equality. `reference` is the value that stays if the user changes
-        nothing, such as f6.
+        `reference` is the value that stays if the user changes nothing, such as f6.
         """
         if value in self.losses:
             return self.losses[value]
         # A time that is mostly start-up counts neither for nor against a value.
         if value in self.mostly_start_up:
             return 1.0
-        # A bounded comparison shows how large a loss can be, such as 1.14. The largest one is assumed.
+        # A bounded comparison shows how large a loss can be. The largest one is assumed.
         bounded = [pair for pair in self.pairs if pair.result == Result.BOUNDED]
         bounds = [pair.largest_loss(value) for pair in bounded if value in pair.sides]
         if bounds:
             return max(bounds)
-        # Nothing is known of a value without a comparison here, or with undecided ones only. So it gets the
-        # loss of the reference, which is 1 if the comparisons of the reference are undecided, too.
+        # Nothing is known of the value. With the loss of the reference, it cannot win.
         if self.compares(reference):
             return self.losses.get(reference, 1.0)
-        # The reference has no comparison here, so the first decided baseline takes its place: the first value
-        # in `losses`. With the same loss, an unknown value cannot win. If nothing is decided, the loss is 1.
+        # The first decided baseline, the first value in `losses`, takes the place of a missing reference.
         return next(iter(self.losses.values()), 1.0)
 
 
@@ -305,8 +307,7 @@ def compares(definition: Mapping[str, Any], axis: str, metric: str = DEFAULT_MET
     A definition is {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"], ...}}.
     """
     compare = definition.get("compare", {})
-    # A decision needs one row for each case, with mean times. `reduce` makes a table of best or worst runs.
-    # `by` makes several rows of a case, such as one for each host.
+    # `reduce` makes a table of best or worst runs, `by` makes several rows of a case, such as one by host.
     is_special = "by" in definition or "reduce" in definition
     return compare.get("axis") == axis and name_in(definition) == metric and not is_special
 
@@ -316,24 +317,21 @@ def find_cases(
 ) -> tuple[list[Case], list[Withheld]]:
     """Return the cases of an axis, and the comparisons of measured cells without a result (Withheld).
 
-    `records` are rows of tables that compare values of `axis` by one metric, such as the elapsed time. `axes`
-    are those of the study. Only rows with both sides in `values` count; () means all values. Rows with the
-    same values of the other axes become one case. So the cold log of f6 against f7, and of f6 against f8, is
-    one case with two pairs.
+    `records` are rows of tables that compare values of `axis` by one metric. Only rows with both sides in
+    `values` count; () means all values. Rows with the same values of the other axes become one case. So the
+    cold log of f6 against f7, and of f6 against f8, is one case with two pairs.
     """
-    # By case (the values of the other axes, as items): its comparisons, by their sides. Example:
-    # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}.
+    # {(("command", "log"), ("cache", "cold")): {("f6", "f7"): Pair(...), ("f6", "f8"): Pair(...)}}
     pairs_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Pair]] = defaultdict(dict)
     withheld_by_case: dict[tuple[tuple[str, str], ...], dict[Sides, Withheld]] = defaultdict(dict)
-    # comparison_rows() turns each record into an object with typed fields.
     for row in comparison_rows(records):
         # A question about http and svn ignores a row that compares one of these with `file`.
         if values and not {row.baseline, row.candidate}.issubset(values):
             continue
         where = {name: row.where.get(name, "") for name in axes if name != axis}
         case_key = tuple(where.items())
-        # Several tables may have the same comparison, also with exchanged sides. It counts once, and the
-        # first table is as good as any. So the key has the sides in alphabetical order.
+        # Several tables may have the same comparison, also with exchanged sides. It counts once, so the key
+        # has the sides in alphabetical order.
         sides = (min(row.baseline, row.candidate), max(row.baseline, row.candidate))
         if row.has_ratio:
             pairs_by_case[case_key].setdefault(sides, Pair.of_row(row))
@@ -345,8 +343,8 @@ def find_cases(
     withheld = [each for by_sides in withheld_by_case.values() for each in by_sides.values()]
     cases = []
     for case_key, pairs in pairs_by_case.items():
-        # The time of a pair is a mean over the rounds that both sides have. So the pairs of a value may have
-        # different times of it. A reader needs one number, and gets that of the first pair.
+        # The time of a pair is a mean over the rounds that both sides have, so pairs of a value may differ in
+        # its time. A reader needs one number, and gets that of the first pair.
         times: dict[str, float] = {}
         for pair in pairs.values():
             for value, seconds in zip(pair.sides, pair.times, strict=True):
@@ -356,7 +354,7 @@ def find_cases(
 
 
 def count_from_margin(case: Case, limits: Limits) -> Case:
-    """Return the case with differences below the margin of the limits, such as 1.1, counted as EQUAL.
+    """Return the case with differences below the margin of the limits counted as EQUAL.
 
     Tables count each difference of an exact metric as DIFFERENT, because 2 % fewer bytes are fewer
     (classify_call). An answer advises a change, and 2 % are no reason to change anything.
@@ -375,11 +373,9 @@ def missing_values(
     """Return the values of an axis without any comparison, if one of their cells was skipped or failed.
 
     `grid` has a row for each cell: its path (`cell`), its value of each axis, and the reason why it is
-    skipped (`skip`, "" if it is not). `failures` has a row for each round without a result, with `cell` and
-    `reason`.
+    skipped (`skip`, "" if it is not). `failures` has a row with `cell` and `reason` for each failed round.
     """
     compared = {side for case in cases for pair in case.pairs for side in pair.sides}
-    # A cell has the reason of its last failed round, or of a round that no run has measured so far.
     failure_by_cell = reason_by_cell(failures)
     # By value, how many of its cells have each reason: {"f8": {"svnadmin is too old": 4}}.
     reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -399,25 +395,21 @@ def missing_values(
 def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[AnswerKind, str]:
     """Return the kind of the answer to a question, and the value to choose, "" if nothing is decided.
 
-    A loss is a time divided by the best time of its case, such as the cold log. A case is decided if one of
-    its comparisons shows a difference, or equality. `reference` is the value that stays if the user changes
-    nothing. The answer is DEPENDS if some case shows that the value loses more than the margin of `limits`,
-    such as 1.1. The value is then for users who must choose one for all cases. If a decided case has a weight
-    in the user's workload, the answer is never DEPENDS.
+    `reference` is the value that stays if the user changes nothing. The answer is DEPENDS if some case shows
+    that the value loses more than the margin of `limits`. The value is then for users who must choose one for
+    all cases. If a decided case has a weight in the user's workload, the answer is never DEPENDS.
     """
     if not cases:
         return AnswerKind.NOT_MEASURED, ""
     decided = [case for case in cases if case.is_decided]
     if not decided:
         return AnswerKind.UNDECIDED, ""
-    # A loss of 1 is the best time of a case. If all losses are 1, all decided values are equally fast.
+    # If all losses are 1, all decided values are equally fast.
     if all(loss <= 1 + ROUNDING for case in decided for loss in case.losses.values()):
         values = decided_values(decided)
         return AnswerKind.EQUAL, reference if reference in values else values[0]
     # A workload states how much each case matters, so that gains can make up for losses. The best value then
-    # has the smallest mean loss over all cases. A case that does not decide a value has an assumed loss for
-    # it. If several values have the smallest mean, the reference stays. If it is not among them, the first
-    # one in the order of the cases is chosen.
+    # has the smallest mean loss over all cases.
     if any(case.weight for case in decided):
         means = {
             value: _mean_log_loss(value, cases, reference) for value in decided_values(decided)
@@ -425,12 +417,11 @@ def recommend(cases: Sequence[Case], reference: str, limits: Limits) -> tuple[An
         smallest = min(means.values())
         tied = [value for value, mean in means.items() if mean <= smallest + ROUNDING]
         return AnswerKind.VALUE, reference if reference in tied else tied[0]
-    # If no decided case is part of the workload, the workload shows nothing about the values. So the weights
-    # of undecided cases must not decide a tie.
+    # No decided case is part of the workload. So the weights of undecided cases must not decide a tie.
     cases = [replace(case, weight=0.0) for case in cases]
     best = best_value(cases, reference, limits)
-    # An assumed loss is no reason to choose another value in its case. So only shown losses count here. There
-    # is one at least, because best_value() chooses among the values that some case decides.
+    # An assumed loss is no reason to choose another value in its case. So only shown losses count here; some
+    # case decides the best value, so there is one at least.
     shown_losses = [case.losses[best] for case in decided if best in case.losses]
     if max(shown_losses) <= limits.margin + ROUNDING:
         return AnswerKind.VALUE, best
@@ -445,21 +436,17 @@ def decided_values(cases: Iterable[Case]) -> list[str]:
 def best_value(cases: Sequence[Case], reference: str, limits: Limits) -> str:
     """Return the value whose largest loss over all cases is the smallest. Some case must be decided.
 
-    A loss is a time divided by the best time of its case. Largest losses within the margin of the smallest
-    one are a tie. Of tied values, the reference is best, unless another tied value gains more than the margin
-    on average. Otherwise, the tied value with the smallest mean loss is best. Example: the largest losses are
-    1.5 (f6), 1.05 (f7) and 1.02 (f8). With the margin 1.1, f7 and f8 tie.
+    Largest losses within the margin of the smallest one are a tie: of 1.5 (f6), 1.05 (f7) and 1.02 (f8), f7
+    and f8 tie with the margin 1.1. Of tied values, the reference is best, unless another tied value gains
+    more than the margin on average. Otherwise, the tied value with the smallest mean loss is best.
     """
     worst_losses = {}
-    # The values for which a case shows a difference, or equality. Without any, recommend() has returned.
     for value in decided_values(cases):
-        # In a case that shows nothing about a value, the value has the loss of the reference (assumed_loss).
         worst_losses[value] = max(case.assumed_loss(value, reference) for case in cases)
     smallest = min(worst_losses.values())
     tied = [value for value, loss in worst_losses.items() if loss < smallest * limits.margin]
     means = {value: _mean_log_loss(value, cases, reference) for value in tied}
-    # `means` are logarithms, so `+` stands for a product: the mean loss of the reference is at most the
-    # smallest mean loss times the margin.
+    # `means` are logarithms, so `+` stands for a product.
     if reference in tied and means[reference] <= min(means.values()) + math.log(limits.margin):
         return reference
     return min(tied, key=lambda value: means[value])
@@ -469,5 +456,5 @@ def _mean_log_loss(value: str, cases: Sequence[Case], reference: str) -> float:
     """Return the mean of the logarithms of a value's losses, weighted by the workload if there is one."""
     logs = [math.log(case.assumed_loss(value, reference)) for case in cases]
     weights = [case.weight for case in cases]
-    # Without a workload, all weights are 0. None stands for equal weights.
+    # Without a workload, all weights are 0.
     return fmean(logs, weights if any(weights) else None)

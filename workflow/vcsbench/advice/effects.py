@@ -1,35 +1,20 @@
 """The effect of a value on time: in one case (decision.Case), and over several cases.
 
-A group is a kind of case: `cold log`. Cards judge values by their losses in the case (Case.losses), so over
-chains of comparisons. Steps judge a change by the comparison of its two values alone (steps.find_outcomes).
+A group is a kind of case, such as all cold logs (case_groups.CaseGroup). Cards judge values by their losses
+in the case (Case.losses), so over chains of comparisons. Steps judge a change by the comparison of its two
+values alone (steps.find_outcomes).
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 
-from vcsbench.advice import labels
+from vcsbench.advice.case_groups import CaseGroup, group_of_case
 from vcsbench.advice.decision import ROUNDING, Case
+from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axis_names import ACCESS_AXIS, COMMAND_AXIS
-from vcsbench.codes import Result
+from vcsbench.codes import Call, Result
 from vcsbench.plan.grid import AxisValues
-
-# The commands of svnbench: null-log and null-export.
-BENCHMARK_ONLY = "null-"
-
-
-class ChangeEffect(StrEnum):
-    """The effect of a value in a case, or in a comparison, in the order of texts."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    EQUAL = "equal"
-    BOUNDED = "bounded"
-    TOO_SMALL = "too small"
-    UNDECIDED = "undecided"
-    # The case compares other values only.
-    NOT_COMPARED = "not compared"
 
 
 @dataclass(frozen=True)
@@ -40,33 +25,31 @@ class CaseEffect:
     times as long it takes, None if it is not slower. At most one of the two is known.
     """
 
-    effect: ChangeEffect
+    effect: Call
     gain: float | None = None
     loss: float | None = None
 
 
 def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
-    """Return the effect of a value in a case, such as f7 in the cold log over http, against another value.
+    """Return the effect of a value in a case against another value.
 
     Example with the times f6 3 s, f7 1.5 s and f8 1 s: f7 is FASTER than f6 (gain 2.0), and SLOWER than f8
     (loss 1.5). If `against` is the value itself, the loss is against the best value. Without a loss, the gain
     is over the slowest value: f8 is FASTER (gain 3.0), and f7 is SLOWER (loss 1.5).
     """
-    # Of each value with a decided comparison (a difference, or equality): its time as a multiple of the best
-    # time, {"f6": 3, "f7": 1.5, "f8": 1}.
+    # {"f6": 3, "f7": 1.5, "f8": 1}
     losses = case.losses
     if value not in losses:
         if case.is_decided and not case.compares(value):
             # The case has a result, but only for other values.
-            return CaseEffect(ChangeEffect.NOT_COMPARED)
-        # _why_undecided() returns TOO_SMALL, BOUNDED or UNDECIDED.
+            return CaseEffect(Call.NOT_COMPARED)
         return CaseEffect(_why_undecided(value, case))
     if against != value:
         if against not in losses:
             return CaseEffect(_why_undecided(against, case))
         compared_loss = losses[against]
     elif losses[value] > 1 + ROUNDING:
-        # Whoever keeps a value loses time if another value is the best one, whose loss is 1.
+        # Another value is the best one, whose loss is 1.
         compared_loss = 1.0
     else:
         # Whoever keeps the best value gains nothing. So its text has the gain over the slowest value.
@@ -74,62 +57,58 @@ def effect_in_case(value: str, case: Case, against: str) -> CaseEffect:
     # How many times as fast the value is. Below 1, it is slower.
     ratio = compared_loss / losses[value]
     if ratio > 1 + ROUNDING:
-        return CaseEffect(ChangeEffect.FASTER, gain=ratio)
+        return CaseEffect(Call.FASTER, gain=ratio)
     if 1 / ratio > 1 + ROUNDING:
-        return CaseEffect(ChangeEffect.SLOWER, loss=1 / ratio)
-    return CaseEffect(ChangeEffect.EQUAL)
+        return CaseEffect(Call.SLOWER, loss=1 / ratio)
+    return CaseEffect(Call.EQUAL)
 
 
-def _why_undecided(value: str, case: Case) -> ChangeEffect:
+def _why_undecided(value: str, case: Case) -> Call:
     """Return TOO_SMALL, BOUNDED or UNDECIDED for a case that does not decide a value.
 
-    It is the most certain of the three that the comparisons of the value have; of a value without any, those
-    of the case.
+    Return the first of these three that a comparison of the value has. If the value has no comparisons, all
+    comparisons of the case count.
     """
     pairs = [pair for pair in case.pairs if pair.compares(value)] or case.pairs
     results = {pair.result for pair in pairs}
     if Result.TOO_SMALL in results:
-        return ChangeEffect.TOO_SMALL
-    return ChangeEffect.BOUNDED if Result.BOUNDED in results else ChangeEffect.UNDECIDED
+        return Call.TOO_SMALL
+    return Call.BOUNDED if Result.BOUNDED in results else Call.UNDECIDED
 
 
 @dataclass(frozen=True)
 class CombinedEffect:
     """The effect of a value over cases: the factors of its CaseEffects by group, and numbers of cases.
 
-    Example: gains `{"cold log": [2.4, 6.9]}`, losses {}, and counts {FASTER: 2, UNDECIDED: 1}. The group with
-    the largest factor comes first. Groups without a server follow, and commands of svnbench come last.
+    Example: gains {cold log: [2.4, 6.9]}, losses {}, and counts {FASTER: 2, UNDECIDED: 1}, where `cold log`
+    stands for its CaseGroup. The group with the largest factor comes first. Groups without a server follow,
+    and commands of svnbench come last.
     """
 
-    gains: Mapping[str, Sequence[float]]
-    losses: Mapping[str, Sequence[float]]
-    counts: Counter[ChangeEffect]
+    gains: Mapping[CaseGroup, Sequence[float]]
+    losses: Mapping[CaseGroup, Sequence[float]]
+    counts: Counter[Call]
 
 
 def combine_effects(value: str, cases: Sequence[Case], against: str) -> CombinedEffect:
     """Return the effect of a value, such as f7, over cases, compared with the value `against`, such as f6.
 
-    A case has a gain, a loss or neither (effect_in_case). Both are factors above 1, collected by group, which
-    is a kind of case: {"cold log": [2.4, 6.9]}. A group that is faster over one access and slower over
-    another is two groups: `cold export over svn` and `cold export over http`. The groups are in their order
-    in texts, the most important one first. If `against` is `value` itself, gains are over the slowest value
-    of each case, and losses against the best one.
+    A group that is faster over one access and slower over another is two groups: `cold export over svn` and
+    `cold export over http`. If `against` is `value` itself, gains are over the slowest value of each case,
+    and losses against the best one.
     """
     effects = [(case, effect_in_case(value, case, against)) for case in cases]
     split_groups = _find_groups_split_by_access(effects)
-    # The places of groups in texts: 0 for the most important ones.
     ranks = _rank_groups(cases)
-    gains: defaultdict[str, list[float]] = defaultdict(list)
-    losses: defaultdict[str, list[float]] = defaultdict(list)
-    # The number of cases with each effect.
-    counts: Counter[ChangeEffect] = Counter()
+    gains: defaultdict[CaseGroup, list[float]] = defaultdict(list)
+    losses: defaultdict[CaseGroup, list[float]] = defaultdict(list)
+    counts: Counter[Call] = Counter()
     for case, in_case in effects:
-        # The name that cases with the same command and temperature share.
-        group = labels.group_label(case.where)
+        group = group_of_case(case.where)
         if group in split_groups:
             # The part over one access has the rank of the whole group.
             rank = ranks[group]
-            group += f" over {case.where[ACCESS_AXIS]}"
+            group = replace(group, axis=ACCESS_AXIS, value=case.where[ACCESS_AXIS])
             ranks[group] = rank
         counts[in_case.effect] += 1
         if in_case.gain is not None:
@@ -139,17 +118,18 @@ def combine_effects(value: str, cases: Sequence[Case], against: str) -> Combined
     return CombinedEffect(_sort_groups(gains, ranks), _sort_groups(losses, ranks), counts)
 
 
-def _find_groups_split_by_access(effects: Sequence[tuple[Case, CaseEffect]]) -> set[str]:
+def _find_groups_split_by_access(
+    effects: Sequence[tuple[Case, CaseEffect]],
+) -> set[CaseGroup]:
     """Return the groups (kinds of cases) that are faster over some accesses, and slower over others.
 
     Without the accesses, a text would contradict itself: `cold export 1.3x faster, cold export 1.4x slower`.
     A group that is faster and slower over the same access is left out, because its accesses explain nothing.
     """
-    # By group: the accesses of its cases with a gain, and of those with a loss.
-    faster_over: defaultdict[str, set[str]] = defaultdict(set)
-    slower_over: defaultdict[str, set[str]] = defaultdict(set)
+    faster_over: defaultdict[CaseGroup, set[str]] = defaultdict(set)
+    slower_over: defaultdict[CaseGroup, set[str]] = defaultdict(set)
     for case, in_case in effects:
-        group = labels.group_label(case.where)
+        group = group_of_case(case.where)
         # "" is the access of a command without a server. It has no name, so its group is not split below.
         access = case.where.get(ACCESS_AXIS, "")
         if in_case.gain is not None:
@@ -164,33 +144,32 @@ def _find_groups_split_by_access(effects: Sequence[tuple[Case, CaseEffect]]) -> 
     }
 
 
-def collect_losses(value: str, cases: Sequence[Case]) -> dict[str, list[float]]:
+def collect_losses(value: str, cases: Sequence[Case]) -> dict[CaseGroup, list[float]]:
     """Return how many times as long a value takes as the best value of each case, by group.
 
-    Cases in which it is the best value, or is not decided, are left out. The groups are in their order in
-    texts.
+    Cases in which the value is the best one, or is not decided, are left out. The groups are in their order
+    in texts.
     """
-    losses: defaultdict[str, list[float]] = defaultdict(list)
+    losses: defaultdict[CaseGroup, list[float]] = defaultdict(list)
     for case in cases:
         loss = case.losses.get(value, 1.0)
         if loss > 1 + ROUNDING:
-            losses[labels.group_label(case.where)].append(loss)
+            losses[group_of_case(case.where)].append(loss)
     return _sort_groups(losses, _rank_groups(cases))
 
 
-def _rank_groups(cases: Sequence[Case]) -> dict[str, int]:
+def _rank_groups(cases: Sequence[Case]) -> dict[CaseGroup, int]:
     """Return the rank of each group in texts: that of the most important groups is the smallest."""
-    # Texts begin with the groups that matter to most users. All users run commands with an access, such as
-    # http. Few users run a command without one, such as a dump. Nobody runs a command of svnbench at work.
+    # Texts begin with the groups that matter to most users. Few users run a command without an access, such
+    # as a dump, and nobody runs a command of svnbench at work.
     with_access, without_access, of_svnbench = range(3)
-    ranks: dict[str, int] = {}
+    ranks: dict[CaseGroup, int] = {}
     has_accesses = any(case.where.get(ACCESS_AXIS) for case in cases)
     for case in cases:
-        group = labels.group_label(case.where)
+        group = group_of_case(case.where)
         # The cases of a group have the same command, so nearly always the same rank. The last case decides.
         if is_benchmark(case.where):
             ranks[group] = of_svnbench
-        # If no case has an access, all commands but those of svnbench have the first rank.
         elif has_accesses and not case.where.get(ACCESS_AXIS):
             ranks[group] = without_access
         else:
@@ -199,11 +178,11 @@ def _rank_groups(cases: Sequence[Case]) -> dict[str, int]:
 
 
 def _sort_groups(
-    factors: Mapping[str, list[float]], ranks: Mapping[str, int]
-) -> dict[str, list[float]]:
+    factors: Mapping[CaseGroup, list[float]], ranks: Mapping[CaseGroup, int]
+) -> dict[CaseGroup, list[float]]:
     """Return the factors of groups in the order of the ranks; for equal ranks, the largest factor first."""
 
-    def sort_key(group: str) -> tuple[int, float]:
+    def sort_key(group: CaseGroup) -> tuple[int, float]:
         return ranks[group], -max(factors[group])
 
     return {group: factors[group] for group in sorted(factors, key=sort_key)}
@@ -211,7 +190,8 @@ def _sort_groups(
 
 def is_benchmark(where: AxisValues) -> bool:
     """Return True for a command of svnbench, which nobody runs at work."""
-    return where.get(COMMAND_AXIS, "").startswith(BENCHMARK_ONLY)
+    command = where.get(COMMAND_AXIS, "")
+    return load_vocabulary().value(COMMAND_AXIS, command).benchmark
 
 
 def has_less_client_work(axis: str, where: AxisValues) -> bool:

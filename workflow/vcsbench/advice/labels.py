@@ -1,19 +1,22 @@
 """Labels of axes, values, cells and groups of cells, and the texts of factors and times."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from vcsbench.advice.case_groups import CaseGroup
 from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, CLIENTS_AXIS, COMMAND_AXIS, FORMAT_AXIS
+from vcsbench.config.study import WITHOUT_SERVER
 from vcsbench.plan.grid import AxisValues
 from vcsbench.words import count_of, significant
 
 # The axes that case_label() prints in front of the brackets.
 HEAD_AXES = (COMMAND_AXIS, CACHE_AXIS, ACCESS_AXIS)
-# The access without a server.
-FILE = "file"
+# The state of the caches whose label names the system's cache only.
+OS_CACHE_WARM = "hot-os"
 # The values of an axis that have a range of their own.
 MAX_PARTS = 3
 # The values of a case, and a factor: ({"command": "log", "format": "f6"}, 1.4).
@@ -24,6 +27,8 @@ SLIGHT = "sure but small"
 _PERCENT_BELOW = 1.0995
 # Larger factors are printed as this one. The interval of two rounds can end beyond it.
 _LARGEST = 9999.0
+# The significant digits of a time that stands next to its factor, at most.
+MOST_DIGITS = 4
 
 
 def axis_label(axis: str) -> str:
@@ -52,13 +57,13 @@ def value_label(axis: str, value: str) -> str:
 def case_label(where: AxisValues, shown: Sequence[str], names_cache: bool = True) -> str:
     """Return the label of a case with its values of the axes `shown`, and always with its command.
 
-    `where` has the values of the case: {"command": "log", "cache": "cold"}. The state of the caches is part
-    of the label, too, unless `names_cache` is False, for texts that name it elsewhere. Examples: `export over
-    svn, OS cache warm (f7, packed)`, `cold log`, and `all cases` without any value.
+    The state of the caches is part of the label, too, unless `names_cache` is False, for texts that name this
+    state elsewhere. Examples: `export over svn, OS cache warm (f7, packed)`, `cold log`, and `all cases`
+    without any value.
     """
     cache = where.get(CACHE_AXIS, "") if names_cache else ""
-    access = where.get(ACCESS_AXIS, "")
-    # The words of the command, such as `cold log over svn`. A cache of "" is not cold.
+    # None if the case leaves the access open, and "" for a command to which it does not apply, such as dump.
+    access = where.get(ACCESS_AXIS)
     command_words = []
     if cache_state(cache).is_cold:
         command_words.append("cold")
@@ -66,10 +71,8 @@ def case_label(where: AxisValues, shown: Sequence[str], names_cache: bool = True
         command_words.append(value_label(COMMAND_AXIS, where[COMMAND_AXIS]))
     if access and ACCESS_AXIS in shown:
         command_words.append(f"over {access}")
-    # _warmth() is such as `OS cache warm`, and "" for a cold state, which `cold` names already.
     head_parts = [" ".join(command_words), _warmth(cache, access)]
     head = ", ".join(part for part in head_parts if part)
-    # The labels of the shown axes that the head does not have.
     in_brackets = ", ".join(label_details(where, shown))
     if head and in_brackets:
         return f"{head} ({in_brackets})"
@@ -91,29 +94,46 @@ def label_details(where: AxisValues, shown: Sequence[str]) -> list[str]:
     return details
 
 
-def _warmth(cache: str, access: str) -> str:
-    """Return the label of a warm state of the caches: `OS cache warm`; "" for another state."""
+def cells_label(where: Mapping[str, Sequence[str]]) -> str:
+    """Return the labels of the values that select cells: `log or null-log, packed, cold, http or svn`.
+
+    `where` is {"command": ["log", "null-log"], "packing": ["pack"], ...}. Return `any` without a value.
+    """
+    conditions = []
+    for axis, values in where.items():
+        conditions.append(" or ".join(value_label(axis, value) for value in values))
+    return ", ".join(conditions) or "any"
+
+
+def _warmth(cache: str, access: str | None) -> str:
+    """Return the label of a warm state of the caches: `OS cache warm`; "" for another state.
+
+    `access` is None if it is open, and "" for a command to which it does not apply.
+    """
     state = cache_state(cache)
     if state.is_cold:
         return ""
-    # The label of this state names the cache of the server, but an access over file has no server.
-    if state.keeps_server and access == FILE:
-        return "caches warm"
+    # The label of this state names the cache of the server. Without a server, only the system has a cache.
+    if state.keeps_server and access in WITHOUT_SERVER:
+        return value_label(CACHE_AXIS, OS_CACHE_WARM)
     return value_label(CACHE_AXIS, cache)
 
 
-def group_label(where: AxisValues) -> str:
-    """Return the name that cells with the same command and temperature share: `cold log`, `warm log`.
+def group_label(group: CaseGroup) -> str:
+    """Return the name of a group of cases: `cold log`, `log`, `cold`, `packed`, `cold export over svn`.
 
-    Return `log` for a cell without a state of caches, and `cold` for one without a command. All states but
-    the cold one are warm.
+    Return "" for a group that no field describes.
     """
-    cache = where.get(CACHE_AXIS, "")
-    command = value_label(COMMAND_AXIS, where.get(COMMAND_AXIS, ""))
-    if not cache:
-        return command
-    temperature = "cold" if cache_state(cache).is_cold else "warm"
-    return f"{temperature} {command}".strip()
+    group_words = []
+    if group.temperature:
+        group_words.append(str(group.temperature))
+    if group.command:
+        group_words.append(value_label(COMMAND_AXIS, group.command))
+    if group.axis == ACCESS_AXIS:
+        group_words.append(f"over {group.value}")
+    elif group.axis:
+        group_words.append(value_label(group.axis, group.value))
+    return " ".join(group_words)
 
 
 def factor(ratio: float) -> str:
@@ -162,9 +182,8 @@ def range_of_factors(ratios: Sequence[float]) -> str:
 def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
     """Return the range of the factors of cases: `["1.4x to 1.6x"]`.
 
-    A member is the values of a case, and a factor of at least 1: ({"format": "f6"}, 1.4). There is at least
-    one member. An axis explains the range if its values have ranges that are far apart: by the square of
-    `margin` or more, such as 1.21 for 1.1. Then each value has its own range: `["f6 1.4x", "f7 3.2x to
+    There is at least one member, and each factor is at least 1. An axis explains the range if its values have
+    ranges that are far apart (_are_apart). Then each value has its own range: `["f6 1.4x", "f7 3.2x to
     3.5x"]`. If a second axis differs together with this axis, both may be the cause, and both are named:
     `["http and loopback 14x", "https and line 2.4x"]`.
     """
@@ -181,7 +200,7 @@ def explained_ranges(members: Sequence[CaseFactor], margin: float) -> list[str]:
         has_few_values = 1 < len(factors_by_value) <= MAX_PARTS
         if has_few_values and _are_apart(factors_by_value, margin):
             # Only later axes can differ together with this one: an earlier axis would have explained the
-            # range itself. `names` has the words of each value, such as `http and loopback`.
+            # range itself.
             names = _name_values(axis, axes[number + 1 :], members)
             return [
                 f"{names[value]} {range_of_factors(factors)}"
@@ -197,12 +216,11 @@ def _name_values(
 
     If one of the other axes differs together with this axis, the names have its values, too: `{"http": "http
     and loopback", "https": "https and line"}`. A value that does not apply ("") has no label, so its axis is
-    not named. `members` has the values of each case, with a factor that is not used here.
+    not named.
     """
     wheres = [where for where, _ in members]
     names = {where.get(axis, ""): value_label(axis, where.get(axis, "")) for where in wheres}
     for other in other_axes:
-        # The different pairs of values, such as ("http", "loopback").
         pairs = {(where.get(axis, ""), where.get(other, "")) for where in wheres}
         other_values = {other_value for _, other_value in pairs}
         # If there are as many pairs as values of each axis, each value is in one pair only. A third pair,
@@ -230,10 +248,14 @@ def at_least_1(ratio: float) -> float:
     return max(ratio, 1 / ratio)
 
 
+def is_slight(ratios: Sequence[float], min_effect_pct: float) -> bool:
+    """Return True if all ratios of called differences are below the smallest effect."""
+    return all(at_least_1(ratio) < 1 + min_effect_pct / 100 for ratio in ratios)
+
+
 def slight_note(ratios: Sequence[float], min_effect_pct: float) -> str:
     """Return ` (sure but small)` if all ratios of called differences are below the smallest effect."""
-    is_slight = all(at_least_1(ratio) < 1 + min_effect_pct / 100 for ratio in ratios)
-    return f" ({SLIGHT})" if is_slight else ""
+    return f" ({SLIGHT})" if is_slight(ratios, min_effect_pct) else ""
 
 
 def change(ratio: float, words: tuple[str, str] = ("faster", "slower")) -> str:
@@ -255,24 +277,43 @@ def change_between(low: float, high: float, words: tuple[str, str] = ("faster", 
     return f"{change(low, words)} to {change(high, words)}"
 
 
-def seconds(value: float, more_digits: int = 0) -> str:
+def seconds(value: float) -> str:
     """Return a time with about three significant digits: `0.093 s`, `1.57 s`, `12.3 s`."""
-    decimals = 1
-    if value < 0.0995:
-        decimals = 3
-    elif value < 9.95:
-        decimals = 2
-    return f"{value:.{decimals + more_digits}f} s"
+    return f"{value:.{_decimals_of_time(value)}f} s"
 
 
 def seconds_of_both(values: Sequence[float]) -> list[str]:
-    """Return two times with a digit more if they are close, so that their quotient agrees with the factor."""
+    """Return two times, with further digits if their quotient would not be printed as the factor otherwise.
+
+    Example: 1.642 s and 0.4491 s are 3.7x apart, but `1.64 s` and `0.45 s` have the quotient 3.6. So they
+    become `1.642 s` and `0.449 s`. A time gets at most MOST_DIGITS (4) significant digits, which are too few
+    for some differences of a few per cent.
+    """
     shorter, longer = min(values), max(values)
-    is_close = 0 < shorter < longer < 1 and longer < 1.2 * shorter
-    return [seconds(value, more_digits=1 if is_close else 0) for value in values]
+    decimals = [_decimals_of_time(value) for value in values]
+    # An unknown time is 0, and has no quotient.
+    if shorter > 0:
+        most_decimals = []
+        for value, decimals_of_value in zip(values, decimals, strict=True):
+            # The decimals with which the time has MOST_DIGITS. A long time, such as 1234.5 s, has more.
+            power = math.floor(math.log10(value))
+            most_decimals.append(max(decimals_of_value, MOST_DIGITS - 1 - power))
+        printed_factor = factor(longer / shorter)
+        while decimals != most_decimals and _quotient_text(values, decimals) != printed_factor:
+            decimals = [
+                min(places + 1, most) for places, most in zip(decimals, most_decimals, strict=True)
+            ]
+    return [f"{value:.{places}f} s" for value, places in zip(values, decimals, strict=True)]
 
 
-def detectable_text(ratio: float) -> str:
-    """Return the smallest detectable difference, below a factor of 2 in per cent."""
-    # 1.995 and more would be printed as 2.0x.
-    return f"{100 * (ratio - 1):.2g} %" if ratio < 1.995 else factor(ratio)
+def _decimals_of_time(value: float) -> int:
+    """Return the decimals of a time with about three significant digits."""
+    if value < 0.0995:
+        return 3
+    return 2 if value < 9.95 else 1
+
+
+def _quotient_text(values: Sequence[float], decimals: Sequence[int]) -> str:
+    """Return the factor between two times that are rounded to their decimals, "" if one of them becomes 0."""
+    rounded = [round(value, places) for value, places in zip(values, decimals, strict=True)]
+    return factor(max(rounded) / min(rounded)) if min(rounded) else ""

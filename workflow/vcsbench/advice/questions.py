@@ -44,7 +44,7 @@ class CardQuestion:
     actions: Mapping[str, CardAction] = field(default_factory=dict)
     # It has one answer over all cells.
     aggregate: bool = False
-    # Other metrics, each with the reader for whom it counts.
+    # Other metrics, each with the reader for whom it counts: {"server_cpu_s": "a busy server"}.
     next_to: Mapping[str, str] = field(default_factory=dict)
     # The action that measures values that the grid lacks.
     how_to_measure: CardAction | None = None
@@ -81,10 +81,9 @@ def read_questions(
 ) -> list[CardQuestion]:
     """Return the questions of a study, in its order, each with the actions that apply its values.
 
-    An action has the commands that apply a value, such as `svnadmin pack`. `definitions` are the key
-    `questions` of the study, by name: {"packing": {"question": "Pack?", "yes_value": "pack"}}.
-    `settings` has the server configurations of the axis `config`, {} without this axis: `{"config": {"fast":
-    {"svnserve": "svnserve -d", "httpd": ""}}}`.
+    `definitions` are the key `questions` of the study, by name: {"packing": {"question": "Pack?",
+    "yes_value": "pack"}}. `settings` has the server configurations of the axis `config`, {} without this
+    axis: `{"config": {"fast": {"svnserve": "svnserve -d", "httpd": ""}}}`.
     """
     questions = []
     for name, definition in definitions.items():
@@ -92,15 +91,11 @@ def read_questions(
         axis = definition.get("axis", name)
         is_cost = definition.get("cost", False)
         actions: dict[str, CardAction] = {}
-        # A question about a cost recommends no value: nobody is advised to do without https. So it has no
-        # actions.
+        # A question about a cost has no actions: nobody is advised to do without https.
         if not is_cost:
-            # Only the axis `config` has settings of servers. Other axes get no actions from them.
             actions = _actions_of_settings(settings.get(axis, {}))
-            # An action in words.yaml replaces that of the settings. The key `words` names its entry there, by
-            # default that of the axis. Configurations of the user have no entry.
+            # An action in words.yaml replaces that of the settings.
             actions |= _actions_of_words(definition.get("words", axis))
-        # The command that measures more values than the grid has; None without one.
         measuring = definition.get("how_to_measure")
         how_to_measure = None
         if measuring:
@@ -113,18 +108,14 @@ def read_questions(
                 values=list(definition.get("values", ())),
                 yes_value=definition.get("yes_value", ""),
                 actions=actions,
-                # The answers are over all cells, and do not depend on what a reader picks. By default, that
-                # is so for a question about capacity, which has the key `doubles`.
+                # A question about capacity, with the key `doubles`, does not depend on what a reader picks.
                 aggregate=definition.get("aggregate", "doubles" in definition),
-                # Other metrics, with those for whom they count: {"server_cpu_s": "a busy server"}.
                 next_to=definition.get("next_to", {}),
                 how_to_measure=how_to_measure,
                 name=name,
-                # The values that readers may have: gains are over the first of them that is measured.
                 start=list(definition.get("start", ())),
                 where=definition.get("where", {}),
                 is_cost=is_cost,
-                # A latency: the answer is the number of clients at which it has doubled.
                 doubles=definition.get("doubles", ""),
             )
         )
@@ -134,15 +125,13 @@ def read_questions(
 def _actions_of_settings(settings: Mapping[str, ServerSettings]) -> dict[str, CardAction]:
     """Return the actions that apply server configurations, by the names of the configurations.
 
-    `settings` is `{"fast": {"svnserve": "svnserve -d", "httpd": ""}}`: by configuration, the command line of
-    svnserve and the directives of httpd. A configuration without settings is left out.
+    `settings` is `{"fast": {"svnserve": "svnserve -d", "httpd": ""}}`. A configuration without settings is
+    left out.
     """
     actions = {}
     for value, settings_by_server in settings.items():
-        # A step is a command or some lines of a configuration file, with a note where to enter them.
         steps = []
         for server, text in settings_by_server.items():
-            # "": the configuration has no settings for this server.
             if text:
                 steps += server_actions.setting_steps(server, text)
         if steps:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from vcsbench.axes.server_axes import cache_bytes
 
-SVNSERVE = "Start it with these options (cache in MB), also in its service file. Connections end."
+SVNSERVE = "Start it with these options (cache in MiB), also in its service file. Connections end."
 SVNSERVE_OPTION = "Add to it:"
 HTTPD_SERVER = "In httpd.conf, outside of any <Location>:"
 HTTPD_LOCATION = "In httpd.conf, in the <Location> of the repository:"
@@ -54,14 +54,13 @@ RESTART = ActionStep(
 def setting_steps(server: str, settings: str) -> list[ActionStep]:
     """Return the steps that apply the settings of a server configuration to httpd or svnserve.
 
-    `settings` is svnserve's command line, or the directives of httpd, one a line. The `note` of a step is the
-    instruction where to enter its text. A setting that not everybody needs (OPTIONAL) has a step of its own,
-    so that a reader can leave it out. Its note begins with the reason. Example: `svnserve -d -r ROOT
-    --threads --compression 0` gives a step with `svnserve -d -r ROOT --threads`, and a step with
-    `--compression 0`, which only a fast network needs. The last step of httpd is a restart.
+    `settings` is svnserve's command line, or the directives of httpd, one a line. A setting that not
+    everybody needs (OPTIONAL) has a step of its own, so that a reader can leave it out. Example: `svnserve -d
+    -r ROOT --threads --compression 0` gives a step with `svnserve -d -r ROOT --threads`, and a step with
+    `--compression 0`. The last step of httpd is a restart.
     """
-    # By optional setting, why not everybody needs it: {"--compression 0": "Optional, for a fast ..."}. If a
-    # setting is there twice with different numbers, only the first one is moved here.
+    # {"--compression 0": "Optional, for a fast ..."}. If a setting is there twice with different numbers,
+    # only the first one is moved here.
     reasons = {}
     needed = settings
     for pattern, reason in OPTIONAL.items():
@@ -95,27 +94,23 @@ def _where_to_enter(directive: str) -> str:
 def settings_cost(settings_by_server: Mapping[str, str]) -> str:
     """Return sentences on the memory that a server configuration can take, and on its restart.
 
-    `settings_by_server` has the settings of each server; "" is a server with its defaults. If no server has a
-    size of its cache in its settings, the cost is the restart alone. If one has a size, the other counts with
+    If no server sets the size of its cache, the cost is the restart alone. If one does, the other counts with
     its default of 16 MiB. Example: {"svnserve": "svnserve -d -T -M 1024", "httpd": "SVNInMemoryCacheSize
     1048576"} gives `Memory, at most: httpd 16 processes (MaxRequestWorkers 400 / ThreadsPerChild 25) x 1 GiB
     = 16 GiB; svnserve 1 GiB. With a cache of 256 MiB in each process: httpd 4 GiB; svnserve 256 MiB. One
-    restart (httpd: graceful; ...).` The memory of an svnserve without threads is that `for each connection`.
+    restart (httpd: graceful; ...).`
     """
-    # cache_bytes() returns the sizes that the text of a server sets, [] for the default.
     if not any(cache_bytes(server, text) for server, text in settings_by_server.items()):
         return RESTART_COST
-    # The cache of each server in bytes.
     sizes = []
-    # The memory of each server in words: as configured, and with SMALLER_CACHE.
     configured_texts, smaller_texts = [], []
     # In alphabetical order, httpd comes first, which takes most memory.
     for server, text in sorted(settings_by_server.items()):
         # A text may set the size twice. The largest one is the most that the server can take.
         size = max(cache_bytes(server, text), default=DEFAULT_CACHE)
         sizes.append(size)
-        # httpd has 16 processes (PROCESSES is their text), each with a cache of its own. svnserve with
-        # threads is one process. Without threads, it starts a process for each connection.
+        # Each process of httpd has a cache of its own. svnserve with threads is one process. Without threads,
+        # svnserve starts a process for each connection.
         unit = ""
         if server == "httpd":
             processes = HTTPD_PROCESSES
@@ -128,7 +123,6 @@ def settings_cost(settings_by_server: Mapping[str, str]) -> str:
         configured_texts.append(f"{server} {total}{unit}")
         smaller_texts.append(f"{server} {_format_memory(processes * SMALLER_CACHE)}{unit}")
     cost = f"Memory, at most: {'; '.join(configured_texts)}."
-    # The smaller cache (256 MiB) is only of interest if it is smaller than the cache of each server.
     if min(sizes) > SMALLER_CACHE:
         smaller = "; ".join(smaller_texts)
         cost += f" With a cache of {_format_memory(SMALLER_CACHE)} in each process: {smaller}."

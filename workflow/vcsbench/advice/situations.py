@@ -29,24 +29,19 @@ def compare_choices(
     """Return the choices in a situation, the fastest one first, or the reason why none is best.
 
     `where` has the values that a reader cannot choose: `{"command": "log", "cache": "cold"}`. `rows` has a
-    row for each cell, host and round in this situation (by_round). The values of `axes` identify a cell,
-    which is one choice. `noise` has the errors of ratios. `limits` has the smallest ratio worth noting, such
-    as 1.1.
+    row for each cell, host and round in this situation (by_round), and each cell is one choice.
     """
-    # The work of a cell is the result of its command in JSON, such as {"revisions": 6000}. A command with
-    # `work: unchecked` does different work than others by design, so its time shows nothing about a choice.
+    # A command with `work: unchecked` does different work than others by design, so its time shows nothing
+    # about a choice.
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
-    # All mappings below are by cell, such as ("log", "f7", "cold"). This one has the rows of its rounds.
     cells = {tuple(map(str, key)): rounds for key, rounds in group_rows(rows, axes)}
     # All rows of a cell have the same text in `work`: the different works of all its rounds.
     works = {cell: rounds["work"].iloc[0] for cell, rounds in cells.items()}
-    # The cells with the most frequent work. Only these are compared: a cell that exported less was faster for
-    # that reason. `alike` is empty if no work is the most frequent one.
+    # Only cells with the most frequent work are compared: a cell that exported less was faster for that
+    # reason. `alike` is empty if no work is the most frequent one.
     alike = same_work.majority(works)
     values_by_cell = {}
-    # The choices whose work differs from the most frequent one, each with the difference in words.
     other_work = []
-    # The logarithms of the times of each compared cell, by the number of the round.
     log_times: dict[Cell, Logs] = {}
     for cell, rounds in cells.items():
         # A reader chooses the values on all axes that `where` does not have.
@@ -63,12 +58,11 @@ def compare_choices(
     why = _why_no_best(rows, cells, alike, log_times)
     if why:
         return Situation(where, why=why, other_work=other_work)
-    # The share of start-up in a cell's time. The rounds of a cell have the same share, so the last one will
-    # do. (Only a series of cold and warm runs may have another share, after invalid runs.)
+    # The rounds of a cell have the same share of start-up, so the last one will do. (Only a series of cold
+    # and warm runs may have another share, after invalid runs.)
     shares = {cell: cells[cell][FIXED_SHARE].iloc[-1] for cell in log_times}
     choices = _rank_choices(log_times, shares, values_by_cell, noise, limits)
-    # choices[0] is the fastest. None is best if start-up alone can explain why all others are slower, or if
-    # these take less time than the study decides from.
+    # choices[0] is the fastest. None is best if all others are too small to compare.
     if all(choice.call == Call.TOO_SMALL for choice in choices[1:]):
         return Situation(where, why=WhyNoBest.TOO_SMALL, other_work=other_work)
     return Situation(where, choices, other_work=other_work)
@@ -82,10 +76,8 @@ def _why_no_best(
 ) -> WhyNoBest | None:
     """Return why the cells of a situation cannot be compared, None if two or more can.
 
-    The work of a cell is the result of its command, such as 6,000 printed revisions (same_work). `rows` has
-    the rounds of all `cells`, with their hosts. `alike` are the cells with the most frequent work. There are
-    none if two works are equally frequent, or if no work is known. `compared` are the cells of `alike` with
-    two or more rounds.
+    `rows` has the rounds of all `cells`. `alike` are the cells with the most frequent work: none if two works
+    are equally frequent, or if no work is known. `compared` are the cells of `alike` with two or more rounds.
     """
     # Hosts differ in speed, so times of several hosts are never compared.
     if rows["host"].nunique() > 1:
@@ -109,47 +101,37 @@ def _rank_choices(
 ) -> list[Choice]:
     """Return the choices, the fastest one first, each with its factor and outcome against the fastest one.
 
-    A choice is a measured cell, such as the log with ("f7", "pack"). `log_times` has two cells or more, each
-    with ln(seconds) by the number of a round. `shares` has the share of start-up in the time of each cell (0
-    to 1), NaN if it is unknown. `values_by_cell` has the values that a reader chooses with each cell.
+    `log_times` has two cells or more. `shares` has the share of start-up in the time of each cell (0 to 1),
+    NaN if it is unknown. `values_by_cell` has the values that a reader chooses with each cell.
     """
     means = _common_means(log_times)
     # Cells with equal means are sorted by their values, so that the order is always the same.
     best, *other_cells = sorted(means, key=lambda cell: (means[cell], cell))
     logs_of_best = log_times[best]
-    # The ratios other / best: above 1, the other cell is slower. They are averaged over the rounds that both
-    # cells have.
+    # The ratios other / best: above 1, the other cell is slower.
     ratios = []
     for cell in other_cells:
         logs = log_times[cell]
         log_ratios = [logs[number] - log for number, log in logs_of_best.items() if number in logs]
-        # A few rounds give an uncertain error of the ratio. with_error() replaces it by an error that
-        # includes the noise of the study. The order of the two cells does not matter there.
+        # A few rounds give an uncertain error. with_error() includes the noise of the study.
         ratios.append(noise.with_error(ratio_interval(log_ratios), [(best, cell)]))
-    # Many comparisons find some differences by chance, so call_ratios() corrects for their number. A call is
-    # the outcome of a comparison: SLOWER for a ratio above 1, and FASTER below 1. FASTER is possible: `best`
-    # is the fastest over the common rounds of all cells, but a ratio may be over more rounds. Without
-    # duplicates (second copies of cells), the noise is unknown, and each call is UNDECIDED.
+    # Many comparisons find some differences by chance, so call_ratios() corrects for their number. FASTER is
+    # possible: `best` is the fastest over the common rounds of all cells, but a ratio may have more rounds.
     calls = call_ratios(ratios, noise.has_duplicates, (Call.SLOWER, Call.FASTER), limits)
     choices = [Choice(values_by_cell[best], seconds=math.exp(means[best]), call=Call.EQUAL)]
     for cell, ratio, call in zip(other_cells, ratios, calls, strict=True):
-        # The cell takes at least this many times as long. If the interval reaches below 1, it may take as
-        # long as the best one: 1.
+        # If the interval reaches below 1, the cell may take as long as the best one.
         least_factor = max(ratio.low, 1.0)
         start_up = StartUpShares(fast=shares[best], slow=shares[cell], least_factor=least_factor)
         # As in tables, short runs decide nothing (the key `decides_from_s` of the study). This cell is the
         # slower side. Without a common round, there is no outcome (None) to replace.
         is_short = call is not None and math.exp(means[cell]) < limits.decides_from_s
-        # start_up_explains() is True if the two cells may differ only in the time of process start and
-        # connection. Of a difference, it also checks if the slower cell only has a longer start-up. EQUAL
-        # becomes TOO_SMALL, too: times of mostly start-up, or of short runs, show nothing.
+        # EQUAL becomes TOO_SMALL, too: times of mostly start-up, or of short runs, show nothing.
         if start_up_explains(start_up, is_difference=call == Call.SLOWER) or is_short:
             outcome = Call.TOO_SMALL
         else:
-            # The call is None if the ratio is unknown (NaN).
             outcome = call or Call.UNDECIDED
-        # Without a common round, the ratio is NaN, which the file of the advice cannot store. The quotient of
-        # the means takes its place.
+        # The file of the advice cannot store NaN, so the quotient of the means replaces an unknown ratio.
         has_ratio = math.isfinite(ratio.value)
         factor = ratio.value if has_ratio else math.exp(means[cell] - means[best])
         choices.append(Choice(values_by_cell[cell], math.exp(means[cell]), factor, outcome))
@@ -176,11 +158,10 @@ def _common_means(logs: Mapping[Cell, Logs]) -> dict[Cell, float]:
 def _difference(cell: Cell, works: Mapping[Cell, str], alike: set[Cell]) -> str:
     """Return in which figures the work of a cell differs from that of other cells: `9 files against 10`.
 
-    `works` has the work of each cell as JSON. `alike` has the cells with the most frequent work; it may be
-    empty, and does not have this cell.
+    `alike` has the cells with the most frequent work. It may be empty, and does not have this cell.
     """
-    # A cell cannot be compared at all if its work is unknown, or if its rounds did different work. refusal()
-    # gets this cell alone, under the name "", so that its reason names no cell.
+    # A cell with unknown work, or whose rounds did different work, cannot be compared at all. The name "" is
+    # for a reason that names no cell.
     refusal = same_work.refusal("", {"": works[cell]})
     if refusal:
         return refusal.reason

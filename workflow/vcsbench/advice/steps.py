@@ -14,14 +14,14 @@ from itertools import product
 
 from vcsbench.advice.cards import Card, Choice, Situation, fits, share_weights
 from vcsbench.advice.decision import Case, Pair, Row
-from vcsbench.advice.effects import ChangeEffect, is_benchmark
+from vcsbench.advice.effects import is_benchmark
 from vcsbench.advice.labels import at_least_1
 from vcsbench.axis_names import CACHE_AXIS, COMMAND_AXIS
-from vcsbench.codes import AnswerKind, Result
+from vcsbench.codes import AnswerKind, Call, Result
 from vcsbench.plan.grid import AxisValues
 
 # The effects of decided comparisons. The others are BOUNDED, UNDECIDED and TOO_SMALL.
-DECIDED = (ChangeEffect.FASTER, ChangeEffect.SLOWER, ChangeEffect.EQUAL)
+DECIDED = (Call.FASTER, Call.SLOWER, Call.EQUAL)
 
 
 class Worth(enum.StrEnum):
@@ -56,7 +56,7 @@ class Outcome:
     """
 
     where: AxisValues
-    effect: ChangeEffect
+    effect: Call
     factor: float
     before_s: float | None
     after_s: float | None
@@ -251,7 +251,7 @@ def _is_slower_somewhere(
         if other.axis != change.axis:
             after_other = {**state, other.axis: other.value}
             outcomes += find_outcomes(change.card, change.value, [after_other])
-    return any(outcome.effect is ChangeEffect.SLOWER for outcome in outcomes)
+    return any(outcome.effect is Call.SLOWER for outcome in outcomes)
 
 
 def find_outcomes(card: Card, value: str, states: Sequence[AxisValues]) -> list[Outcome]:
@@ -320,16 +320,10 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
         before, ratio = pair.candidate, 1 / ratio
         after_s, before_s = pair.times
     if is_different:
-        effect = ChangeEffect.FASTER if ratio >= 1 else ChangeEffect.SLOWER
-    elif pair.result == Result.EQUAL:
-        effect = ChangeEffect.EQUAL
-    elif pair.result == Result.BOUNDED:
-        # Nearly equal: any difference is shown to be below one and a half margins.
-        effect = ChangeEffect.BOUNDED
-    elif pair.result == Result.TOO_SMALL:
-        effect = ChangeEffect.TOO_SMALL
+        effect = Call.FASTER if ratio >= 1 else Call.SLOWER
     else:
-        effect = ChangeEffect.UNDECIDED
+        # All results but DIFFERENT are also calls.
+        effect = Call(pair.result)
     # A pair has 0 for an unknown time, an outcome has None.
     return Outcome(
         where=case.where,
@@ -365,9 +359,9 @@ def _change_to(card: Card, value: str, states: Sequence[AxisValues]) -> ValueCha
     gain = 0.0
     # Outcomes with other effects, such as EQUAL, add nothing.
     for outcome, weight in zip(counted, weights, strict=True):
-        if outcome.effect is ChangeEffect.FASTER:
+        if outcome.effect is Call.FASTER:
             gain += weight * math.log(outcome.factor)
-        elif outcome.effect is ChangeEffect.SLOWER:
+        elif outcome.effect is Call.SLOWER:
             gain -= weight * math.log(outcome.factor)
     worth = _worth(outcomes, gain, margin=card.margin, has_workload=bool(card.workload))
     return ValueChange(card, value, outcomes, worth, gain)
@@ -381,8 +375,8 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
     """
     if not outcomes:
         return Worth.NOT_MEASURED
-    faster = [outcome.factor for outcome in outcomes if outcome.effect is ChangeEffect.FASTER]
-    slower = [outcome.factor for outcome in outcomes if outcome.effect is ChangeEffect.SLOWER]
+    faster = [outcome.factor for outcome in outcomes if outcome.effect is Call.FASTER]
+    slower = [outcome.factor for outcome in outcomes if outcome.effect is Call.SLOWER]
     has_loss = max(slower, default=1.0) >= margin
     if max(faster, default=1.0) >= margin:
         # Only the weights of a workload show whether the gains outweigh the losses. Without a workload, a
@@ -400,9 +394,9 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
     if faster or slower:
         return Worth.SLIGHT
     effects = {outcome.effect for outcome in outcomes}
-    if ChangeEffect.EQUAL in effects:
+    if Call.EQUAL in effects:
         return Worth.EQUAL
-    return Worth.TOO_SMALL if effects == {ChangeEffect.TOO_SMALL} else Worth.UNDECIDED
+    return Worth.TOO_SMALL if effects == {Call.TOO_SMALL} else Worth.UNDECIDED
 
 
 def _changes_of(card: Card, states: Sequence[AxisValues]) -> list[ValueChange]:
@@ -488,7 +482,7 @@ def _choice_of_reader(situation: Situation, values: AxisValues) -> Choice | None
     return fitting[0] if values and len(fitting) == 1 else None
 
 
-def _effect_of_choice(now: Choice, then: Choice, margin: float) -> ChangeEffect:
+def _effect_of_choice(now: Choice, then: Choice, margin: float) -> Call:
     """Return the effect of a change from one choice of a situation to another.
 
     A choice is a combination of values with its mean time. The two choices were not compared with each other,
@@ -499,11 +493,11 @@ def _effect_of_choice(now: Choice, then: Choice, margin: float) -> ChangeEffect:
     """
     if at_least_1(now.seconds / then.seconds) < margin:
         is_decided = all(choice.is_equal or choice.is_slower for choice in (now, then))
-        return ChangeEffect.EQUAL if is_decided else ChangeEffect.UNDECIDED
+        return Call.EQUAL if is_decided else Call.UNDECIDED
     has_slower = now.is_slower or then.is_slower
     if not has_slower or _is_open(now, margin) or _is_open(then, margin):
-        return ChangeEffect.UNDECIDED
-    return ChangeEffect.FASTER if now.seconds > then.seconds else ChangeEffect.SLOWER
+        return Call.UNDECIDED
+    return Call.FASTER if now.seconds > then.seconds else Call.SLOWER
 
 
 def _is_open(choice: Choice, margin: float) -> bool:

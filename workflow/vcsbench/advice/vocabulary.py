@@ -25,12 +25,14 @@ class ValueWords(Model):
     """The words of a value: its label ("": the value itself), its meaning, and the action that applies it.
 
     The labels of cases have the `short` label if there is one, and no `silent` value, such as no password. A
-    value that stands for several settings has them as `parts`, in place of a meaning.
+    value that stands for several settings has them as `parts`, in place of a meaning. A command with
+    `benchmark` does no work for a user, such as those of svnbench.
     """
 
     label: str = ""
     short: str = ""
     silent: bool = False
+    benchmark: bool = False
     meaning: str = ""
     parts: str = ""
     action: ActionWords | None = None

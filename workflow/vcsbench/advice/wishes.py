@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from vcsbench.advice import labels, steps
 from vcsbench.advice.cards import Advice, Card
-from vcsbench.advice.effects import ChangeEffect, is_benchmark
+from vcsbench.advice.effects import is_benchmark
 from vcsbench.advice.questions import CardAction
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, COMMAND_AXIS, FORMAT_AXIS
+from vcsbench.codes import Call
 from vcsbench.config.study import WITHOUT_SERVER
 from vcsbench.formats import parse_format
 from vcsbench.plan.grid import AxisValues
@@ -22,7 +23,7 @@ from vcsbench.words import duration_from_1_s, enumeration
 class MeasuredWork:
     """The time that a change of the repository, such as packing it, took here.
 
-    `amount` is what was changed: `20 000 revisions`. `is_in_memory` is True if no disk took part in it.
+    `amount` is what was changed: `20,000 revisions`. `is_in_memory` is True if no disk took part in it.
     """
 
     seconds: float
@@ -31,7 +32,7 @@ class MeasuredWork:
 
     @property
     def text(self) -> str:
-        """Return `4 s for 20 000 revisions`, or `4 s for 20 000 revisions in memory`."""
+        """Return `4 s for 20,000 revisions`, or `4 s for 20,000 revisions in memory`."""
         storage = " in memory" if self.is_in_memory else ""
         return f"{duration_from_1_s(self.seconds)} for {self.amount}{storage}"
 
@@ -112,7 +113,7 @@ class Wish:
         """Return sentences on the gain, on price and condition of the change, and on slower operations.
 
         Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.`, `svnadmin
-        pack REPO, no downtime, 4 s for 20 000 revisions.` and `Slower: cold export over svn (1.3x).` Values
+        pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).` Values
         that the user may not have stand behind the times: `1.57 → 0.93 s (from default settings)`. A
         condition is a sentence such as `Only if you can stop commits.`
         """
@@ -154,7 +155,7 @@ def find_wishes(
     this has a condition, the best change without one (_best_wishes). `values_now` has the values of the
     user's repository: `{"format": "as-is", "packing": "pack"}`. Changes on other axes, such as the settings
     of the server, start from the value that most users have (Card.reference). `work` has the time that a
-    change took here: `{("packing", "pack"): MeasuredWork(4.2, "20 000 revisions", is_in_memory=False)}`.
+    change took here: `{("packing", "pack"): MeasuredWork(4.2, "20,000 revisions", is_in_memory=False)}`.
     `system` is the version-control system of the repository.
     """
     # By command and state of caches: {("log", "cold"): [...]}.
@@ -223,14 +224,14 @@ def _wishes_of_card(
         # slower, and they are collected first.
         slower = []
         for outcome in outcomes:
-            if outcome.effect is ChangeEffect.SLOWER:
+            if outcome.effect is Call.SLOWER:
                 label = labels.case_label(outcome.where, [ACCESS_AXIS, *assumed_axes])
                 slower.append(f"{label} ({_factor_text(outcome.factor, outcome.is_at_least)})")
         # How to apply the value; empty for a value without commands.
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             # Nobody waits for the commands of svnbench, such as null-log.
-            if outcome.effect is not ChangeEffect.FASTER or is_benchmark(outcome.where):
+            if outcome.effect is not Call.FASTER or is_benchmark(outcome.where):
                 continue
             # An unknown time is None.
             if outcome.before_s is None or outcome.after_s is None:

@@ -48,22 +48,18 @@ def axis_of(name: str) -> Axis:
 
 
 def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
-    """Return the values of each axis of a study, which is a benchmark in a file of config/studies.
+    """Return the values of each axis of a study.
 
-    An axis is a setting that the study varies, such as `cache`. The file gives each axis a list of values, or
-    one word in place of the list. The word `commands` stands for the names of the study's commands. Any other
-    word stands for values that are defined elsewhere, mostly in the configuration (`env.config`). So
-    `{"cache": ["cold"], "build": "builds"}` becomes `{"cache": ["cold"], "build": ["trunk", "mine"]}`.
-    A repository is left out if its definition names other studies only. Raise UserError for a word that
-    stands for nothing.
+    The study's file gives each axis a list of values, or one word in place of the list. So `{"cache":
+    ["cold"], "build": "builds"}` becomes `{"cache": ["cold"], "build": ["trunk", "mine"]}`. A repository is
+    left out if its definition names other studies only. Raise UserError for a word that stands for nothing.
     """
     values: dict[str, list[str]] = {}
     for axis, list_or_word in study.axes.items():
         if isinstance(list_or_word, list):
             values[axis] = list(list_or_word)
             continue
-        # Any axis may have the study's commands as values, such as `operation: commands`. Further words
-        # depend on the axis: {"builds": ["trunk", "mine"]} on the axis `build`.
+        # Any axis may have the study's commands as values, such as `operation: commands`.
         by_word = {COMMANDS: list(study.commands), **axis_of(axis).values_by_word(env)}
         if list_or_word not in by_word:
             raise UserError(
@@ -71,12 +67,11 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
                 f"this axis. List them."
             )
         values[axis] = by_word[list_or_word]
-    # The configuration can restrict a repository to some studies, by the key `studies` of its definition.
+    # The key `studies` of a repository's definition can restrict the repository to some studies.
     if REPOSITORY_AXIS in values:
         measured = []
         for repo in values[REPOSITORY_AXIS]:
             definition = env.repositories.get(repo, {})
-            # A repository without the key `studies` is measured by all studies.
             if "studies" not in definition or study.name in definition["studies"]:
                 measured.append(repo)
         values[REPOSITORY_AXIS] = measured
@@ -86,7 +81,7 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
 def findings_of(study: Study, env: Environment) -> list[str]:
     """Return sentences on the user's own repository, such as `Exports read the folder trunk.`
 
-    They come from the axes to which the study gives a word in place of values, such as `format: formats`.
+    The sentences come from the axes with a word in place of values, such as `format: formats`.
     """
     findings = []
     for name in study.axes_with_word():
@@ -105,18 +100,15 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
 
 
 def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[str]]) -> None:
-    """Raise UserError for a fault of a study's axes. `values` has the values of each axis.
-
-    These are faults:
+    """Raise UserError for a fault of a study's axes:
 
     - The study has the axis `build`, and the configuration has no builds.
     - No machine can measure a value, such as `cache: tepid`. A value that only this machine cannot measure is
-      no fault: the cells (measured combinations) with this value are skipped later.
+      no fault: its cells are skipped later.
     - A default is wrong, or has no effect (_check_defaults).
     - A table compares the first value of an axis with all others, and there are no others.
     """
     file = f"config/studies/{study.name}.yaml"
-    # A build is an installation of Subversion's programs, and only the configuration can define one.
     if BUILD_AXIS in values and not env.builds:
         raise UserError(
             f"{env.config.source_of(['builds'])}: `builds` is missing, but {study.name} has the axis "
@@ -124,7 +116,6 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
         )
     for axis, values_of_axis in values.items():
         for value in values_of_axis:
-            # The reason is the end of a sentence, "is no state. Use one of ..."; "" for a correct value.
             reason = axis_of(axis).why_invalid(value)
             if reason:
                 raise UserError(f"{file}: `axes.{axis}`: {value!r} {reason}.")
@@ -133,13 +124,12 @@ def _check_axes(study: Study, env: Environment, values: Mapping[str, Sequence[st
     for name, command in study.commands.items():
         key = f"commands.{name}.defaults"
         _check_defaults(study, env, key, command.defaults or {}, [command])
-    # resolved_tables() replaces `candidates: rest` by all values of the axis but the baseline.
     for table, definition in resolved_tables(study, values).items():
         comparison = definition.get("compare")
         if comparison and not comparison["candidates"]:
             axis = comparison["axis"]
             # Only `candidates: rest` can become an empty list, and only on an axis with a word, such as
-            # `build: builds`. This word is the key of the configuration that lacks a value.
+            # `build: builds`. The word is the key of the configuration that lacks a value.
             word = str(study.axes[axis])
             content = f"has {values[axis][0]} only" if values[axis] else "is empty"
             raise UserError(
@@ -158,16 +148,14 @@ def _check_defaults(
 ) -> None:
     """Raise UserError for a wrong default of a study, or one without effect.
 
-    A cell is one of `commands` with values of axes. If a cell has no value on an axis, it takes that in
-    `defaults`, such as `{"cache": "served"}`. The study's file has the defaults at `key`, such as
-    `commands.log.defaults`. A default is wrong if vcsbench has no such axis, if the axis sets no keys of a
-    recipe (everything that the measurement of a cell depends on), or if no machine can measure the value.
+    A command without a value on an axis takes the value in `defaults`, such as `{"cache": "served"}`. A
+    default is wrong if vcsbench has no such axis, if the axis sets no keys of a recipe, or if no machine can
+    measure the value. `key` is the place of the defaults in the study's file: `commands.log.defaults`.
     """
     file = f"config/studies/{study.name}.yaml"
-    # A default acts only through the keys of the recipe that the function `recipe_keys` of its axis returns.
-    # An axis without a function of its own, such as `strategy`, has the default of this field: no keys.
+    # A default acts only through the keys that the function `recipe_keys` of its axis returns. An axis
+    # without a function of its own, such as `strategy`, sets no keys.
     with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
-    # The first axis that is not in the list, with a remedy: "'strategy'. Use one of ..."; "" if all are.
     unknown = unknown_name(defaults, with_effect)
     if unknown:
         raise UserError(f"{file}: `{key}`: no axis {unknown}")
@@ -175,8 +163,7 @@ def _check_defaults(
         reason = AXES[name].why_invalid(value)
         if reason:
             raise UserError(f"{file}: `{key}.{name}`: {value!r} {reason}.")
-        # This call is made only for its error: it raises UserError for a value that the configuration lacks,
-        # such as a build. The keys themselves are not needed here.
+        # This call is made only for its error about a value that the configuration lacks, such as a build.
         AXES[name].recipe_keys(value, env)
         # If the axis applies to all commands, each cell has a value of its own, and takes no default.
         takes_default = any(name in (command.inapplicable_axes or ()) for command in commands)
@@ -189,16 +176,15 @@ def _check_defaults(
 def values_in_order(
     study: Study, env: Environment, published: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Return the values of each axis in the order of tables and pages: `{"cache": ["cold", "hot"]}`.
+    """Return the values of each axis in the order of tables and pages, each value once.
 
-    The order is that in the study's file. `published` has, by axis, the values for which the study has
-    published numbers. On an axis with a word, such as `repo: repositories`, the published values come before
-    those in the configuration: ["ruby", "wine"] and ["mine", "ruby"] become ["ruby", "wine", "mine"].
+    The order is that in the study's file. `published` has the values with published numbers, by axis. On an
+    axis with a word, such as `repo: repositories`, the published values come before those in the
+    configuration: ["ruby", "wine"] and ["mine", "ruby"] become ["ruby", "wine", "mine"].
     """
     order = values_of(study, env)
     for name in study.axes_with_word():
         order[name] = [*published.get(name, ()), *order[name]]
-    # A value that is both published and configured is kept once, at its first place.
     return {name: list(dict.fromkeys(values)) for name, values in order.items()}
 
 
@@ -207,11 +193,10 @@ def resolved_tables(
 ) -> dict[str, TableDefinition]:
     """Return the tables of a study, with values in place of `baseline: first` and `candidates: rest`.
 
-    `values` has the values of each axis. `first` and `rest` are only replaced on an axis with a word for its
-    values, such as `build: builds`. With the builds a, b and c, `{"axis": "build", "baseline": "first",
-    "candidates": "rest"}` becomes `{"axis": "build", "baseline": "a", "candidates": ["b", "c"]}`.
+    `first` and `rest` are only replaced on an axis with a word for its values, such as `build: builds`. With
+    the builds a, b and c, `{"axis": "build", "baseline": "first", "candidates": "rest"}` becomes `{"axis":
+    "build", "baseline": "a", "candidates": ["b", "c"]}`.
     """
-    # The tables of the study itself stay as they are, so only copies are changed.
     tables = dict(study.tables)
     for table, definition in study.tables.items():
         if "compare" not in definition:
@@ -221,7 +206,7 @@ def resolved_tables(
         if axis not in study.axes_with_word():
             continue
         if comparison["baseline"] == "first":
-            # Without any value, it is "". measured_values() then raises an error about the candidates.
+            # Without any value, the baseline is "". _check_axes() then raises an error about the candidates.
             comparison["baseline"] = values[axis][0] if values[axis] else ""
         if comparison["candidates"] == "rest":
             baseline = comparison["baseline"]

@@ -20,7 +20,7 @@ from vcsbench.storages.file_trees import OddPaths
 
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """The configuration and this machine. They decide on the values of axes, and on what can be measured.
+    """The configuration and this machine, which decide on the values of axes, and on what can be measured.
 
     - `repositories`: the definition of each repository by its name: {"ruby": {"source": "git", ...}, ...}.
     - `sources`: by the same names, the objects that read the histories of the repositories.
@@ -63,10 +63,9 @@ class Environment:
 
     @cached_property
     def shape_or_reason(self) -> Shape | str:
-        """Return the layout of the only repository's files (Shape): its format, shards, packing and settings.
+        """Return the layout of the only repository's files, or a clause on why the layout is unknown.
 
-        Only a local Subversion repository (FSFS) has one. For any other, and for several repositories, return
-        a clause on why the layout is unknown, such as `there are several repositories`.
+        The layout is known only for a single repository that is a local one of Subversion (FSFS).
         """
         if not self.only_repository:
             return "there are several repositories"
@@ -80,7 +79,7 @@ class Environment:
     @cache  # noqa: B019 - there is one of it
     def revisions(self, repo: str) -> int:
         """Return the (estimated) number of revisions. Raise UserError if the source cannot be read."""
-        # This raises the UserError. An estimate alone may miss a damaged source.
+        # An estimate alone may miss a damaged source.
         self.sources[repo].check()
         return self.sources[repo].estimate().revisions
 
@@ -97,27 +96,25 @@ class Environment:
         the number of revisions between the tree and the youngest one (0: the youngest itself).
         """
         source = self.sources[repo]
-        # To count the paths in the source takes minutes. If the repository was loaded before, each record of
-        # a load (results/loaded/ruby/f7.json) has the numbers of the youngest tree already.
+        # To count the paths in the source takes minutes. Each record of an earlier load
+        # (results/loaded/ruby/f7.json) has the numbers of the youngest tree already.
         if behind == 0:
             for path in sorted((self.root / "results" / "loaded" / repo).glob("*.json")):
                 record = read_json(path)
-                # The identity changes with the history. A record with another one is out of date.
+                # The identity changes with the history, so a record with another identity is out of date.
                 if record.get("identity") == source.identity():
                     return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
         return source.odd_paths(behind)
 
     @cache  # noqa: B019 - there is one of it
     def why_no_update(self, repo: str, behind: int) -> str:
-        """Return why no update can begin `behind` revisions before the youngest; "" if it can, or if unknown.
+        """Return why no update can begin `behind` revisions before the youngest; "" if one can or if unknown.
 
-        The result is a clause such as `mine has only 2 revisions, ...`. Raise UserError if the source cannot
-        be read.
+        Raise UserError if the source cannot be read. Example: `mine has only 2 revisions, ...`.
         """
-        # The update of the empty repository must change nothing: it measures fixed cost, such as svn's start.
+        # An update of the empty repository changes nothing: it measures fixed cost, such as svn's start.
         if repo == EMPTY:
             return ""
-        # This raises the UserError.
         self.sources[repo].check()
         reason = self.sources[repo].why_no_update(behind)
         return f"{repo} {reason}" if reason else ""
@@ -127,18 +124,16 @@ class Environment:
 class Axis:
     """One dimension of a grid of cells. A cell is a command with one value on each axis, which is measured.
 
-    A study (a benchmark) gives each axis a list of values, such as `cache: [cold, hot]`, or a word for values
-    that are defined elsewhere: `build: builds`. The functions get the value "" for cells to which the axis
-    does not apply. An axis that is not in the table axes.AXES has the defaults below: the study lists its
-    values, and they replace the placeholder `{<name>}` in commands.
+    A study gives each axis a list of values, such as `cache: [cold, hot]`, or a word for values that are
+    defined elsewhere: `build: builds`. The functions get the value "" for cells to which the axis does not
+    apply. An axis that is not in the table axes.AXES has the defaults below: the study lists its values, and
+    they replace the placeholder `{<name>}` in commands.
     """
 
     name: str
-    # The values for each word that a study may give instead of a list: {"builds": ["trunk", "mine"]}. {}: the
-    # axis has no word.
+    # The values for each word that a study may give instead of a list: {"builds": ["trunk", "mine"]}.
     values_by_word: Callable[[Environment], dict[str, list[str]]] = lambda env: {}
-    # The place that defines the values of the word, for messages, such as the key "`builds`" of the
-    # configuration. "" stands for the study's file.
+    # The place that defines the values of the word, for messages: the key "`builds`" of the configuration.
     source: str = ""
     # The values are settings of a server, or files that it reads. vcsbench can set them only for servers that
     # it starts, so cells with a value are skipped if the server is on another machine.
@@ -147,18 +142,18 @@ class Axis:
     changes_work: bool = False
     # A clause on why a value can be measured nowhere, "" if it can: "is no packing. Use one of ...".
     why_invalid: Callable[[str], str] = lambda value: ""
-    # The configuration can restrict a study's grid to some names of each axis. The function gets these names
-    # and all values of the axis. It returns the values that the names stand for: `current` may be f8.
+    # The configuration can restrict a study's grid to some names of each axis. Return the values for which
+    # these names stand: `current` may be f8. The second argument has all values of the axis.
     select: Callable[[list[str], list[str], Environment], list[str]] = lambda named, values, env: (
         named
     )
     # Return True if the axis applies to a cell with these values of axes: {"access": "svn", ...}.
     applies: Callable[[Mapping[str, str]], bool] = lambda axes: True
-    # The keys that a value sets in the recipe of a cell: {"clients": 4}. A recipe has everything that the
-    # measurement depends on. The value is the cell's, or the default of the study, or "" without both.
+    # The keys that a value sets in the recipe of a cell: {"clients": 4}. The value is the cell's, or the
+    # default of the study, or "" without both.
     recipe_keys: Callable[[str, Environment], Recipe] = lambda value, env: {}
     # A clause on why this machine cannot measure a cell, which is then skipped; "" if it can. The value is
-    # the cell's own, and not a default. The recipe has the keys of both, but no digests of code and files.
+    # the cell's own. The recipe has the keys of defaults, too, but no digests of code and files yet.
     why_not: Callable[[str, Recipe, Environment], str] = lambda value, recipe, env: ""
     # Sentences on the user's own repository.
     findings: Callable[[Environment], list[str]] = lambda env: []
@@ -171,8 +166,8 @@ class Axis:
     def defined_in(self, study: Study) -> str:
         """Return the place that defines the values of a study's axis, for messages.
 
-        A study gives its axis a word, such as `build: builds`, or a list of values. For the word, the place
-        is "`builds`", a key of the configuration. For a list, it is the file config/studies/NAME.yaml.
+        For a word, such as `build: builds`, the place is mostly a key of the configuration: "`builds`". For a
+        list, the place is the study's file.
         """
         is_word = isinstance(study.axes[self.name], str)
         if is_word and self.source:
@@ -191,16 +186,10 @@ def choice_axis(
     why_not: Callable[[str, Recipe, Environment], str] = Axis.why_not,
     limits: Callable[..., list[str]] = Axis.limits,
 ) -> Axis:
-    """Return an axis with a fixed set of values. A cell is one measured combination of values of axes.
+    """Return an axis with a fixed set of values.
 
-    `keys_by_value` has the keys that each value sets in the recipe of a cell (everything that the measurement
-    of the cell depends on): `{"4": {"clients": 4}}`. `expected` lists the values for the error about a wrong
-    one: `off or on`. The keyword arguments are fields of Axis:
-
-    - `needs_server`: the values are settings of a server.
-    - `applies`: returns True if the axis applies to a cell with these values of axes.
-    - `why_not`: returns why this machine cannot measure a cell, so that it is skipped; "" if it can.
-    - `limits`: returns sentences for the report on the limits of measured values.
+    `keys_by_value` has the keys that each value sets in a recipe: `{"4": {"clients": 4}}`. `expected` lists
+    the values for the error about a wrong one: `off or on`. The keyword arguments are fields of Axis.
     """
 
     def why_invalid(value: str) -> str:
@@ -208,7 +197,6 @@ def choice_axis(
         return "" if value in keys_by_value else f"is no value of it. Use {expected}"
 
     def recipe_keys(value: str, env: Environment) -> Recipe:
-        # A cell to which the axis does not apply has the value "".
         return keys_by_value[value] if value else {}
 
     return Axis(

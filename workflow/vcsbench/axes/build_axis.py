@@ -19,7 +19,6 @@ from vcsbench.formats import AS_IS, RELEASES, parse_format
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.programs import (
     BUILD_PROGRAMS,
-    GIT_SERVERS,
     INTERPRETER,
     MODULE,
     NSS_WRAPPER,
@@ -36,15 +35,15 @@ from vcsbench.programs import (
     linked_digest,
     path_of,
     programs_in,
-    programs_of_server,
     why_no_ssh_folder,
 )
 from vcsbench.records import Recipe
 from vcsbench.server_user import closed_folder
-from vcsbench.systems import GIT, SUBVERSION, repository_system
+from vcsbench.systems import GIT, SUBVERSION, programs_of_server, repository_system
 from vcsbench.systems.git_program import git_version
 from vcsbench.systems.git_store import (
     AS_IS_REFS,
+    PACKED_REFS,
     REFTABLE,
     GitState,
     Upkeep,
@@ -67,10 +66,7 @@ def program_version(programs: Programs, name: str) -> str:
 
 
 def _build_keys(build_name: str, env: Environment) -> Recipe:
-    """Return the keys of a recipe for a build: the places of client and server, and conda environments.
-
-    Without a name (""), the build is the programs on the PATH. Raise UserError for an unknown name.
-    """
+    """Return the keys of a recipe for a build: the places of client and server, and conda environments."""
     build = _find_build(build_name, env)
     client, server = build.client._asdict(), build.server._asdict()
     return {
@@ -82,61 +78,60 @@ def _build_keys(build_name: str, env: Environment) -> Recipe:
 def _why_no_build(build_name: str, recipe: Recipe, env: Environment) -> str:
     """Return why this machine lacks a program or module for a cell, in a clause; "" if it has all.
 
-    A cell is one measured combination of values, and is skipped with this reason. Example: `git is not
-    installed (put it on the PATH; ...)`. A program that is too old for the format of the repository is a
-    reason, too. `recipe` has everything that the cell's measurement depends on. `build_name` is not used: it
-    is the cell's own value on the axis, and the recipe may have its build from a default.
+    A program that is too old for the format of the repository is a reason, too. `build_name` is not used: it
+    is the cell's own value on the axis, and the recipe may have its build from a default. Example: `git is
+    not installed (put it on the PATH; ...)`.
     """
     build = _find_build(recipe["build"]["name"], env)
-    # The kind of the cell's server, such as "svnserve"; "" without a server.
     server = recipe["access"]["server"]
-    # The first check: the programs of the commands and of the server, in the build or on the PATH.
     reason = why_lacking(build, env.machine, _commands_of(recipe), server)
     if reason:
         return reason
-    # The second: further requirements of the command, such as `git` or the Python module `python3:breezy`.
+    # Further requirements of the command, such as `git` or the Python module `python3:breezy`.
     for need in recipe.get("needs", []):
-        # The path is "" if the need is missing.
         if path_of(need):
             continue
         if need.startswith(MODULE):
             return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
         return f"{need} is not installed (put it on the PATH; set-up installs Debian's packages)"
     if repository_system(recipe.get("repository", {})) is GIT:
-        return _why_no_reftable(build, recipe, env)
+        return _why_git_cannot_read(build, recipe, env)
     return _why_too_old(build, recipe, env)
 
 
-def _why_no_reftable(build: Build, recipe: Recipe, env: Environment) -> str:
-    """Return why the git of a build cannot read the refs of a cell's repository, in a clause; "" if it can.
+def _why_git_cannot_read(build: Build, recipe: Recipe, env: Environment) -> str:
+    """Return why the git of a build cannot read a cell's repository, in a clause; "" if it can.
 
-    Every git that vcsbench measures ignores the indices that it does not know. But it reads no reftable.
-    `recipe` has everything that the cell's measurement depends on.
+    Every git that vcsbench measures ignores the indices that it does not know. But an older one reads no
+    reftable, and refuses the setting of the upkeep midx-reuse.
     """
     # Without an upkeep, git_axes has a reason of its own.
-    if recipe["repository"].get("ref_storage") != REFTABLE:
+    repository = recipe["repository"]
+    has_setting = repository.get("upkeep") == Upkeep.MIDX_REUSE
+    has_reftable = repository.get("ref_storage") == REFTABLE
+    if not has_setting and not has_reftable:
         return ""
+    upkeep = Upkeep.MIDX_REUSE if has_setting else Upkeep.ONE_PACK
+    state = GitState(upkeep, AS_IS_REFS, REFTABLE if has_reftable else PACKED_REFS)
     # The server opens the repository, or the client without a server.
     side = build.server if recipe["access"]["server"] else build.client
     # Snakemake deploys another git than that on the PATH of this process.
     is_deployed = not side.prefix and env.machine.deployed
     if is_deployed or _is_to_be_made(side):
         return ""
-    return why_no_state(GitState(Upkeep.ONE_PACK, AS_IS_REFS, REFTABLE), git_version(side))
+    return why_no_state(state, git_version(side))
 
 
 def needed_format(recipe: Recipe) -> str:
     """Return the format of the Subversion repository that a cell opens, such as "f6-to-f8" or "as-is".
 
-    Return "" for a cell (a measured command with its settings) that opens no such repository on this machine.
-    Its server is on another machine, its repository is of another system, or its command reads a dump or a
-    tree that needs no loaded repository. `recipe` has everything that the cell's measurement depends on.
+    Return "" for a cell that opens no such repository on this machine: its server is on another machine, its
+    repository is of another system, or its command reads a dump or a tree that needs no loaded repository.
     """
     repository = recipe.get("repository", {})
     # `remote` is the user's own server on another machine.
     is_here = "remote" not in recipe
     is_subversion = repository_system(repository) is SUBVERSION
-    # The kinds of input of a command for which a repository is opened.
     opened_inputs = ["repository", "committed_repository"]
     # A tree is exported from a repository. But a source with a `head`, such as a commit of git, gives its
     # youngest tree itself (subjects.tree).
@@ -154,8 +149,7 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
 
     The programs that open the repository decide: the server's, or the client's without a server. For a
     working copy, the client's svn decides, too. A program of unknown version is no reason. Example:
-    `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`. `recipe` has everything that the
-    cell's measurement depends on.
+    `/opt/svn/bin/svnserve is 1.8.19, and f8 needs Subversion 1.10 or later`.
     """
     # 1. The present format of the repository: f8 for `f6-to-f8`, and the user's format for `as-is`.
     value = needed_format(recipe)
@@ -165,16 +159,15 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
     # The first release of Subversion that opens the format: "1.9" for f7, and (1, 9) as numbers.
     release = RELEASES.get(fmt, "")
     first_numbers = version_numbers(release)
-    # The cell opens no repository, or one of unknown format.
     if first_numbers is None:
         return ""
-    # 2. Each side of the build (client or server) that opens the repository. The names are programs that show
-    # the version of the side, the best one first.
+    # 2. Each side of the build (client or server) that opens the repository, with the programs that show the
+    # version of the side, the best one first.
     openers: list[tuple[Programs, list[str]]] = []
     server = recipe["access"]["server"]
     if server:
-        # httpd opens repositories by a module, which prints no version. In the prefix of a build, these
-        # programs have its version. Those on the PATH may be of another release than the system's module.
+        # httpd opens repositories by a module, which prints no version. The programs below the prefix of a
+        # build have the module's version. Those on the PATH may be of another release than the module.
         is_unknown = server == "httpd" and not build.server.prefix
         openers.append((build.server, [] if is_unknown else ["svnserve", "svnadmin", "svn"]))
     else:
@@ -189,7 +182,7 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
     for side, names in openers:
         # Snakemake deploys other programs than those on the PATH of this process.
         is_deployed = not side.prefix and env.machine.deployed
-        # The first of the programs that exists; "" if none exists, or if the version is unknown.
+        # The first of the programs that exists; "" if none does.
         name = next(filter(side.find, names), "")
         if is_deployed or not name:
             continue
@@ -203,14 +196,11 @@ def _why_too_old(build: Build, recipe: Recipe, env: Environment) -> str:
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     """Return why a cell cannot be measured with the programs of a build, in a clause; "" if it can.
 
-    A cell is one measured combination, such as a command with a server. `argv` is a text with the templates
-    of its commands: `{svn} export {url}`. `server` is the kind of its server, such as "httpd"; "" without
-    one. The first reason is returned, from these checks: conda, the server's programs, the commands'
-    programs, and the folder of the server's programs. Example: `/opt/svn has no svn in bin or sbin`.
+    `argv` has the templates of the cell's commands: `{svn} export {url}`. `server` is the kind of its server,
+    such as "httpd"; "" without one. Example: `/opt/svn has no svn in bin or sbin`.
     """
     # A side of a build may be a conda environment that Snakemake makes before the run, from a file.
     for side in (build.client, build.server):
-        # The file, by the name of the environment's folder; None for a side that is no environment.
         file = build.environments.get(os.path.basename(side.prefix))
         if file and _is_to_be_made(side) and not any(shutil.which(name) for name in CONDA):
             return f"none of {', '.join(CONDA)} is installed, which {file} needs"
@@ -226,7 +216,7 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
             return reason
     if server and build.server.prefix:
         # If root measures, the servers run as the user "nobody", who cannot start a program in /root, for
-        # example. closed_folder() returns the folder that keeps this user out; None if no folder does.
+        # example. closed_folder() returns the folder that keeps this user out.
         folder = closed_folder(Path(build.server.prefix))
         if folder:
             return (
@@ -243,7 +233,7 @@ def _why_no_server(build: Build, machine: Machine, server: str) -> str:
     if server == "sshd":
         # sshd starts a svnserve of the build for each connection. sshd itself is part of no build.
         return _why_no_program(build.server, machine, "svnserve") or why_no_sshd()
-    if server in GIT_SERVERS:
+    if server in GIT.servers:
         return _why_no_git_server(build.server, server)
     for name in programs_of_server(server):
         reason = _why_no_program(build.server, machine, name)
@@ -262,11 +252,10 @@ def _commands_of(recipe: Recipe) -> str:
 def installed_programs(recipe: Recipe) -> set[str]:
     """Return the installed programs that a cell runs, such as {"svn", "httpd", "ssh"}.
 
-    `recipe` has everything that the cell's measurement depends on: its commands, its server and the system of
-    its repository need programs. Programs in the prefix of a build (a folder such as /opt/svn) are left out.
+    The commands, the server and the system of the repository need programs. Programs in the prefix of a build
+    (a folder such as /opt/svn) are left out.
     """
     build = recipe["build"]
-    # The further requirements of the command, such as "git".
     names = {*recipe.get("needs", [])}
     for name in programs_in(_commands_of(recipe)):
         # Another program than Subversion's and git, such as tar, is in no build, so it is always installed.
@@ -296,8 +285,8 @@ def _is_to_be_made(programs: Programs) -> bool:
 def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
     """Return why a side of a build (client, server) has no usable program `name`, in a clause; "" if it has.
 
-    `programs.prefix` is the folder of the build, such as /opt/svn, and "" for the programs on the PATH. In
-    the folder of a build, a program of Subversion must also run. All other programs only have to exist.
+    Below the prefix of a build, such as /opt/svn, a program of Subversion must also run, and git must be
+    usable (_why_no_git). All other programs only have to exist.
     """
     # Snakemake makes this conda environment before the run, with the programs in its file.
     if _is_to_be_made(programs):
@@ -336,8 +325,8 @@ def _why_no_git(programs: Programs) -> str:
 def _why_no_httpd(build: Build, machine: Machine) -> str:
     """Return why a build has no httpd with Subversion's module (mod_dav_svn), in a clause; "" if it has one.
 
-    A build is below a prefix, such as /opt/svn, or on the PATH (no prefix). A build below a prefix needs the
-    module, but no httpd: this machine's httpd can load the module.
+    A build below a prefix, such as /opt/svn, needs the module, but no httpd: this machine's httpd can load
+    the module.
     """
     programs = build.server
     # Snakemake makes a conda environment at the prefix from a file of the build, or deploys one on the PATH.
@@ -345,14 +334,14 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
     if is_of_conda:
         return "conda has no httpd with mod_dav_svn"
     if not programs.prefix:
-        # The path of this machine's httpd, if it has mod_dav_svn, otherwise "".
+        # `httpd` is "" for an httpd without mod_dav_svn.
         if programs.httpd:
             return ""
         return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
     if not programs.mod_dav_svn:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
-    # Here, `httpd` is the path of the build's own httpd, or of this machine's, and "" without both. To load
-    # mod_dav_svn, it needs modules of its own, such as mod_dav. Without their folder, it cannot be used.
+    # `httpd` is the build's own, or this machine's. To load mod_dav_svn, httpd needs modules of its own, such
+    # as mod_dav.
     has_usable_httpd = bool(programs.httpd and programs.httpd_modules)
     if not has_usable_httpd:
         return f"{programs.prefix} has a mod_dav_svn, but no httpd, nor has this machine (Debian: apache2)"
@@ -386,8 +375,7 @@ def _why_no_git_server(programs: Programs, server: str) -> str:
 def why_no_module(recipe: Recipe, names: Sequence[str]) -> str:
     """Return which of some modules, such as ("ssl",), the httpd of a cell lacks, in a clause; "" if none.
 
-    Return "" also if httpd itself is missing, because that has a reason of its own (_why_no_httpd). Example:
-    `httpd has no mod_ssl.so next to its modules in /usr/lib/apache2/modules`.
+    Return "" also if httpd itself is missing, because that has a reason of its own (_why_no_httpd).
     """
     programs = Programs(**recipe["build"]["server"])
     if not programs.httpd:
@@ -402,7 +390,7 @@ def why_no_sshd() -> str:
     """Return why this machine cannot serve over svn+ssh, in a clause; "" if it can.
 
     A run needs OpenSSH's programs, a library that sshd preloads, a user with a name, and a temporary folder
-    that sshd can enter. Example: `ssh is not installed (Debian: openssh-client; conda: openssh)`.
+    that sshd can enter.
     """
     for name in ("ssh", "ssh-keygen"):
         if not shutil.which(name):
@@ -411,11 +399,10 @@ def why_no_sshd() -> str:
     sshd = find_sshd()
     library = find_nss_wrapper()
     for name, path in (("sshd", sshd), (NSS_WRAPPER, library)):
-        # The path of a missing file is "".
         if not path:
             return f"there is no {name} (envs/unpack_sshd.sh unpacks it, without a service)"
-    # sshd gets the library by LD_PRELOAD. Set-up may have unpacked the library to a folder that the servers'
-    # user cannot enter. Then a run copies the folder and preloads the copy, so the original path is not used.
+    # Set-up may have unpacked the library to a folder that the servers' user cannot enter. Then a run copies
+    # the folder and preloads the copy, so the original path does not matter.
     is_unpacked = library.startswith(f"{UNPACKED_SSHD}/")
     is_copied = is_unpacked and closed_folder(UNPACKED_SSHD.resolve()) is not None
     reason = why_not_preloaded(library)
@@ -430,8 +417,7 @@ def why_no_sshd() -> str:
     temporary = tempfile.gettempdir()
     used_paths = [temporary] if is_unpacked_sshd() else [sshd, temporary]
     for path in used_paths:
-        # The folder that keeps the user "nobody" out; None if no folder does. If another user than root
-        # measures, it is None as well, because sshd then runs as that user.
+        # If another user than root measures, this is None, because sshd then runs as that user.
         folder = closed_folder(Path(path))
         if folder:
             return (
@@ -443,11 +429,8 @@ def why_no_sshd() -> str:
 
 
 def why_not_preloaded(library: str) -> str:
-    """Return why a library cannot be preloaded, in a clause; "" if it can.
-
-    Example: `LD_PRELOAD cannot name /my files/x.so, whose path has a blank or a colon`.
-    """
-    # The loader splits LD_PRELOAD at blanks and colons. It would start the program without the library.
+    """Return why a library cannot be preloaded, in a clause; "" if it can."""
+    # The loader splits LD_PRELOAD at blanks and colons, and would start the program without the library.
     if re.search("[ :]", library):
         return f"LD_PRELOAD cannot name {library}, whose path has a blank or a colon"
     return ""
@@ -456,20 +439,17 @@ def why_not_preloaded(library: str) -> str:
 def binaries_of(recipe: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of hyperfine, of the client's and the server's programs, and of Subversion's libraries.
 
-    Example: `{"client svn": "0123...", "client hyperfine": "cdef...", "client libraries": "4567...", "server
-    svnserve": "89ab...", "server libraries": "4567..."}`. `recipe` has everything that the measurement of a
-    cell depends on, and gets these digests later. A changed digest makes Snakemake measure the cell again.
-    Programs in conda environments have no digests (_has_digests).
+    A changed digest makes Snakemake measure the cell again. Programs in conda environments have no digests
+    (_has_digests). Example: `{"client svn": "0123...", "client hyperfine": "cdef...", "client libraries":
+    "4567...", "server svnserve": "89ab...", "server libraries": "4567..."}`.
     """
     build = _find_build(recipe["build"]["name"], env)
     client_programs = _digested_clients(build, recipe, env)
-    # The kind of the server, such as "httpd"; "" without a server, or with one that gets no digests.
     server = _digested_server(build, recipe, env)
-    # The digests of all programs and of Subversion's libraries, as in the example. binaries() caches this
-    # mapping, so a copy is changed below.
-    digests = dict(binaries(build.client, client_programs, build.server, server))
-    # A module that is a part of httpd has no file, and the digest "". If a later httpd has a file for it, the
-    # digest shows that change.
+    # binaries() caches its mapping, so a copy is changed below.
+    served_by = programs_of_server(server) if server else ()
+    digests = dict(binaries(build.client, client_programs, build.server, served_by))
+    # A module that is a part of httpd has no file, and the digest "".
     for module in _deployed_modules(server, recipe):
         digests[f"server {module}"] = build.server.digest_of(module)
     # hyperfine starts the command. A wrapper in its place may start it with another priority. An environment
@@ -503,19 +483,14 @@ def linked_of(recipe: Recipe, env: Environment) -> dict[str, str]:
 
 
 def _digested_clients(build: Build, recipe: Recipe, env: Environment) -> tuple[str, ...]:
-    """Return the programs on the client's side of a cell that get digests, such as ("svn", "ssh").
-
-    They are the programs of its commands, Python, programs that the client starts, and further requirements.
-    """
+    """Return the programs on the client's side of a cell that get digests, such as ("svn", "ssh")."""
     names: list[str] = []
     if _has_digests(build, build.client, env):
         names += programs_in(_commands_of(recipe))
-    # An environment that Snakemake deploys may have another Python and another ssh than this process. So
-    # these two get no digests with such an environment.
+    # An environment that Snakemake deploys may have another Python and another ssh than this process.
     if not env.machine.deployed:
         if _runs_python(recipe):
             names.append(INTERPRETER)
-        # For some kinds of servers, the client starts another program, such as ssh.
         helper = CLIENT_HELPERS.get(recipe["access"]["server"])
         if helper:
             names.append(helper)
@@ -535,15 +510,15 @@ def _digested_server(build: Build, recipe: Recipe, env: Environment) -> str:
 
 def _has_digests(build: Build, side: Programs, env: Environment) -> bool:
     """Return False for a side of a build (client or server) in a conda environment, True for all others."""
-    # After a change of an environment, cells are measured again also without digests. The name of its folder
-    # in the recipe changes with its file. Snakemake itself compares an environment that it deploys.
+    # After a change of an environment, cells are measured again also without digests: the name of its folder
+    # in the recipe changes with its file, and Snakemake itself compares an environment that it deploys.
     if side.prefix:
         return not build.has_made(side)
     return not env.machine.deployed
 
 
 def _find_build(name: str, env: Environment) -> Build:
-    """Return a build by its name. Raise UserError for one that the configuration lacks."""
+    """Return a build by its name; "" is the programs on the PATH. Raise UserError for an unknown name."""
     if not name:
         return ON_PATH
     if name not in env.builds:

@@ -29,8 +29,8 @@ _KEPT: Promises = {"os": "hot", "server": "kept"}
 class CacheState:
     """One state of the caches of system and server, such as cold.
 
-    `steps` has the steps before a run and the promises about it (STATES), and goes into recipes. `pictogram`
-    stands for the state in tables; "" for a state that is no value of the axis.
+    `steps` has the steps before a run and the promises about the run (STATES), and goes into recipes.
+    `pictogram` stands for the state in tables; "" for a state that is no value of the axis.
     """
 
     steps: State
@@ -127,7 +127,7 @@ def pictograms() -> dict[str, str]:
 def _why_no_state(cache: str) -> str:
     if cache in STATES:
         return ""
-    # The entry "" is for cells without a state, and no value that a user can give.
+    # The entry "" is no value that a user can give.
     names = ", ".join(filter(None, STATES))
     return f"is no state. Use one of {names}"
 
@@ -135,30 +135,24 @@ def _why_no_state(cache: str) -> str:
 def _why_not_in_state(cache: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its cache state, such as `cold`, in a clause; "" if it can.
 
-    A cell is one measured combination of values, and is skipped with this reason. Example: `svnserve -t ends
-    with each connection, so it keeps no cache`. `recipe` has everything that the cell's measurement depends
-    on. `cache` is not used: it is the cell's own value on the axis, and the recipe may have its state from a
-    default.
+    `cache` is not used: it is the cell's own value, and the recipe may have its state from a default.
     """
     state = CacheState(recipe["state"])
-    # sshd starts a new svnserve for each connection. But a state such as `hot` promises a server that has
-    # served the runs before.
+    # sshd starts a new svnserve for each connection.
     if recipe["access"]["server"] == "sshd" and state.needs_kept_server:
         return "svnserve -t ends with each connection, so it keeps no cache"
-    # A state that clears no caches, such as `hot-os`, is possible on any machine.
     if not state.clears_caches:
         return ""
     # The user's setting of the way to clear caches, such as drop-caches.
     clearing = env.config.settings.clear_caches
-    # A state such as `hot` clears caches only to begin from a known state. So its files may also be on a
-    # storage in memory, and only the way to clear caches matters.
+    # A state such as `hot` clears caches only to begin from a known state. So its files may also be in
+    # memory, and only the way to clear caches matters.
     if not state.is_cold:
         return why_not_cleared(env.machine, clearing)
     # A cold run must read its files from a disk. They are on the storage, or on the cell's own file system.
     if "filesystem" not in recipe:
         return why_never_cold(env.machine, recipe["storage"]["path"], clearing)
     filesystem = recipe["filesystem"]
-    # The key `guest` exists if a virtual machine has the file system.
     if "guest" in filesystem:
         return "vcsbench cannot clear the page cache of a guest, so files there are never cold"
     # `make` is the kind of file system that vcsbench makes, such as tmpfs; "" for an existing folder.
@@ -170,10 +164,7 @@ def _why_not_in_state(cache: str, recipe: Recipe, env: Environment) -> str:
 def _limits(
     values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Return what cold means here. `guests` are the names of the virtual machines that measured, if any.
-
-    `values` and `measured` are not used: the functions `limits` of all axes have the same arguments.
-    """
+    """Return what cold means here. `guests` are the names of the virtual machines that measured, if any."""
     names = ", ".join(sorted(set(guests)))
     return [GUEST_COLD.format(names) if names else COLD]
 

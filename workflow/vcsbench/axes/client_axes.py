@@ -75,13 +75,11 @@ library has it clone each working file that equals its pristine. It shows what s
 def _why_no_delay(delay: str, recipe: Recipe, env: Environment) -> str:
     """Return why no delay can be added to the network of a cell, in a clause; "" if it can, or need not.
 
-    `recipe` has everything that the measurement of the cell depends on. `delay` is not used: it is the cell's
-    own value on the axis, and the recipe may have its delay from a default.
+    `delay` is not used: it is the cell's own value, and the recipe may have its delay from a default.
     """
     # The delays "" and "0" set no key of the recipe.
     if "delay" not in recipe:
         return ""
-    # The key `guest` exists if a virtual machine (guest) has the file system of the cell.
     if "guest" not in recipe.get("filesystem", {}):
         return "a delay is added in a guest only, not before a server of yours"
     return guest.why_no_delay(env.root)
@@ -90,18 +88,15 @@ def _why_no_delay(delay: str, recipe: Recipe, env: Environment) -> str:
 def _why_no_pristines(pristines: str, recipe: Recipe, env: Environment) -> str:
     """Return why svn cannot make a working copy without pristines, in a clause; "" if it can or need not.
 
-    Pristines are the unchanged copies of all files in the folder .svn. The value `none` of the axis
-    `pristines` leaves them out. Example: `svn is 1.14.2, and can do without pristines since 1.15`.
+    Pristines are the unchanged copies of all files in the folder .svn.
     """
     if pristines != "none":
         return ""
-    # The recipe is JSON, so it has the client's programs as a mapping: {"prefix": "/opt/svn", ...}.
     client = Programs(**recipe["build"]["client"])
     version = program_version(client, "svn")
     since = ".".join(map(str, NO_PRISTINES_SINCE))
     if not version:
         return f"svn is not there, and can do without pristines since {since}"
-    # (1, 14) for 1.14.2; None if the version has no numbers.
     major_and_minor = version_numbers(version)
     if major_and_minor is not None and major_and_minor >= NO_PRISTINES_SINCE:
         return ""
@@ -111,10 +106,8 @@ def _why_no_pristines(pristines: str, recipe: Recipe, env: Environment) -> str:
 def _reflink_keys(reflink: str, env: Environment) -> Recipe:
     """Return the keys that `reflink: on` adds to a recipe; {} for `off` and without the axis.
 
-    A recipe has everything that the measurement of a cell depends on. The key `environment` has variables for
-    svn. With them, svn preloads the library that clones files, and the library writes the number of cloned
-    files to a file. PreparedCell replaces `{run}` in the path of this file by the folder of the run. The key
-    `reflink` has the digest of the library's source.
+    The variables in `environment` have svn preload the library that clones files, and have the library write
+    the number of cloned files to a file. PreparedCell replaces `{run}` by the folder of the run.
     """
     if reflink != "on":
         return {}
@@ -123,8 +116,7 @@ def _reflink_keys(reflink: str, env: Environment) -> Recipe:
     tools = env.root / REFLINK_LIBRARY.parts[0]
     if tools.is_symlink():
         library = library.resolve()
-    # Each compiler makes other bytes of the same source. So the digest is that of the source, and a cell is
-    # measured again only if the source changes.
+    # The digest is that of the source, because each compiler makes other bytes of the same source.
     source = (env.root / REFLINK_SOURCE).read_bytes()
     return {
         "environment": {"LD_PRELOAD": str(library), REFLINK_STATISTICS: "{run}/reflinks"},
@@ -136,20 +128,18 @@ def _why_no_reflink(reflink: str, recipe: Recipe, env: Environment) -> str:
     """Return why no file can be cloned in a cell, in a clause; "" if files can be, or need not be.
 
     A clone (reflink) shares the blocks of another file: here, a working file shares the blocks of its
-    pristine, the unchanged copy in .svn. Example: `ext4 has no reflinks`. `recipe` has everything that the
-    measurement of the cell depends on.
+    pristine, the unchanged copy in .svn.
     """
     if reflink != "on":
         return ""
-    # This key has the options of svn that leave out the pristines. It is [] or missing if svn stores them.
+    # The key has the options of svn that leave out the pristines.
     if recipe.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
-    # The kind of file system that vcsbench makes for the cell, such as xfs. For an existing folder, it is "",
-    # and the kind is not checked here. None for a cell without the axis `filesystem`.
+    # The kind of an existing folder's file system is "" here, and is not checked.
     made_kind = recipe.get("filesystem", {}).get("make")
     if made_kind and made_kind not in REFLINK_KINDS:
         return f"{made_kind} has no reflinks"
-    # svn preloads the library that clones files. _reflink_keys() has put its path into the recipe.
+    # _reflink_keys() has put the path of the library that clones files into the recipe.
     reason = why_not_preloaded(recipe["environment"]["LD_PRELOAD"])
     if reason:
         return f"{reason}; move the checkout"
@@ -168,7 +158,7 @@ def _why_no_arrival(arrival: str) -> str:
 def _why_no_client(readers: str, recipe: Recipe, env: Environment) -> str:
     """Return why no client makes the traffic of a cell, in a clause; "" if one does, or without traffic.
 
-    Traffic is the requests of many clients at once: readers and committers. `readers` is not used.
+    Traffic is the requests of many clients at once: readers and committers.
     """
     # Without the axes `readers` and `committers`, the traffic has one reader and no committer.
     number = recipe.get("readers", 1) + recipe.get("committers", 0)

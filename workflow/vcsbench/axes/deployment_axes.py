@@ -62,13 +62,12 @@ BULK_UPDATES: dict[str, Recipe] = {
 def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[str, str]], bool]:
     """Return the function `applies` of an axis, which returns True if the axis applies to a cell.
 
-    A cell is one measured combination of values of axes. The axis applies to cells with one of the accesses
-    `names`, such as "http" and "https". Over another access with a server, such as "svn", only its `neutral`
-    value applies, which changes nothing. So cells over http and svn can share a value, and be compared.
+    The axis applies over the accesses `names`, such as "http" and "https". Over another access with a server,
+    such as "svn", only its `neutral` value applies, which changes nothing. So cells over http and svn can
+    share a value, and be compared.
     """
 
     def applies(axes: Mapping[str, str]) -> bool:
-        # `axes` has the values of the cell: {"access": "svn", "keep_alive": "on"}.
         access = axes.get(ACCESS_AXIS)
         has_neutral_value = access in SERVED and axes.get(axis) == neutral
         return access in names or has_neutral_value
@@ -77,15 +76,11 @@ def _has_access_or(axis: str, neutral: str, *names: str) -> Callable[[Mapping[st
 
 
 def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment) -> str:
-    """Return why the server of a cell cannot have its authentication, in a clause; "" if it can.
-
-    `recipe` has everything that the measurement of the cell depends on.
-    """
+    """Return why the server of a cell cannot have its authentication, in a clause; "" if it can."""
     # The kind, such as "basic-md5". The value `none` of the axis sets no key of the recipe.
     kind = recipe.get("authentication")
     if not kind:
         return ""
-    # Each kind is one of httpd or of svnserve.
     server = SERVERS_OF[kind]
     if recipe["access"]["server"] != server:
         return f"{kind} is an authentication of {server}, and the cell has none"
@@ -102,7 +97,6 @@ def _why_no_authentication(authentication: str, recipe: Recipe, env: Environment
 
 def _why_no_rules(rules: str, recipe: Recipe, env: Environment) -> str:
     """Return why the server of a cell cannot have its access rules, in a clause; "" if it can."""
-    # The value `0` of the axis, which means no rules, sets no key of the recipe.
     if "access_rules" not in recipe:
         return ""
     if not Programs(**recipe["build"]["server"]).find("svnlook"):

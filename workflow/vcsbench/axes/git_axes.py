@@ -1,13 +1,17 @@
 """Define the axes of git repositories: their upkeep, and the number and storage of their refs."""
 
+from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.axis_names import REF_STORAGE_AXIS, REFS_AXIS, UPKEEP_AXIS
 from vcsbench.config.builds import git_builds
-from vcsbench.records import Recipe
+from vcsbench.config.configuration import EMPTY
+from vcsbench.records import Recipe, RecipeRepository
 from vcsbench.systems import GIT
 from vcsbench.systems.git_program import git_version
 from vcsbench.systems.git_store import (
     AS_IS_REFS,
+    LEAST_PUSHES,
+    MANY_PACKS_UPKEEPS,
     REF_STORAGES,
     UPKEEPS,
     Upkeep,
@@ -37,17 +41,22 @@ def _select_upkeeps(named: list[str], values: list[str], env: Environment) -> li
 def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
     """Return why git on this machine cannot make the repository of a cell, in a clause; "" if it can.
 
-    git may be missing or too old, for vcsbench or for the state of the repository. The state is the form of
-    its objects (upkeep), and the number and storage of its refs. `recipe` has everything that the measurement
-    of the cell depends on. It may have its upkeep from a default, so `upkeep`, the cell's own, is not used.
+    git may be missing or too old, or the history too short. The recipe may have its upkeep from a default, so
+    `upkeep`, the cell's own value, is not used.
     """
     repository = recipe.get("repository", {})
-    # Repositories of other systems have no upkeep.
     if repository.get("system") != GIT.name:
         return ""
     # Snakemake deploys another git than that on the PATH of this process.
-    if env.machine.deployed:
-        return ""
+    reason = "" if env.machine.deployed else _why_git_cannot_make(repository, env)
+    return reason or _why_too_short(repository, env)
+
+
+def _why_git_cannot_make(repository: RecipeRepository, env: Environment) -> str:
+    """Return why no git of this machine can make a repository, in a clause; "" if one can.
+
+    git may be missing or too old, for vcsbench or for the state of the repository.
+    """
     version = git_version()
     if not version:
         return "git is not installed (Debian: git)"
@@ -64,6 +73,19 @@ def _why_no_upkeep(upkeep: str, recipe: Recipe, env: Environment) -> str:
     if find_maker(state, git_builds(env.builds)):
         return ""
     return why_no_state(state, version)
+
+
+def _why_too_short(repository: RecipeRepository, env: Environment) -> str:
+    """Return why the history of a repository has too few commits for many packs, in a clause; "" if not."""
+    name = repository.get("name", "")
+    # The repository with the fixed cost has a state of its own. One on another machine has no source here.
+    is_made = name in env.sources and name != EMPTY
+    if not is_made or repository.get("upkeep") not in MANY_PACKS_UPKEEPS:
+        return ""
+    commits = env.revisions(name)
+    if commits >= LEAST_PUSHES:
+        return ""
+    return f"{name} has {words.count_of(commits, 'commit')}, and many packs need {LEAST_PUSHES}"
 
 
 AXES = (

@@ -20,10 +20,8 @@ def _link_keys(link_name: str, env: Environment) -> Recipe:
 
     Example for the name "line": `{"link": {"delay_ms": 20, "rate_mbit": 100, "loss_pct": 0, "shaper":
     "netem", "relay": ""}}`. The shaper delays packets: it is the kernel's netem, or vcsbench's own program
-    relay. `relay` has the digest of this program's source; "" without it. A recipe has everything that the
-    measurement of a cell depends on.
+    relay. `relay` has the digest of this program's source; "" without the program.
     """
-    # A cell to which the axis does not apply has the name "".
     if link_name in ("", LOOPBACK):
         return {}
     link = LINKS[link_name]
@@ -31,8 +29,7 @@ def _link_keys(link_name: str, env: Environment) -> Recipe:
     shaper = choose_shaper(link) or Shaper.NONE
     relay = ""
     if shaper == Shaper.RELAY:
-        # After a change of the relay, its digest differs, so the cell is measured again. Each compiler makes
-        # another program of the same source, so the digest is that of the source.
+        # Each compiler makes another program of the same source, so the digest is that of the source.
         source = (env.root / RELAY_SOURCE).read_bytes()
         relay = hashlib.sha256(source).hexdigest()[:16]
     return {
@@ -51,7 +48,6 @@ def _why_no_network(link_name: str, recipe: Recipe, env: Environment) -> str:
     link = recipe.get("link")
     if not link:
         return ""
-    # The key exists if the cell runs in a virtual machine (guest).
     if "guest" in recipe.get("filesystem", {}):
         return "client and server in a guest have one network"
     return why_no_link(Link(link["delay_ms"], link["rate_mbit"], link["loss_pct"]))

@@ -43,21 +43,15 @@ SHARD = 1000
 def _repository_keys(repo: str, env: Environment) -> Recipe:
     """Return the key `repository` of a cell's recipe, with the facts of its source; {} without a repository.
 
-    A recipe has everything that the measurement of a cell depends on. `repo` is the name of the repository in
-    the configuration, such as "ruby". Its source is the history that is loaded into the repository. Raise
-    UserError for a name that the configuration lacks.
+    Other axes, such as `format` and `packing`, add further keys to this mapping. Raise UserError for a name
+    that the configuration lacks.
 
     - `identity`: a digest that changes with the content of the source.
-    - `source`: the kind of the source, such as svn.
     - `scale`: the share of the published size that a generated history has, such as 0.1.
     - `head`: the place of the youngest tree, such as a path with a commit, or a URL with a revision.
-
-    Other axes, such as `format` and `packing`, add further keys to this mapping.
     """
-    # A cell to which the axis does not apply has the name "".
     if not repo:
         return {}
-    # The end of the error, such as "'rubi'. Use one of ruby, wine."; "" for a known name.
     unknown = unknown_name([repo], env.sources)
     if unknown:
         raise UserError(
@@ -78,24 +72,23 @@ def _repository_keys(repo: str, env: Environment) -> Recipe:
 def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
     """Return in a clause why a command cannot write the tree of a repository; "" if it can, or writes none.
 
-    A disk or a working copy cannot hold some paths. Example: `ruby has 2 paths named .svn, which a working
-    copy cannot hold, so its tree cannot be checked out`. An update needs an older tree: `mine has no trunk in
-    revision 2 (it was added, moved or replaced since)`. `recipe` has everything that the measurement of the
-    command depends on.
+    A disk or a working copy cannot hold some paths: `ruby has 2 paths named .svn, which a working copy cannot
+    hold, so its tree cannot be checked out`. An update needs an older tree: `mine has no trunk in revision 2
+    (it was added, moved or replaced since)`.
     """
     if not repo:
         return ""
     # An update begins with an output that is this number of revisions older than the repository. A push has
-    # such a number, too. It is 0 for other commands.
+    # such a number, too.
     revisions_behind = recipe.get("revisions_behind", 0)
     if revisions_behind and recipe["output"] == "working_copy":
         reason = env.why_no_update(repo, revisions_behind)
         if reason:
             return reason
-    # The youngest tree (0 revisions behind) is checked, and the older tree, which can have other paths.
+    # The older tree can have other paths than the youngest one (0 revisions behind).
     for behind in sorted({0, revisions_behind}):
-        # To count the paths takes minutes. So why_not_on_disk() gets a function, which it calls only for a
-        # command that writes a tree.
+        # To count the paths takes minutes, so why_not_on_disk() does that only for a command that writes a
+        # tree.
         count_paths = partial(env.odd_paths, repo, behind)
         reason = why_not_on_disk(recipe, count_paths, behind)
         if reason:
@@ -104,10 +97,9 @@ def _why_not_repository(repo: str, recipe: Recipe, env: Environment) -> str:
 
 
 def current_format(env: Environment) -> str:
-    """Return the format of the baseline, with which all other formats are compared.
+    """Return the format of the baseline: `as-is` or the newest one of this machine's svnadmin, such as `f8`.
 
     It is `as-is` if the only repository is a local Subversion repository (FSFS), which can be copied.
-    Otherwise it is the newest format of this machine's svnadmin, such as `f8`.
     """
     return AS_IS if env.own_shape else env.machine.newest_format
 
@@ -123,21 +115,19 @@ def _upgraded_formats(env: Environment) -> list[str]:
 def _offered_formats(env: Environment) -> list[str]:
     """Return the formats to compare for the user's own repository, the baseline first.
 
-    They are its own format, an upgrade in place, and formats to load it into. Example: `["as-is",
-    "as-is-to-f8", "f6", "f7", "f8", "f6-today"]` for a local repository of f6. Some may be too new for this
-    machine's svnadmin: a grid may name such formats, and _why_not_format() returns the reason to skip them.
+    The formats are its own, an upgrade in place, and some to load the repository into, of which
+    _why_not_format() skips those that are too new for this machine's svnadmin. Example for a local repository
+    of f6: `["as-is", "as-is-to-f8", "f6", "f7", "f8", "f6-today"]`.
     """
     formats = [current_format(env), *_upgraded_formats(env), *OFFERED_FORMATS]
-    # Without a local repository, the baseline f8 is also one of OFFERED_FORMATS.
     return list(dict.fromkeys(formats))
 
 
 def _select_formats(named: list[str], values: list[str], env: Environment) -> list[str]:
-    """Return the formats that the names in the configured grid stand for, each once.
+    """Return the formats that the names in the configured grid (`named`) stand for, each once.
 
-    `named` are these names. For a local repository of f6, ["current", "upgraded", "f8"] becomes ["as-is",
-    "as-is-to-f8", "f8"]. `upgraded` stands for nothing if the repository has the newest format already. All
-    other names stand for themselves. `values` is not used: the functions `select` of all axes get it.
+    For a local repository of f6, ["current", "upgraded", "f8"] becomes ["as-is", "as-is-to-f8", "f8"].
+    `upgraded` stands for nothing if the repository has the newest format already.
     """
     formats = []
     for name in named:
@@ -162,11 +152,10 @@ def _why_no_format(fmt: str) -> str:
 
 
 def _format_keys(fmt: str, env: Environment) -> Recipe:
-    """Return the keys that a format sets in a cell's recipe (everything that its measurement depends on).
+    """Return the format and its settings as keys of a recipe; {} without a format.
 
-    They are the format, and the settings with which Subversion writes it: `{"repository": {"format": "f8",
-    "fsfs_settings": {"compression": "lz4", ...}}}`. An exact copy (`as-is`) has the settings of the user's
-    repository, {} if its files cannot be read. Return {} for a cell without a format.
+    Example: `{"repository": {"format": "f8", "fsfs_settings": {"compression": "lz4", ...}}}`. An exact copy
+    (`as-is`) has the settings of the user's repository, {} if its files cannot be read.
     """
     if not fmt:
         return {}
@@ -187,9 +176,7 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     - `as-is`: the repository must be the user's own, local, and of a format that svnadmin can read.
     - `f6-to-f8` or `as-is-to-f8`: svnadmin upgrades to its newest format only, and only an older repository.
 
-    A cell is one measured combination of values, and is skipped with this reason. `fmt` is the cell's own
-    value on the axis. It is "" for a cell that has its format from a default. `recipe` has everything that
-    the measurement of the cell depends on.
+    `fmt` is the cell's own value on the axis, "" for a cell that has its format from a default.
     """
     # The format of a default counts only if the cell opens a repository of that format.
     fmt = fmt or needed_format(recipe)
@@ -198,7 +185,6 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
     # For `f6-to-f8`, `created` is f6 and `format` is f8, the format after the upgrade in place.
     parsed = parse_format(fmt)
     newest = env.machine.newest_format
-    # An exact copy of the user's repository, which may be upgraded afterwards.
     if parsed.is_as_is:
         # Without a value of the axis `repo`, the recipe names no repository. Then it is the only one.
         name = recipe.get("repository", {}).get("name", env.only_repository)
@@ -229,11 +215,9 @@ def _why_not_format(fmt: str, recipe: Recipe, env: Environment) -> str:
 def _format_findings(env: Environment) -> list[str]:
     """Return sentences on the format of the user's repository, and the folder that exports read.
 
-    Example for a repository with the name `project`: `project is of format 6: a copy of it ... (as-is) is the
-    baseline.`, and `Exports read ...`. If its files cannot be read, there is only `The baseline is f8, ...`,
-    with the reason.
+    Example: `project is of format 6: a copy of it ... (as-is) is the baseline.`, and `Exports read ...`. If
+    the repository's files cannot be read, there is only `The baseline is f8, ...`, with the reason.
     """
-    # "as-is" if the files of the user's repository can be read, otherwise the newest format, such as "f8".
     baseline = current_format(env)
     shape = env.own_shape
     if shape is None:
@@ -249,8 +233,8 @@ def _format_findings(env: Environment) -> list[str]:
         findings.append(
             f"{upgraded} is that, upgraded in place: its revisions keep the layout that they have."
         )
-    # The folder in the repository, such as `project/trunk`, "" for the root. The argument has no effect: the
-    # source is a local repository, which knows its folder itself.
+    # The folder in the repository, such as `project/trunk`, "" for the root. The argument has no effect: a
+    # local repository knows its folder itself.
     tree = env.sources[env.only_repository].tree(env.root)
     if tree:
         findings.append(f"Exports read the folder {printable(tree)}.")
@@ -267,37 +251,30 @@ def current_packing(env: Environment) -> str:
 
 
 def _select_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
-    """Return the packings that the names in a part of the grid stand for, each once.
+    """Return the packings that the names in a part of the grid (`named`) stand for, each once.
 
-    `named` are these names. `current` stands for the packing of the user's repository: `nopack`, `partly` or
-    `pack`. `if_packable` stands for `pack`, or for the same as `current` if the repository is smaller than a
-    shard. All other names stand for themselves. `values` is not used.
+    `current` stands for the packing of the user's repository: `nopack`, `partly` or `pack`. `if_packable`
+    stands for `pack`, or for the same as `current` if the repository is smaller than a shard.
     """
     current = current_packing(env)
-    # Only full shards (1,000 revisions each) can be packed. `only_repository` is "" if there are several.
+    # Only full shards (1,000 revisions each) can be packed.
     is_small = env.only_repository and not _has_full_shard(env.only_repository, env)
     meanings = {CURRENT: current, IF_PACKABLE: current if is_small else PACKED}
-    # Two names may stand for one packing.
     return list(dict.fromkeys(meanings.get(name, name) for name in named))
 
 
 def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
     """Return why the repository of a cell cannot have a packing, in a clause; "" if it can.
 
-    A cell is one measured combination of values, and is skipped with this reason. `packing` is its own value,
-    `nopack`, `partly` or `pack`, and "" without one. `recipe` has everything that its measurement depends on.
-    `svnadmin pack` joins the revisions of each full shard (1,000 revisions by default) into one file. Old
-    formats have no shards. Example: `Subversion packs no repository of f3`.
+    `packing` is the cell's own value: `nopack`, `partly` or `pack`. `svnadmin pack` joins the revisions of
+    each full shard (1,000 revisions by default) into one file. Old formats have no shards.
     """
-    # The recipe lacks the format if neither the study nor its defaults have one.
     repository = recipe.get("repository", {})
     fmt = repository.get("format")
     parsed = parse_format(fmt) if fmt else None
-    # The cell has a copy of the user's own repository, as it is or upgraded.
     if parsed and parsed.is_as_is:
-        # Without a value of its own, the cell has the default of the study in its recipe, if there is one. A
-        # copy keeps the packing of the user's repository, which may differ. So the default is checked, too.
-        # In all other cases, only the cell's own value is checked.
+        # A copy keeps the packing of the user's repository, which may differ from the study's default in the
+        # recipe. So this default is checked, too. In all other cases, only the cell's own value is checked.
         packing_of_cell = packing or repository.get("packing", "")
         return _why_not_packing_of_copy(packing_of_cell, parsed, env)
     if packing == PARTLY_PACKED:
@@ -312,7 +289,6 @@ def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
         return f"a repository that was made in {parsed.created} has no shards: there is nothing to pack"
     if parsed and format_number(parsed.format) < PACKABLE:
         return f"Subversion packs no repository of {parsed.format}"
-    # svnadmin packs full shards only.
     if not _has_full_shard(name, env):
         number = words.count_of(env.revisions(name), "revision")
         return f"{name} has {number}, fewer than a shard of {SHARD}: there is nothing to pack"
@@ -328,10 +304,9 @@ def _why_not_packing_of_copy(packing: str, copy_format: FormatValue, env: Enviro
     """Return why a copy of the user's repository cannot have a packing, in a clause; "" if it can.
 
     The format of the copy is `as-is`, or upgraded in place, such as `as-is-to-f8`. The copy can keep its
-    packing (`nopack`, `partly` or `pack`), or be packed further, which svnadmin does shard by shard. Example:
-    `mine is pack, and a copy keeps that: svnadmin cannot unpack`.
+    packing, or be packed further, which svnadmin does shard by shard.
     """
-    # The layout of the user's repository; None if it is unknown. _why_not_format() then has the reason.
+    # If the layout is unknown, _why_not_format() has the reason.
     shape = env.own_shape
     if shape is None:
         return ""

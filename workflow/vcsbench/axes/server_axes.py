@@ -65,8 +65,7 @@ def server_names(root: Path) -> list[str]:
 def server_settings(root: Path, name: str) -> dict[str, str]:
     """Return svnserve's command line and httpd's directives of a server configuration, by its `name`.
 
-    Example: `{"svnserve": "svnserve -d -r ROOT --threads", "httpd": "SVNCacheRevProps on"}`, with "" for no
-    directive. The configuration is a folder in config/servers of the checkout `root`.
+    Example: `{"svnserve": "svnserve -d -r ROOT --threads", "httpd": "SVNCacheRevProps on"}`.
     """
     folder = root / SERVERS / name
     options = _lines_of(server_file(folder, "svnserve.args"))
@@ -92,15 +91,14 @@ def _lines_of(path: Path) -> list[str]:
 def cache_bytes(server: str, settings: str) -> list[int]:
     """Return the sizes of caches in bytes that are set in `settings`. [] means the server's default.
 
-    `server` is httpd or svnserve, `settings` its text from server_settings(). Example: `svnserve -d -M 256`
-    gives [268435456].
+    `settings` is the text from server_settings(): `svnserve -d -M 256` gives [268435456].
     """
     # svnserve's option is in MiB, and httpd's directive in KiB.
     pattern, unit = CACHE_SIZES[server]
     return [int(number) * unit for number in pattern.findall(settings)]
 
 
-# Many cells have the same server configuration. With the cache, it is checked once.
+# Many cells have the same server configuration.
 @cache
 def _check_files(folder: Path) -> None:
     """Raise UserError if the server configuration in a folder, such as config/servers/fast, cannot be used.
@@ -112,8 +110,8 @@ def _check_files(folder: Path) -> None:
     - Both folders lack a file.
     """
     defaults = folder.parent / DEFAULT_SERVER
-    # 1. Unknown names. The known ones are those of files and folders that programs read for an access (http,
-    # svn, ...), such as httpd.conf, svnserve.args and client. Several accesses have the same names.
+    # 1. Unknown names. The known ones are files and folders that programs read for an access, such as
+    # httpd.conf, svnserve.args and client.
     names: list[str] = []
     for access in SUBVERSION.accesses.values():
         for name in access["files"]:
@@ -125,15 +123,12 @@ def _check_files(folder: Path) -> None:
             is_note = path.name.lower().startswith((".", "readme")) or path.name.endswith("~")
             if is_note:
                 continue
-            # unknown_name() returns the end of the error: "'htpd.conf'. Use one of httpd.conf, ...". It
-            # returns "" for a known name.
             name_and_remedy = unknown_name([path.name], names)
             if name_and_remedy:
                 raise UserError(f"{path}: no program reads the file {name_and_remedy}")
-    # 2. Unreadable files. This call is made only for its error: it raises UserError for one of them.
+    # 2. Unreadable files. This call is made only for its error.
     server_files_digest(folder, names)
-    # 3. Missing files. `existing` has the files of both folders by the path in their folder: "httpd.conf", or
-    # "client/config" for a file in the folder `client`.
+    # 3. Missing files. `existing` has those of both folders by their names: "httpd.conf", "client/config".
     existing = server_files(folder, names)
     for name in names:
         if not any(file == name or file.startswith(f"{name}/") for file in existing):
@@ -147,8 +142,7 @@ def _check_files(folder: Path) -> None:
 def _server_keys(configuration: str, env: Environment) -> Recipe:
     """Return the key of a recipe for a server configuration: `{"server_folder": "config/servers/fast"}`.
 
-    A recipe has everything that the measurement of a cell depends on. The folder is "" for a cell without a
-    configuration. Raise UserError for a configuration that is missing or wrong (_check_files).
+    Raise UserError for a configuration that is missing or wrong (_check_files).
     """
     if not configuration:
         return {"server_folder": ""}
@@ -157,7 +151,6 @@ def _server_keys(configuration: str, env: Environment) -> Recipe:
         raise UserError(
             f"{folder}: no such server configuration. Use one of {', '.join(env.servers)}."
         )
-    # This raises UserError for a wrong file.
     _check_files(env.root / folder)
     return {"server_folder": str(folder)}
 
@@ -167,16 +160,16 @@ def _access_keys(access_name: str, env: Environment) -> Recipe:
 
     An access is a way to reach a repository: `{"access": {"scheme": "svn", "files": [...], "server":
     "svnserve"}}`. The scheme begins the URL, and `files` are names in a server configuration. Several version
-    control systems have an access such as `http`. The result has that of the first of these systems. If the
-    cell is one of another system, use_system_access() replaces the access later.
+    control systems have an access such as `http`. The result has that of the first system, and
+    use_system_access() replaces this access for a cell of another system.
     """
     access = _all_accesses()[access_name]
-    # The user's own server on another machine, if the configuration has one.
+    # The user's own server on another machine.
     server = env.config.settings.server
     # A cell without an access has no URL, so it does not use the server of the user.
     if not server or not access_name:
         return {"access": access}
-    # The server of the user runs already, so vcsbench starts none ("").
+    # The server of the user runs already, so vcsbench starts none.
     without_server: Access = {**access, "server": ""}
     return {"access": without_server, "remote": {"host": server.host, "url": server.url}}
 
@@ -212,20 +205,17 @@ def _why_no_such_access(access_name: str) -> str:
 def _why_no_access(access_name: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its access, such as `https`, in a clause; "" if it can.
 
-    A cell is one measured combination of values, and is skipped with this reason. `recipe` has everything
-    that its measurement depends on. `access_name` is "" for a cell without an access, which uses no URL.
+    `access_name` is "" for a cell that uses no URL.
     """
     system = repository_system(recipe.get("repository", {}))
     if access_name and access_name not in system.accesses:
         return f"a repository of {system.title} is not reached over {access_name}"
-    # The scheme of the URL, such as "svn" or "file"; "" for a cell without an access.
     scheme = recipe["access"]["scheme"]
     # The user's own server on another machine: {"host": "svn.example.org", "url": "svn://svn.example.org/x"}.
     remote = recipe.get("remote")
     if remote:
         if recipe["input"] == COMMITTED_INPUT:
             return f"vcsbench commits to its own copies only, and never to the server on {remote['host']}"
-        # The user's URL has one scheme, so a cell with another scheme cannot use this server.
         if not remote["url"].startswith(f"{scheme}://"):
             return f"the server on {remote['host']} is not reached over {scheme}"
         return ""
@@ -240,20 +230,16 @@ def _limits(
 ) -> list[str]:
     """Return a sentence on what the cells of a study with a server leave out; [] without a server.
 
-    `accesses` are the measured ones, and `measured` has the measured values of all axes. `guests` is unused:
-    the functions `limits` of all axes have the same arguments. Example: `Client and server run on one
-    machine, over loopback. Not measured: https, blame.`
+    `accesses` are the measured ones, and `measured` has the measured values of all axes. Example: `Client and
+    server run on one machine, over loopback. Not measured: https, blame.`
     """
-    # `file` is the access without a server.
     if set(accesses) <= {"file"}:
         return []
     # A study with the access `git` is one of git, whose access over ssh is `ssh`.
     secure = ("https", "ssh") if "git" in accesses else ("https", "svn+ssh")
     left_out = [access for access in secure if access not in accesses]
-    # By axis: its neutral value, and the words for its other values, such as ("none", "hooks").
     for axis, (neutral, words) in LEFT_OUT_WORDS.items():
-        # Without the axis, or with its neutral value alone, the study has no cell (measured combination) with
-        # passwords, rules or hooks.
+        # The study has no such axis, or its neutral value alone.
         if set(measured.get(axis, [])) <= {neutral}:
             left_out.append(words)
     commands = measured.get(COMMAND_AXIS, [])

@@ -32,14 +32,11 @@ IN_RAM = "A tmpfs has no image: its files lie in RAM, and are never cold."
 def _storage_keys(storage: str, env: Environment) -> Recipe:
     """Return the storage of a cell: `{"storage": {"name": "raid", "path": "/mnt/raid", "shelf": "raid"}}`.
 
-    A cell is one measured combination of values, and a storage is a folder on a disk under test. `storage` is
-    the cell's name on the axis. For a cell without the axis (""), the name is the setting `storage` of the
-    configuration. If several names have one folder, `shelf` is the first of these names: cells of all these
-    storages share the copies of repositories in the folder. Raise UserError for a storage that the
-    configuration lacks.
+    Without a value on the axis, a cell has the setting `storage` of the configuration. If several names have
+    one folder, `shelf` is the first of these names: cells of all these storages share the copies of
+    repositories in the folder. Raise UserError for a storage that the configuration lacks.
     """
     settings = env.config.settings
-    # By name: {"disk": "/var/tmp", "raid": "/mnt/raid"}.
     folders = settings.storages
     name = storage or settings.storage
     if name not in folders:
@@ -47,8 +44,7 @@ def _storage_keys(storage: str, env: Environment) -> Recipe:
             f"{env.config.source_of(['storages'])}: `storages.{name}` is missing, on which the grid "
             f"measures. Add a folder, or use in the grid only {', '.join(folders)}."
         )
-    # Two names can lead to one folder by links or relative paths, so resolved paths are compared. The list is
-    # never empty: it has at least the name itself.
+    # Two names can lead to one folder by links or relative paths, so resolved paths are compared.
     paths = {other: resolve(folder, env.root) for other, folder in folders.items()}
     with_this_folder = [other for other, path in paths.items() if path == paths[name]]
     return {"storage": {"name": name, "path": folders[name], "shelf": with_this_folder[0]}}
@@ -75,18 +71,16 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
             ["filesystems", OF_STORAGE], "this name is reserved. Use another name."
         )
     # 1. The file system is on the storage, or is made there. The storage of the cell is not known here, so
-    # this is the default storage. use_cell_storage() corrects it later for a cell on another storage.
+    # this is the default storage, which use_cell_storage() corrects later.
     storage = str(resolve(settings.storages[settings.storage], env.root))
     on_storage = _filesystem_on_storage(filesystem, storage, env)
     if on_storage is not None:
         return {"filesystem": on_storage}
-    # The end of the error, such as "'xsf'. Use one of storage, xfs."; "" for a known name.
     unknown = unknown_name([filesystem], [OF_STORAGE, *settings.filesystems])
     if unknown:
         raise UserError(f"{env.config.source_of(['filesystems'])}: `filesystems` has no {unknown}")
     # The configuration has a folder for the name, such as `xfs: /srv/files`, or the word `guest`.
     folder_or_word = settings.filesystems[filesystem]
-    # The file of the configuration that has this name, and the key in it, for errors.
     file = env.config.source_of(["filesystems", filesystem])
     key = f"{file}: `filesystems.{filesystem}`"
     # 2. `nfs: guest`: a virtual machine has the file system.
@@ -104,16 +98,15 @@ def _filesystem_keys(filesystem: str, env: Environment) -> Recipe:
             "scratch": str(resolve(settings.scratch, env.root)),
         }
         return {"filesystem": in_guest}
-    # 3. A folder. This raises UserError if the folder is on another kind of file system than its name.
+    # 3. A folder.
     return {"filesystem": _existing_filesystem(filesystem, folder_or_word, key, env)}
 
 
 def use_cell_storage(recipe: Recipe, filesystem: str, env: Environment) -> None:
     """Replace a file system on the default storage by one on the storage of the cell, in the cell's recipe.
 
-    A recipe has everything that the measurement of a cell depends on. The axes set its keys one by one, so
-    the axis `filesystem` has set its key for the default storage (_filesystem_keys). `filesystem` is the
-    cell's name on this axis, "" without one.
+    The axes set the keys of a recipe one by one, so the axis `filesystem` has set its key for the default
+    storage (_filesystem_keys). `filesystem` is the cell's name on this axis.
     """
     if not filesystem:
         return
@@ -133,11 +126,10 @@ def _filesystem_on_storage(
     `{"make": "xfs", "root": "/var/tmp", "mounted": []}`. Return None for a name that the configuration has
     for another folder or a guest (a virtual machine), or lacks.
     """
-    # The word `storage` in place of a configured name.
     if filesystem == OF_STORAGE:
         # An ext4 without a journal does not reuse the inodes of removed files for minutes. After a run has
-        # removed its tree, the next tree takes several times as long. So vcsbench makes another ext4 there.
-        # If it cannot, the slow file system is used.
+        # removed its tree, the next tree takes several times as long. So vcsbench makes another ext4 there,
+        # if it can.
         if lacks_journal(storage) and not why_cannot_make(INSTEAD):
             return {"make": INSTEAD, "root": storage, "mounted": []}
         return {"make": "", "root": storage, "mounted": _mounted(storage)}
@@ -150,9 +142,8 @@ def _filesystem_on_storage(
 def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> RecipeFilesystem:
     """Return the file system at a configured folder. Raise UserError if the folder contradicts its name.
 
-    `name` is the name in the configuration, such as `xfs` or `backup`. If it is a kind of file system, the
-    folder must be on this kind. The error begins with `key`: "config/config.yaml: `filesystems.xfs`". In the
-    result, `make` is "", because vcsbench does not make the file system.
+    `name` is the name in the configuration, such as `xfs` or `backup`. If the name is a kind of file system,
+    the folder must be on this kind. The error begins with `key`: "config/config.yaml: `filesystems.xfs`".
     """
     root = str(resolve(folder, env.root))
     mounted = _mounted(root)
@@ -160,8 +151,7 @@ def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> 
     # A folder that cannot be used is no error, because _why_not_filesystem() then skips its cells. A missing
     # folder has the kind of the disk on which its path would be, so that kind is not compared.
     is_usable = os.path.isdir(root) and not why_unmounted(root)
-    # A folder named `xfs` must be on xfs, and one named `nfs` on nfs or nfs4 (FILESYSTEM_NAMES). A folder
-    # whose name is no kind, such as `backup`, may be on any kind.
+    # A folder whose name is no kind, such as `backup`, may be on any kind.
     allowed_kinds = FILESYSTEM_NAMES.get(name, (kind,))
     if is_usable and kind not in allowed_kinds:
         raise UserError(
@@ -173,17 +163,13 @@ def _existing_filesystem(name: str, folder: str, key: str, env: Environment) -> 
 def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     """Return why a cell cannot have its file system on this machine, in a clause; "" if it can.
 
-    A cell is one measured combination of values, and is skipped with this reason. Example: `/mnt/raid is no
-    folder`. `recipe` has everything that the cell's measurement depends on. `name` is not used: it is the
-    cell's own value on the axis, and the recipe may have its file system from a default of the study.
+    `name` is not used: it is the cell's own value, and the recipe may have its file system from a default.
     """
     filesystem = recipe.get("filesystem")
-    # The cell has no value on the axis, and no default.
     if not filesystem:
         return ""
     # The command clones files: copies share the blocks of their originals (reflinks). Few kinds can do that.
     clones = bool(recipe.get("clones"))
-    # The key `guest` exists only if a virtual machine has the file system.
     if "guest" in filesystem:
         unavailable = guest.why_unavailable(env.root)
         if not unavailable and clones:
@@ -194,7 +180,6 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
     if kind_to_make:
         kind = kind_to_make
     else:
-        # The kind and the mount point of the folder, such as ["xfs", "/srv"].
         kind, _ = filesystem["mounted"]
     if clones and kind not in REFLINK_KINDS:
         return f"{kind} has no reflinks"
@@ -209,8 +194,8 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
         return missing_mount
     if not os.path.isdir(root):
         return f"{root} is no folder"
-    # The last check makes a file in the folder. It is left out for the folder of the cell's storage, which
-    # trials.try_folders() tries before a run: the error of that trial names the right key.
+    # trials.try_folders() tries the folder of the storage before a run, with an error that names the right
+    # key.
     is_storage = root == str(resolve(recipe["storage"]["path"], env.root))
     # A report of existing results makes no file, and the nodes of a cluster have folders of their own.
     measures_here = env.config.settings.measure == "all" and not env.is_elsewhere
@@ -224,11 +209,7 @@ def _why_not_filesystem(name: str, recipe: Recipe, env: Environment) -> str:
 def _limits(
     values: Sequence[str], guests: Sequence[str], measured: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Return a note on made file systems in images, and one on those in RAM, if they are measured.
-
-    `guests` and `measured` are unused: the functions `limits` of all axes have the same arguments.
-    """
-    # LOOP is about images behind a loop device. The storage itself, a guest and a tmpfs have none.
+    """Return a note on made file systems in images, and one on those in RAM, if they are measured."""
     without_image = (OF_STORAGE, *guest.FOLDERS, *IN_MEMORY)
     notes = []
     if any(value not in without_image for value in values):
@@ -238,9 +219,9 @@ def _limits(
     return notes
 
 
-# The kind and mount point of a folder. Each call reads all mounts of the machine.
+# Each call reads all mounts of the machine.
 _mounted = cache(mounted_at)
-# The kernel's reason why no file can be made in a folder. Each call makes a file, and removes it.
+# Each call makes a file, and removes it.
 _why_no_file = cache(why_no_file)
 
 

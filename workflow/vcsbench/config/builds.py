@@ -62,7 +62,6 @@ class BuildReader:
         builds = {}
         for name, definition in self.definitions.items():
             keys = ["builds", name]
-            # Client and server have different places, or the build has one place for both.
             if definition and definition.has_sides:
                 client = self._read_side([*keys, "client"], definition.client)
                 server = self._read_side([*keys, "server"], definition.server)
@@ -86,7 +85,7 @@ class BuildReader:
     def _read_place(self, keys: list[str], place: Side | None) -> _Side:
         """Return the programs of a place: a folder (`prefix`), a conda environment, or the PATH (None).
 
-        `keys` is the path of the place in the configuration: ["builds", "trunk", "client"].
+        `keys` is its place in the configuration: ["builds", "trunk", "client"].
         """
         if place is None or (place.prefix is None and place.conda is None):
             return _Side(Programs())
@@ -97,8 +96,8 @@ class BuildReader:
     def _read_prefix(self, keys: list[str], prefix: str, library_path: str) -> Programs:
         """Return the programs below a prefix. `library_path` is their LD_LIBRARY_PATH, such as "/a:/b".
 
-        `keys` is the place in the configuration, such as ["builds", "trunk"]. Raise UserError if one of the
-        folders does not exist, or if the prefix has no git, and no program and no module of Subversion.
+        Raise UserError if one of the folders does not exist, or if the prefix has no git, and no program and
+        no module of Subversion.
         """
         libraries = []
         for folder in library_path.split(":"):
@@ -134,8 +133,7 @@ class BuildReader:
     def _read_environment(self, keys: list[str], file: Path) -> _Side:
         """Return the programs of a conda environment, which a rule makes later from this file.
 
-        `keys` is the path of the file's key in the configuration, such as ["builds", "x", "conda"]. Raise
-        UserError if the file is missing or damaged, or has no `dependencies`.
+        Raise UserError if the file is missing or damaged, or has no `dependencies`.
         """
         content = read_yaml(file) if os.path.isfile(file) else None
         if not isinstance(content, Mapping) or not content.get("dependencies"):

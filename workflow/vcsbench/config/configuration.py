@@ -84,7 +84,6 @@ class Config:
         minutes = self.settings.minutes
         if self.settings.rounds or minutes is None:
             return None
-        # A plain number is for all studies together.
         if not isinstance(minutes, Mapping):
             return float(minutes) / len(self.studies)
         # By study, with DEFAULT for all others: {"builds": 60, "default": 15}.
@@ -106,7 +105,7 @@ class Config:
 
     @cached_property
     def _file_contents(self) -> list[tuple[Path, object]]:
-        """Each file with its content. Errors of many values name their files."""
+        """Return each file with its content. Errors of many values name their files."""
         return [(file, read_yaml(file)) for file in self.files]
 
     def source_of(self, keys: Keys) -> str:
@@ -117,21 +116,19 @@ class Config:
 
 
 def read_configuration(files: Sequence[Path], options: Mapping[str, object]) -> dict[str, object]:
-    """Return the merged configuration of files and of the `options` of a command line.
+    """Return the merged configuration: a later file overrides an earlier one, and `options` override files.
 
-    A later file overrides an earlier one, and options override files. Raise UserError for a file that
-    cannot be read.
+    Raise UserError for a file that cannot be read.
     """
     return merge_configurations([*map(read_mapping, files), options])
 
 
 def merge_configurations(configurations: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """Return the merged keys of several configurations, in which a later one overrides earlier ones.
+    """Return the merged keys of several configurations, in which a later value replaces an earlier one.
 
-    The later value of a key replaces the earlier one. If both are mappings, their entries are merged by name:
-    {"repositories": {"a": 1}} and {"repositories": {"b": 2}} give {"repositories": {"a": 1, "b": 2}}. An
-    entry itself is replaced as a whole. So are the mappings `server` and `workload` (WHOLE_KEYS), because
-    each of them is one definition.
+    If both values are mappings, their entries are merged by name: {"repositories": {"a": 1}} and
+    {"repositories": {"b": 2}} give {"repositories": {"a": 1, "b": 2}}. An entry is replaced as a whole.
+    So are the mappings of WHOLE_KEYS.
     """
     merged: dict[str, object] = {}
     for configuration in configurations:
@@ -151,12 +148,9 @@ def load_config(
 ) -> Config:
     """Return the checked configuration, with its studies. Raise UserError for the first fault.
 
-    `raw` is the merged content of `files` and of options. The error names the file or option, and the key.
-    If the nodes of a cluster measure (`is_cluster`), a time limit has no meaning. Without the setting
-    `rounds`, cells then have the smallest number of rounds that allows a conclusion.
+    `raw` is the merged content of `files` and of options. A time limit has no meaning on a cluster: without
+    the setting `rounds`, cells then have the smallest number of rounds that allows a conclusion.
     """
-    # For a wrong value, validate() calls the function with the path of its keys, such as ["minutes"]. The
-    # function returns the file or option that has this value.
     settings = validate(dict(raw), Settings, lambda keys: source_of_value(files, keys, raw))
     config = Config(root, tuple(files), raw, settings, _load_studies(settings, root))
     try:
@@ -183,15 +177,13 @@ def load_config(
 def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
     """Return the studies to measure, by name.
 
-    The setting `studies` has their names, or ["all"], or one of these lists for each kind of session
-    (StudySets). "all" stands for the studies of `grid` that have published numbers.
+    The setting `studies` has their names, or ["all"] for those of `grid` that have published numbers, or one
+    of these lists for each kind of session (StudySets).
     """
     names = settings.studies
     if isinstance(names, StudySets):
-        # The kind of session depends on the path of the user's own repository; None without one.
         names = _choose_studies(names, settings.repository)
     is_all = names == [ALL]
-    # The keys of `grid` are the names of all studies whose cells are configured.
     if is_all:
         names = list(settings.grid)
     studies: dict[str, Study] = {}
@@ -204,7 +196,7 @@ def _load_studies(settings: Settings, root: Path) -> dict[str, Study]:
 
 
 def _choose_studies(sets: StudySets, repository: str | None) -> list[str]:
-    """Return the names of the studies for the user's own repository, or for a session without one (None)."""
+    """Return the names of the studies for the user's own repository, or for a session without one."""
     if repository is None:
         return sets.default
     if sets.git_repository is not None and _is_git_repository(repository):
@@ -213,10 +205,7 @@ def _choose_studies(sets: StudySets, repository: str | None) -> list[str]:
 
 
 def _is_git_repository(text: str) -> bool:
-    """Return True if a path, or a URL such as file:///srv/git/x, looks like a git repository.
-
-    The source checks it later, and refuses a path that cannot be used.
-    """
+    """Return True if a path, or a URL such as file:///srv/git/x, looks like a git repository."""
     try:
         folder = local_path(text)
     except PATH_ERRORS:
@@ -240,11 +229,9 @@ def _find_source(
 ) -> str:
     """Return the source of a value of the configuration: "config/config.yaml", or an option.
 
-    `keys` is the path of the value, such as ["minutes", "builds"]. `contents` has each file with its content,
-    and `merged` is the configuration of all files and options together; None if it is unknown. The source is
-    the last file that has the value, because a later file overrides an earlier one. If no file has it, the
-    source is the option that sets the first key: "--minutes (make: MINUTES=)", or "--config". Without keys,
-    it is the first file.
+    The source is the last file that has the value at `keys`, such as ["minutes", "builds"]. If no file has
+    it, the source is the option that sets the first key: "--minutes (make: MINUTES=)", or "--config". Without
+    keys, it is the first file. `merged` is the configuration of all files and options together, if known.
     """
     if not keys:
         return str(contents[0][0])
@@ -253,12 +240,9 @@ def _find_source(
         try:
             value = _value_below(content, keys)
         except LookupError:
-            # The file does not have this path of keys.
             continue
         # A file with `repository: null` leaves the value to the option --repository, and is not its source.
-        # A key without an option has its null from the file.
         is_left_to_option = value is None and option != ""
-        # If the merged configuration has another value, that of the file was replaced (_is_replaced).
         if not is_left_to_option and not _is_replaced(value, keys, merged):
             return str(file)
     return option or "--config"
@@ -274,9 +258,8 @@ def _value_below(content: object, keys: Keys) -> object:
 def _is_replaced(value: object, keys: Keys, merged: Mapping[str, object] | None) -> bool:
     """Return True if a file's value at a path of keys was replaced by an option or by a later file.
 
-    `value` is the value in the file: 15 at ["minutes"]. It was replaced if `merged`, the configuration of all
-    files and options together, has another value at these keys. Return False if `merged` is None (unknown),
-    or has no value at these keys.
+    That is so if `merged`, the configuration of all files and options together, has another value at these
+    keys.
     """
     if merged is None:
         return False
@@ -284,9 +267,8 @@ def _is_replaced(value: object, keys: Keys, merged: Mapping[str, object] | None)
         merged_value = _value_below(merged, keys)
     except LookupError:
         return False
-    # A mapping at the top level, such as `builds`, has the merged entries of several files and options. So it
-    # may have more entries than the mapping of the file, which was not replaced. Only the mappings `server`
-    # and `workload` (WHOLE_KEYS) are replaced as a whole by merge_configurations().
+    # A mapping at the top level, such as `builds`, has the merged entries of several files and options. So
+    # more entries than in the file do not show that the file's were replaced. WHOLE_KEYS are not merged.
     are_mappings = isinstance(value, Mapping) and isinstance(merged_value, Mapping)
     is_at_top_level = len(keys) == 1
     if are_mappings and is_at_top_level and keys[0] not in WHOLE_KEYS:
@@ -302,10 +284,8 @@ def _check_configuration(config: Config) -> None:
 
     The models have checked the value of each key before.
     """
-    # The keys of a folder are, for example, ("storages", "ssd").
     for keys_of_folder, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
-        # Programs cannot use a path with control characters, or with bytes that are not UTF-8.
         if UNUSABLE.search(path):
             # With !a, the unusable characters are printed as escapes.
             raise config.error(keys_of_folder, f"{path!a} {WHY_UNUSABLE}. Use another folder.")
@@ -345,7 +325,7 @@ def _check_minutes(config: Config) -> None:
             ["minutes"],
             "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds.",
         )
-    # A plain number is for all studies together, so nothing can be missing.
+    # A plain number is for all studies together.
     if not isinstance(minutes, Mapping):
         return
     if rounds is not None or DEFAULT in minutes:
@@ -375,7 +355,7 @@ def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:
     """Return the parts of a workload (what the user runs, in per cent); [] if it does not fit the study.
 
     Example: `[{"name": "log", "weight": 60.0, "where": {"command": "log"}}]`. A workload does not fit if the
-    study lacks an axis of it. Return [] also without a workload.
+    study lacks one of its axes.
     """
     if not workload:
         return []
@@ -408,13 +388,11 @@ def _check_workload(config: Config, workload: Workload) -> None:
     give weights, too.
     """
     keys = ["workload"]
-    # A part is, for example, {"name": "log", "weight": 60.0, "where": {"command": "log"}}.
     parts = _workload_parts(workload, "command")
     total = math.fsum(part["weight"] for part in parts)
     if not math.isclose(total, 100.0, abs_tol=0.01):
         text = f"the sum of the weights is {total:g}. Make it 100 (per cent)."
         raise config.error(keys, text)
-    # The sets of axes that the parts name. Equal ones become one.
     sets_of_axes = {frozenset(part["where"]) for part in parts}
     if len(sets_of_axes) > 1:
         text = "the parts differ in the axes of `where`. Use the same in each."
@@ -422,8 +400,7 @@ def _check_workload(config: Config, workload: Workload) -> None:
     named_cells = {frozenset(part["where"].items()) for part in parts}
     if len(named_cells) < len(parts):
         raise config.error(keys, "two parts have the same cells. Merge them.")
-    # A configuration has one workload for all studies. So a name is correct if any study has it, even a study
-    # that is not measured now.
+    # A configuration has one workload for all studies. So a name is correct if any study has it.
     studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]
     axes = sorted({axis for study in studies for axis in study.axes})
     commands = sorted({name for study in studies for name in study.commands})

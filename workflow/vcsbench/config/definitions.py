@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Required
 from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict  # in Python 3.11, typing has no docstrings for pydantic
 
+from vcsbench import words
 from vcsbench.config.models import (
     RENAMED_VALUES,
     MetricName,
@@ -59,7 +60,6 @@ class SidesDefinition(TypedDict, total=False):
 
 def _with_sides(compare: SidesDefinition) -> SidesDefinition:
     """Return the sides. Raise ValueError unless they are a saved baseline, or two values of an axis."""
-    # `to` names a saved baseline. All other keys are about two values of an axis.
     if "to" in compare:
         for name in compare:
             if name != "to":
@@ -81,12 +81,14 @@ class BoundsDefinition(TypedDict, total=False):
     """Of several cells or pairs: their mean (of ratios the geometric mean), or the least or greatest of them.
     Each is a mean over the rounds."""
     at_least: Bound
-    """The lower bound."""
+    """The lower bound. It is used as it is: a bound from a published number includes the uncertainty of the
+    number's last digit."""
     at_most: Bound
-    """The upper bound."""
+    """The upper bound, as `at_least`."""
     direction: Literal["faster", "slower", "equal", "not faster"]
-    """Instead of bounds, for a statement without a number: the candidate's direction. A difference that is
-    certainly below `min_effect_pct` is `equal`, and neither `faster` nor `slower`. Needs `compare`."""
+    """Instead of bounds, for a statement without a number: the candidate's direction. As in tables, a
+    difference below `min_effect_pct` is neither `faster` nor `slower`, however certain it is; a count has no
+    such margin. Needs `compare`."""
 
 
 def _with_bound(expect: BoundsDefinition) -> BoundsDefinition:
@@ -123,6 +125,8 @@ class FindingDefinition(TypedDict, total=False):
     """The address of the statement, if the study has none."""
     since: Annotated[Text, fits_pattern("[0-9]+[.][0-9]+", "be two numbers and a dot")]
     """The first version of the measured programs that the statement is about, in quotation marks: "2.44"."""
+    until: Annotated[Text, fits_pattern("[0-9]+[.][0-9]+", "be two numbers and a dot")]
+    """The first later version that the statement is not about: "2.44" for "before 2.44"."""
     allow_inconclusive: bool
     """An expectation only: `check` accepts an inconclusive result."""
     allow_not_measured: bool
@@ -137,10 +141,18 @@ def _with_ratio_for_direction(finding: FindingDefinition) -> FindingDefinition:
     return finding
 
 
+def _with_versions_in_order(finding: FindingDefinition) -> FindingDefinition:
+    """Return the finding. Raise ValueError if it is about no version: from `since`, and before `until`."""
+    if "since" in finding and words.is_at_least(finding["since"], finding.get("until", "")):
+        raise ValueError("`since` is not before `until`. Use an earlier version, or remove one.")
+    return finding
+
+
 Finding = Annotated[
     FindingDefinition,
     exactly_one("compare", "level"),
     AfterValidator(_with_ratio_for_direction),
+    AfterValidator(_with_versions_in_order),
 ]
 # None if a value may have any name.
 AxisChoices = Mapping[str, Sequence[str] | None]
@@ -152,19 +164,17 @@ def read_expectations(
     axes: AxisChoices,
     baselines: Sequence[str] | None = None,
 ) -> list[FindingDefinition]:
-    """Return the expectations about a study in the files at `paths`.
+    """Return the expectations, or published findings, about a study in the files at `paths`.
 
-    The files have a user's expectations, or published findings, which are written in the same way. `axes` has
-    the values that each axis may have (None: any). `baselines` are the names of the saved baselines; with
-    None, baselines are not checked. Raise UserError for an unknown key, axis or metric, and for an id that
-    the files have twice. A value that no cell has, or a baseline that is not saved, is also an error: the
-    expectation would never be checked.
+    `axes` has the values that each axis may have. `baselines` are the names of the saved baselines; with
+    None, baselines are not checked. Raise UserError for an unknown key, axis or metric, and for an id that is
+    there twice. A value that no cell has, or a baseline that is not saved, is also an error: the expectation
+    would never be checked.
     """
     expectation_by_id: dict[str, FindingDefinition] = {}
     for path in paths:
         definitions_by_study = read_definitions(str(path))
         for index, expectation in enumerate(definitions_by_study.get(study, [])):
-            # The file, and the expectation in it: "my.yaml: `merge[0]`".
             error_start = f"{path}: `{study}[{index}]`"
             _check_cells(expectation, error_start, axes)
             if baselines is not None:
@@ -193,17 +203,14 @@ def read_definitions(path: str) -> dict[str, list[FindingDefinition]]:
 def _check_cells(finding: FindingDefinition, error_start: str, axes: AxisChoices) -> None:
     """Raise UserError for an axis that the study lacks, or a value that no cell has.
 
-    The error begins with `error_start`: "my.yaml: `merge[0]`". `axes` has the values of each axis, None for
-    any value: {"cache": ["cold", "hot"], "repo": None}.
+    The error begins with `error_start`: "my.yaml: `merge[0]`".
     """
-    # Each axis that the finding names, with a value or a list of values. A comparison with a saved baseline
-    # names no axis.
     selected: list[tuple[str, object]] = list(finding["where"].items())
     compare = finding.get("compare", {})
+    # A comparison with a saved baseline names no axis.
     if "axis" in compare:
         selected.append((compare["axis"], [compare["baseline"], compare["candidate"]]))
     for axis, values in selected:
-        # unknown_name() returns an unknown name with a remedy, and "" if all names are known.
         unknown_axis = unknown_name([axis], axes)
         if unknown_axis:
             raise UserError(f"{error_start}: the study has no axis {unknown_axis}")
@@ -264,14 +271,12 @@ def read_published_rows(
     # The columns that identify a cell.
     cell_columns = [*axes, *by]
     raw_rows = {str(path): _read_published_file(path, cell_columns) for path in paths}
-    # The columns of all files together. All rows of a file have the same columns, and each file has a first
-    # row: _read_published_file() refuses an empty one.
+    # All rows of a file have the same columns, and _read_published_file() refuses a file without rows.
     columns = {column for rows in raw_rows.values() for column in rows[0]}
-    # `fixed` has axes with one value for a whole file, in place of a column: {"f7.csv": {"format": "f7"}}.
     columns.update(axis for values in metadata.fixed.values() for axis in values)
     for axis in axes:
-        # One file may lack an axis, such as `access` in a file of dumps. Its rows get "". If all files lack
-        # the axis, that is a mistake. Without any file, no column is missing.
+        # One file may lack an axis, such as `access` in a file of dumps. If all files lack the axis, that is
+        # a mistake.
         if raw_rows and axis not in columns:
             raise UserError(
                 f"{', '.join(raw_rows)}: the column `{axis}`, an axis of the study, is missing. Add it, or "
@@ -280,7 +285,6 @@ def read_published_rows(
     files: dict[str, list[dict[str, str]]] = {}
     for path, rows in raw_rows.items():
         files[path] = [_complete_row(path, row, cell_columns, metadata) for row in rows]
-    # This raises UserError for a cell or a number that is there twice.
     _check_unique(files, cell_columns)
     return files
 
@@ -288,14 +292,11 @@ def read_published_rows(
 def _read_published_file(path: str | Path, cell_columns: Sequence[str]) -> list[dict[str, str]]:
     """Return the rows of a file, with the present names of axes and values.
 
-    `cell_columns` are the columns that identify a cell. Raise UserError for a file without rows, and for an
-    unknown column.
+    Raise UserError for a file without rows, and for an unknown column.
     """
     rows = []
-    # The second argument is the remedy in errors, the third one the largest size of the file.
     for row in read_rows(path, CORRECT_PUBLISHED, PUBLISHED_BYTES):
-        # RENAMED_VALUES has the present name of former axes and of former values, such as {"ra": "access",
-        # "hot-svn": "hot-server"}. So it applies to headings and texts.
+        # RENAMED_VALUES has former axes, which are headings, and former values, which are texts.
         renamed = {}
         for name, text in row.items():
             renamed[RENAMED_VALUES.get(name, name)] = RENAMED_VALUES.get(text, text)
@@ -304,7 +305,6 @@ def _read_published_file(path: str | Path, cell_columns: Sequence[str]) -> list[
         raise UserError(f"{path}: the file has no rows. {CORRECT_PUBLISHED}")
     # A dict, because the error lists each possible column once, in this order.
     columns = dict.fromkeys([*cell_columns, *PUBLISHED_COLUMNS, *RUN_COLUMNS])
-    # The first column that is not possible, with a remedy; "" if all are.
     unknown = unknown_name(rows[0], columns)
     if unknown:
         raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")
@@ -339,7 +339,6 @@ def _complete_row(
         if metric not in row or metric in cell_columns:
             continue
         text = row[metric]
-        # "": nothing was published.
         if text and not _is_number(text):
             raise UserError(
                 f"{path}: `{metric}`: {text!r} is not a number, or is below 0 ({cell_name}). Correct it."
@@ -353,10 +352,9 @@ def _check_unique(
 ) -> None:
     """Raise UserError for two rows of a cell in one file, or a number of a cell that is in two files.
 
-    `files` has the rows of each file (read_published_rows), and `cell_columns` are the columns that identify
-    a cell. Two files may have different metrics of one cell.
+    Two files may have different metrics of one cell.
     """
-    # By cell and metric, the file that has the number: {("log", "f7", "elapsed_s"): "f7.csv"}.
+    # By cell and metric: {("log", "f7", "elapsed_s"): "f7.csv"}.
     path_of_number: dict[tuple[str, ...], str] = {}
     for path, rows in files.items():
         cells: set[tuple[str, ...]] = set()

@@ -115,7 +115,6 @@ def unknown_name(names: Iterable[object], known: Collection[object]) -> str:
     """
     for name in names:
         if name not in known:
-            # None if the name has no new one.
             new = RENAMED_VALUES.get(str(name))
             if new in known:
                 return f"{name!r}. It is now {new}: rename it."
@@ -124,10 +123,9 @@ def unknown_name(names: Iterable[object], known: Collection[object]) -> str:
 
 
 def defined_in(key: str, what_is_wrong: str) -> AfterValidator:
-    """Return a validator of a name that has to be a key of a mapping in the same content.
+    """Return a validator of a name that has to be a key of a mapping in the same content, such as `builds`.
 
-    With `key` "builds", the mapping is the value of `builds` in the configuration. `what_is_wrong` begins the
-    error, such as "there is no build".
+    `what_is_wrong` begins the error, such as "there is no build".
     """
 
     def check(name: str, info: ValidationInfo) -> str:

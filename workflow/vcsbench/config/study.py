@@ -155,7 +155,7 @@ class Command(Model):
     are, at any scale."""
     change: ChangeName | None = None
     """What a command commits. one-file: a line in one file. thousand-files: the same in 1,000 files, counted
-    at scale 1, some of them new if the tree has too few. large-binary: a new file of 50 MB."""
+    at scale 1, some of them new if the tree has too few. large-binary: a new file of 48 MiB."""
     store: StoreName | None = None
     """For `input: tree`, the store that holds the tree, a class in workflow/vcsbench/subjects/tree_stores.py.
     Default: a folder of files."""
@@ -199,12 +199,8 @@ class Command(Model):
 
     @model_validator(mode="after")
     def _check_use_of_keys(self) -> Self:
-        """Return the command. Raise ValueError for a key without the part of the command that uses it.
-
-        Example: `store` has an effect only on a command with `input: tree`.
-        """
-        # The outputs that use `revisions_behind`, for the error: "working_copy` or `git_clone` or ...". The
-        # first and the last backtick are added below.
+        """Return the command. Raise ValueError for a key without the part of the command that uses it."""
+        # The first and the last backtick are added below.
         older_outputs = "` or `".join(OLDER_OUTPUTS)
         # `revisions` is the last revision of a dump, and the value of the word {last}.
         uses_last = self.input == "dump" or "{last}" in f"{self.argv} {self.stdin}"
@@ -228,7 +224,6 @@ class Command(Model):
 
         A command is a commit if it has one of the three keys that only commits have, such as `work: commit`.
         """
-        # By key and value: True if the command has it.
         keys_of_commits_only = {
             "output: changed_working_copy": self.output == "changed_working_copy",
             "work: commit": self.work == "commit",
@@ -237,8 +232,8 @@ class Command(Model):
         present = [name for name, is_set in keys_of_commits_only.items() if is_set]
         if not present:
             return
-        # A commit needs these two keys as well. Other commands may have them, so they do not show a commit.
-        # The fixed cost of a commit cannot be measured, because the shortest commit is a commit, too.
+        # A commit needs these two keys as well, which other commands may have. The fixed cost of a commit
+        # cannot be measured, because the shortest commit is a commit, too.
         further_keys = {
             "input: committed_repository": self.input == "committed_repository",
             "fixed_cost: false": self.fixed_cost is False,
@@ -333,6 +328,8 @@ class Published(Model):
     """The repositories or trees that the study measured, with their sizes."""
     revisions: dict[Text, Annotated[int, Field(ge=1)]] = key({})
     """The revisions of each repository that the study measured, by the names used here."""
+    files: dict[Text, Annotated[int, Field(ge=1)]] = key({})
+    """The files of the tree of each repository that the study measured, by the names used here."""
     limits: dict[Text, Annotated[int, Field(ge=1)]] = key({})
     """By command, the most revisions that it reads, at any scale: 20000 for `svn log --limit 20000`."""
     history: Literal["", "real", "generated"] = ""
@@ -548,11 +545,10 @@ def axis_values(selected: object) -> list[str]:
 def matches_cell(
     cell: Mapping[str, str], where: Mapping[str, object], fits_empty: bool = False
 ) -> bool:
-    """Return True if `where` selects a cell. `cell` has its values by axis.
+    """Return True if `where` selects a cell: {"format": ["f6", "f7"], "cache": "hot"}.
 
-    {"format": ["f6", "f7"], "cache": "hot"} selects the hot cells of f6 and f7. Axes that the cell does not
-    have are ignored. An axis that does not apply to the cell has the value "". With `fits_empty`, this value
-    fits any selected values, otherwise only "" itself.
+    Axes that the cell does not have are ignored. An axis that does not apply to the cell has the value "".
+    With `fits_empty`, this value fits any selected values, otherwise only "" itself.
     """
     for axis, selected in where.items():
         if axis not in cell:

@@ -47,8 +47,7 @@ def load_study(path: str | Path) -> Study:
     file = validate(read_mapping(path), StudyFile, lambda _keys: str(path))
     _check_path_parts(path, file)
     for name, question in file.questions.items():
-        # The name of a question is its axis, unless it has the key `axis`. unknown_name() returns the end of
-        # the error, "" for a known axis.
+        # The name of a question is its axis, unless the question has the key `axis`.
         unknown = unknown_name([question.get("axis", name)], file.axes)
         if unknown:
             raise UserError(f"{path}: `questions.{name}`: the study has no axis {unknown}")
@@ -68,10 +67,9 @@ def _check_path_parts(path: Path, file: StudyFile) -> None:
     A blank becomes a hyphen in a path, so `log -v` and `log-v` both become log-v. The results of one would
     overwrite the other's results.
     """
-    # The values by their key in the file: {"commands": ["log -v"], "axes.format": ["f6", "f7"]}.
+    # By key in the file: {"commands": ["log -v"], "axes.format": ["f6", "f7"]}.
     values_by_key = {"commands": list(file.commands)}
     for axis, values in file.axes.items():
-        # Instead of a list, an axis may have a word for values that are defined elsewhere.
         if isinstance(values, list):
             values_by_key[f"axes.{axis}"] = values
     for key, values in values_by_key.items():
@@ -110,10 +108,7 @@ class _NamedValues(NamedTuple):
 
 
 def _named_values(file: StudyFile) -> Iterator[_NamedValues]:
-    """Yield each key of a study's file that names values of an axis, with the axis and the values.
-
-    A mapping `where` selects cells by the values of several axes. Each of its axes is a key of its own.
-    """
+    """Yield each key of a study's file that names values of an axis. Each axis in a `where` is such a key."""
     for name, question in file.questions.items():
         axis = question.get("axis", name)
         yield _NamedValues(f"questions.{name}.values", axis, question.get("values", []))
@@ -125,7 +120,6 @@ def _named_values(file: StudyFile) -> Iterator[_NamedValues]:
             key, axis = f"tables.{name}.compare", table["compare"]["axis"]
             yield _NamedValues(f"{key}.baseline", axis, [table["compare"]["baseline"]])
             candidates = table["compare"]["candidates"]
-            # The word "rest" stands for all values but the first.
             if candidates != "rest":
                 yield _NamedValues(f"{key}.candidates", axis, list(candidates))
         yield from _selected_values(f"tables.{name}.where", table.get("where", {}))
@@ -138,8 +132,7 @@ def _named_values(file: StudyFile) -> Iterator[_NamedValues]:
     for name, command in file.commands.items():
         yield from _selected_values(f"commands.{name}.restrict_to", command.restrict_to or {})
     yield from _selected_values("trace_syscalls", file.trace_syscalls or {})
-    # `numbers` is the name of a file, or a mapping if files lack the columns of some axes. The mapping has
-    # the values of these axes by file: {"f7.csv": {"format": "f7"}}.
+    # Files that lack the columns of some axes have their values here: {"f7.csv": {"format": "f7"}}.
     if file.published is not None and isinstance(file.published.numbers, dict):
         for name, values_of_file in file.published.numbers.items():
             yield from _selected_values(f"published.numbers.{name}", values_of_file)
@@ -154,9 +147,8 @@ def _selected_values(key: str, where: Mapping[str, object]) -> Iterator[_NamedVa
 def _check_columns(path: Path, file: StudyFile, table_name: str, table: TableDefinition) -> None:
     """Raise UserError if `rows`, `columns` or `over` of a table names a column that the table does not have.
 
-    A table has the axes of the study, and the columns in `by`. In a table that compares the values of an
-    axis, `candidate` takes the place of this axis. A table of several counts (`each`) has the column `count`
-    with their names.
+    In a table that compares the values of an axis, `candidate` takes the place of this axis. A table of
+    several counts (`each`) has the column `count` with their names.
     """
     columns = list(file.axes)
     if "compare" in table:
@@ -169,7 +161,6 @@ def _check_columns(path: Path, file: StudyFile, table_name: str, table: TableDef
     if "over" in table:
         names_by_key["over"] = [table["over"]]
     for key, names in names_by_key.items():
-        # The end of the error, such as "'cach'. Use one of command, cache."; "" if all names are known.
         unknown = unknown_name(names, columns)
         if unknown:
             place = f"{path}: `tables.{table_name}.{key}`"
@@ -232,10 +223,8 @@ class _CommandCheck:
         """Raise UserError if a template of the command, such as `{svn} log {url}`, cannot be filled in."""
         command = self.command
         for key, template in self._templates().items():
-            # The words that may be in braces: the axes of the study, and words of all commands, such as `svn`
-            # (WORDS). Others depend on the key, and on the other keys of the command.
+            # The words that may be in braces.
             words = [*self.study.axes, *WORDS]
-            # The request of a committer has {client} and {change}: its number, and the file that it changes.
             if key == "traffic.commit":
                 words += TRAFFIC_WORDS
             if command.program is not None:
@@ -251,9 +240,8 @@ class _CommandCheck:
     def _check_axes_of_clients(self) -> None:
         """Raise UserError if an axis for the number of clients applies to the command without an effect.
 
-        The axes `readers`, `committers` and `arrival` (TRAFFIC_AXES) have an effect on commands with the key
-        `traffic` only, and the axis `clients` on all others. Without this check, a cell's label could have
-        another number of clients than its run.
+        TRAFFIC_AXES have an effect on commands with the key `traffic` only, and the axis `clients` on all
+        others. Without this check, a cell's label could have another number of clients than its run.
         """
         has_traffic = self.command.traffic is not None
         axes_without_effect = (CLIENTS_AXIS,) if has_traffic else TRAFFIC_AXES
@@ -268,8 +256,7 @@ class _CommandCheck:
     def _check_traffic(self, traffic: TrafficDefinition) -> None:
         """Raise UserError if other keys of the command do not fit its key `traffic`.
 
-        Example of `traffic`: `{"seconds": 10, "commit": "{svn} import {change} {url}/{client}"}`. `commit` is
-        the request of a committer.
+        Example of `traffic`: `{"seconds": 10, "commit": "{svn} import {change} {url}/{client}"}`.
         """
         if "commit" in traffic and self.command.input != "committed_repository":
             text = "must be `committed_repository`, because committers write to it. Set it."
@@ -292,7 +279,6 @@ class _CommandCheck:
 
     def _needs_url(self) -> bool:
         """Return True if the command may be measured over a server."""
-        # WITHOUT_SERVER has the accesses without a server: `file`, and "" for no access.
         if ACCESS_AXIS not in self._applicable_axes:
             return self._default_by_axis.get(ACCESS_AXIS, "") not in WITHOUT_SERVER
         accesses = self._values_of(ACCESS_AXIS)
@@ -312,7 +298,7 @@ class _CommandCheck:
     def _check_reads_of_files(self) -> None:
         """Raise UserError if a command that is measured over a server also gets the path of the repository.
 
-        With it, the client could read the files itself. The label would then name a server that did little.
+        The client could read the files itself. The label would then name a server that did little.
         """
         if not self._needs_url():
             return
@@ -326,11 +312,9 @@ class _CommandCheck:
 
     def _check_effects(self) -> None:
         """Raise UserError for a key of the command that has no effect in this study."""
-        # The cells of the command have values on these axes: their own, or defaults.
         axes_with_value = self._applicable_axes | self._default_by_axis.keys()
         # The value of the axis `filesystem` is the place where the command writes.
         has_filesystem = FILESYSTEM_AXIS in axes_with_value
-        # `clones`: the command clones files. Cells on file systems that cannot do that are skipped.
         if self.command.clones is not None and not has_filesystem:
             text = "has no effect without the axis `filesystem`. Add the axis, or remove the key."
             raise self._error("clones", text)
@@ -352,7 +336,7 @@ class _CommandCheck:
 def _check_template(template: str, words: Collection[str]) -> None:
     """Raise ValueError if the template of a command cannot be filled in (prepared_cell.fill_template).
 
-    Only `words` may be in its braces. Example: `{svn} log {url}`. The template may be "".
+    Only `words` may be in its braces. Example: `{svn} log {url}`.
     """
     check_words(template, words)
     try:
@@ -363,8 +347,7 @@ def _check_template(template: str, words: Collection[str]) -> None:
         raise ValueError("names no program. Write the command.")
     for argument in arguments:
         for word in WORD.findall(argument):
-            # The words of LISTS stand for several arguments. These cannot be a piece of one argument, as in
-            # `--x={svnadmin_args}`.
+            # Several arguments cannot be a piece of one argument, as in `--x={svnadmin_args}`.
             placeholder = f"{{{word}}}"
             if word in LISTS and argument != placeholder:
                 raise ValueError(

@@ -55,7 +55,6 @@ NUMBER_LENGTH = 40
 def read_yaml(path: Path) -> object:
     """Return the content of a YAML or JSON file. Raise UserError if it is missing, too large or damaged."""
     try:
-        # For a file that is too large, read_bytes() raises UserError, which passes.
         text = read_bytes(path, YAML_BYTES).decode()
     except FileNotFoundError:
         # The remedy names the files of this kind in the same folder, such as the studies.
@@ -93,24 +92,22 @@ def parse_yaml(text: str, path: str | Path) -> object:
     Raise UserError if the text is not YAML, or if _check_events() or _check_node() refuses it: it may be too
     deep, repeat a key, or have a value that versions of YAML read differently.
     """
-    # The two checks raise UserError, which is not caught here. PyYAML raises the other errors.
     try:
         # The levels are counted before the loader is used, which would crash at too many levels.
         _check_events(text, path)
         loader = LOADER(text)
-        # The tree of all values, still as texts. It is None for an empty text.
+        # The tree of all values, still as texts.
         node = loader.get_single_node()
         if node is None:
             return None
-        # The texts are checked before they are converted to values: a number like 1:1:1:... would take
-        # minutes.
+        # To convert a text such as 1:1:1:... to a number would take minutes, so texts are checked before.
         _check_node(node, path)
         content: object = loader.construct_document(node)
         return content
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML names a place as `in "<unicode string>", line 1, column 3`.
         reason = printable(" ".join(str(error).split())).replace('in "<unicode string>",', "at")
-        # The place at which PyYAML stopped; None for other errors. YAML forbids tabs as indentation.
+        # YAML forbids tabs as indentation.
         mark = getattr(error, "problem_mark", None)
         is_tab = mark is not None and text[mark.index : mark.index + 1] == "\t"
         remedy = "Use spaces, not tabs" if is_tab else "Correct it"
@@ -130,12 +127,10 @@ def _check_events(text: str, path: str | Path) -> None:
 
     The loader recurses at each level, and would crash at 100,000 levels. An alias repeats a value: ten levels
     of lists that repeat the next level ten times become billions of values. So an alias counts as all values
-    that it repeats, before anything is loaded. A tag could give a value another type, such as a set. An event
-    of the parser is, for example, the start of a list or mapping, a value, or an alias.
+    that it repeats, before anything is loaded. A tag could give a value another type, such as a set.
     """
-    # The sizes of finished values by anchor. An anchor is a name, as in `&name [1, 2]`, which the alias
-    # `*name` repeats. A collection counts itself and its values, so the size of this one is 3. Values without
-    # an anchor have the key None, which no alias uses.
+    # The sizes of finished values by anchor. The alias `*name` repeats the anchor `&name [1, 2]`. A
+    # collection counts itself and its values, so the size of this one is 3.
     size_by_anchor: dict[str | None, int] = {}
     # The lists and mappings around the next value, from the outermost one. The first stands for the document.
     open_collections = [_OpenCollection(anchor=None, size=0)]
@@ -146,7 +141,7 @@ def _check_events(text: str, path: str | Path) -> None:
             raise UserError(f"{path}: has the tag {tag!r} (line {line}). Remove it.")
         if isinstance(event, yaml.CollectionStartEvent):
             open_collections.append(_OpenCollection(event.anchor, size=1))
-            # The anchor now names this collection, which is not finished. So no alias may use it yet.
+            # The anchor now names an unfinished collection, so no alias may use the anchor yet.
             size_by_anchor.pop(event.anchor, None)
             if len(open_collections) > YAML_DEPTH:
                 raise UserError(
@@ -179,11 +174,7 @@ def _check_events(text: str, path: str | Path) -> None:
 
 
 def _check_node(node: yaml.Node, path: str | Path) -> None:
-    """Raise UserError for a key that is there twice, or for a value that _check_scalar() refuses.
-
-    `node` is a value of the parsed text, with all values in it. A value is refused if versions of YAML read
-    it differently, or if it is a very long number.
-    """
+    """Raise UserError for a key that is there twice, or for a value that _check_scalar() refuses."""
     if isinstance(node, yaml.ScalarNode):
         _check_scalar(node, path)
     elif isinstance(node, yaml.SequenceNode):
@@ -244,7 +235,7 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
     Raise UserError for a key that the model refuses. `where` returns the file that has a path of keys, such
     as ["storages", "disk"], for the error. Validators get the whole content as their context.
     """
-    # The import takes long, and a process that only reads YAML does not need pydantic.
+    # The import takes long, and not all processes need pydantic.
     import pydantic
 
     try:
@@ -253,7 +244,6 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
         )
         return checked
     except pydantic.ValidationError as error:
-        # pydantic lists all errors. The user gets a sentence about the most helpful one.
         raise UserError(_sentence(error.errors(include_url=False), content, model, where)) from None
 
 
@@ -269,22 +259,19 @@ def _sentence(
 ) -> str:
     """Return a sentence for the most helpful one of pydantic's errors, with a remedy.
 
-    For example: "config/config.yaml: `rounds`: '-1' should be at least 1. How often the whole grid is
-    measured, however long it takes. ...", with the documentation of the key. `file_of` returns the file that
-    has a path of keys. `content` has broken a rule of `model`.
+    Example with the documentation of the key: "config/config.yaml: `rounds`: '-1' should be at least 1. How
+    often the whole grid is measured, however long it takes. ...".
     """
     placed_errors = [_PlacedError(_keys_in(content, error), error) for error in errors]
-    # The most helpful error has the smallest rank.
     best = min(placed_errors, key=_rank)
     keys = best.keys
     kind = best.error["type"]
     if kind == UNKNOWN_KEY:
         return f"{file_of(keys)}: `{dotted(keys)}` is not a key here. {_similar(keys, model)}"
     if kind == "missing":
-        # No file has the key itself.
         return f"{file_of(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
-    # A value of several possible types has an error for each type. They become one: "should be a number or
-    # text". Errors about a type are not mixed with other errors about the same value.
+    # A value of several possible types has an error for each type. These errors become one: "should be a
+    # number or text". Errors about a type are not mixed with other errors about the same value.
     faults: list[str] = []
     for placed in placed_errors:
         if placed.keys == keys and _is_type(placed.error) == _is_type(best.error):
@@ -363,10 +350,8 @@ def _keys_in(content: object, error: ErrorDetails) -> list[str | int]:
     last = len(error["loc"])
     for number, part in enumerate(error["loc"], 1):
         try:
-            # Go down one level in the content. This raises LookupError for a part that is no key of it.
             content = value_at(content, part)
         except LookupError:
-            # The part is the name of a type, unless it is the missing key.
             is_missing_key = number == last and error["type"] == "missing"
             if not is_missing_key:
                 continue
@@ -406,7 +391,7 @@ def item_schemas(schema: Schema) -> list[Schema]:
     """Return the schemas of the values of a mapping, or of the items of a list."""
     schemas = list(schema.get("patternProperties", {}).values())
     for name in ("additionalProperties", "items"):
-        # False or missing: no other keys are allowed.
+        # False if no other keys are allowed.
         if schema.get(name):
             schemas.append(schema[name])
     return schemas
@@ -423,7 +408,6 @@ def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
     schemas = [whole]
     levels = []
     for key in keys:
-        # A content that may have several types, such as a number or a mapping, has a schema for each type.
         schemas_of_types: list[Schema] = []
         for schema in schemas:
             schemas_of_types += members_of(schema, whole)
@@ -438,7 +422,6 @@ def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
                 # In a list or a mapping with any keys, all values have the same schemas.
                 schemas += schemas_of_items
             elif key in properties:
-                # A model has a schema for each key.
                 schemas.append(properties[key])
         levels.append(fields)
     return levels

@@ -33,7 +33,7 @@ def write_rules(folders: Sequence[str], count: int) -> str:
     - some of the repository's `folders`, such as /trunk/lib: at most half of the remaining paths,
     - paths below these folders that do not exist, which only a group may read and write.
     """
-    # The groups and their users, who do not exist. The rules below name the groups.
+    # The groups and their users, who do not exist.
     lines = ["[groups]"]
     for group in range(GROUPS):
         users = [f"user-{group}-{user}" for user in range(USERS)]
@@ -41,8 +41,6 @@ def write_rules(folders: Sequence[str], count: int) -> str:
     # A path in brackets begins the rules of this path. `*` stands for all users, `rw` for reading and
     # writing, and no text for no access.
     lines += ["", "[/]", "* = rw"]
-    # If all users may do everything with all paths, Subversion checks no path, and the rules cost no time. So
-    # one path is forbidden.
     lines += ["", f"[/{FORBIDDEN}]", "* ="]
     # Two of the `count` paths have their rules now.
     remaining = count - 2
@@ -50,7 +48,7 @@ def write_rules(folders: Sequence[str], count: int) -> str:
     for number, folder in enumerate(existing_folders):
         # The groups take turns. The client's user is in none of them, so `*` gives it all rights here.
         lines += ["", f"[{folder}]", f"@group-{number % GROUPS} = r", "* = rw"]
-    # The other paths are spread over these folders. Without any, they are right below the root ("").
+    # The other paths are spread over these folders. Without folders, they are right below the root ("").
     parents = existing_folders or [""]
     for number in range(remaining - len(existing_folders)):
         path = f"{parents[number % len(parents)]}/{GENERATED}-{number}"
@@ -70,10 +68,8 @@ def list_tree_folders(
 ) -> list[str]:
     """Return the folders of a repository for which access rules can be written, such as "/trunk/lib".
 
-    `tree` is a folder of the repository, such as "trunk". It and the folders below it are returned, and for
-    "" all folders of the repository. Of a large tree, only the first MOST_LINES paths are read. `environment`
-    has the variables of `svnlook`, a program of Subversion that prints paths (default: the variables of all
-    programs). Raise UserError if svnlook fails.
+    The folders are `tree`, such as "trunk", and those below it; all folders for "". Of a large tree, only the
+    first MOST_LINES paths are read. Raise UserError if svnlook fails.
     """
     argv = [svnlook, "tree", "--full-paths", str(repository)]
     if tree:

@@ -59,11 +59,11 @@ def make_credentials() -> Credentials:
 
 
 def make_certificate(folder: Path, host: str) -> Certificate:
-    """Make a certificate and a key for the https server of a measurement, and return the two files.
+    """Make a certificate and a key for an https server, and return the two files.
 
-    They are made in `folder`, which only this user can enter. `host` is the server's IP address, such as
-    127.0.0.1. The certificate is self-signed: a client accepts it only if its settings name this file. Only
-    this user can read the key, one of ECDSA with P-256. Raise ProgramError if openssl fails.
+    `host` is the server's IP address. The certificate is self-signed: a client accepts it only if its
+    settings name this file. Only this user can read the key (ECDSA with P-256). Raise ProgramError if openssl
+    fails.
     """
     files = Certificate(folder / "certificate.pem", folder / "key.pem")
     # openssl would make a key that others can read, but it keeps the mode of an existing file. So an empty
@@ -117,10 +117,10 @@ def _pass_password(argv: list[str], credentials: Credentials) -> str:
 def store_credentials(config_folder: Path, realm: str, credentials: Credentials) -> None:
     """Store the user and password of a server, so that the client svn logs in without asking.
 
-    `config_folder` is the folder that svn gets as its --config-dir. `realm` is the name by which svn finds
-    the password of a server, such as "<https://127.0.0.1:40123> vcsbench".
+    svn gets `config_folder` as its --config-dir, and finds the password of a server by its `realm`, such as
+    "<https://127.0.0.1:40123> vcsbench".
     """
-    # The folder and the file are those in which svn itself stores a password that somebody has typed.
+    # In the same file, svn itself stores a password that somebody has typed.
     folder = config_folder / "auth" / "svn.simple"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     values = {
@@ -163,11 +163,7 @@ def why_no_hash() -> str:
 
 @cache
 def why_no_sasl(svnserve: str) -> str:
-    """Return why the program `svnserve` cannot check passwords by SASL here, in a clause; "" if it can.
-
-    SASL is a library for logging in. It needs a program that makes its database of users, a plug-in for each
-    part of the work, and a svnserve that was built with it.
-    """
+    """Return in a clause why `svnserve` cannot check passwords by SASL (a login library); "" if it can."""
     if not _find_sasl_program():
         return f"there is no {SASL_PROGRAM} (envs/unpack_sasl.sh unpacks it, without a service)"
     for plugin in SASL_PLUGINS:

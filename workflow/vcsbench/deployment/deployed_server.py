@@ -62,13 +62,8 @@ def authentication_modules(authentication: str) -> tuple[str, ...]:
 
 
 def deployment_of(recipe: Recipe) -> Deployment:
-    """Return the settings of the server of a cell, which is one combination of values that is measured.
-
-    `recipe` has everything that the measurement of the cell depends on. Example: the recipe of a cell over
-    https gives Deployment(is_encrypted=True).
-    """
-    # For a cell without an axis, such as `authentication`, the recipe has no key of this axis. The default
-    # is the setting of a plain server.
+    """Return the settings of a cell's server, such as Deployment(is_encrypted=True) over https."""
+    # Without an axis, such as `authentication`, the recipe has no key. The default is that of a plain server.
     return Deployment(
         is_encrypted=recipe["access"]["scheme"] == "https",
         authentication=recipe.get("authentication", ""),
@@ -85,8 +80,8 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
     """Return the lines of httpd's configuration for these settings; [] for a plain server.
 
     `files` has the paths of the `certificate`, its `key`, the `passwords` and the access `rules`, as far as
-    the settings need them: {"rules": "/proc/self/fd/5"}. In the whole configuration, these lines are the last
-    ones, so that no other line replaces them.
+    the settings need these files: {"rules": "/proc/self/fd/5"}. In the whole configuration, these lines are
+    the last ones, so that no other line replaces them.
     """
     lines = _server_directives(deployment, files)
     # httpd accepts the other directives only for some URLs. This section is for all URLs.
@@ -145,10 +140,9 @@ def _location_directives(deployment: Deployment, files: Mapping[str, str]) -> li
 
 
 def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> str:
-    """Return the text of svnserve.conf, the configuration of Subversion's own server, for these settings.
+    """Return the text of svnserve.conf for these settings; "" if they need no such file.
 
-    Return "" if the settings need no such file. `files` has the paths of the `passwords` and the access
-    `rules`, as far as the settings need them.
+    `files` has the paths of the `passwords` and the access `rules`, as far as the settings need these files.
     """
     # The other settings, such as `keep_alive`, are those of httpd. svnserve has nothing like them.
     if not (deployment.authentication or deployment.has_rules or deployment.is_writable):
@@ -163,7 +157,7 @@ def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> 
         f"anon-access = {anonymous}",
         f"auth-access = {access}",
     ]
-    # With SASL (a library for logging in), the passwords are in a database of SASL instead.
+    # With SASL, the passwords are in a database of SASL instead.
     if "passwords" in files:
         lines.append(f"password-db = {files['passwords']}")
     if deployment.has_rules:

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-# The hooks of a commit. Subversion waits for the end of both before the client gets its answer.
+# Subversion runs these hooks at each commit, and waits for both before the client gets its answer.
 MOMENTS = ("pre-commit", "post-commit")
 
 
@@ -55,13 +55,8 @@ def hook_keys(value: str) -> dict[str, str]:
 
 
 def why_no_hooks(value: str, storage: str) -> str:
-    """Return why hooks cannot run in a repository on a storage, in a clause; "" if they can.
-
-    A hook is a program that Subversion runs at each commit. `value` decides which hooks are measured: "none",
-    "shell" or "python". `storage` is the folder of the repository, such as /var/tmp.
-    """
+    """Return why hooks cannot run in a repository on a storage, in a clause; "" if they can."""
     script = HOOKS.get(value)
-    # Without hooks, nothing has to run there.
     if not script:
         return ""
     if not _find_program(script):
@@ -72,10 +67,7 @@ def why_no_hooks(value: str, storage: str) -> str:
 
 
 def install_hooks(repository: Path, value: str) -> None:
-    """Replace the hooks of a repository (programs that Subversion runs at each commit) by measured ones.
-
-    `repository` is a private copy, and `value` decides on its hooks: "none", "shell" or "python".
-    """
+    """Replace the hooks of a repository, which is a private copy, by those of a value of the axis."""
     folder = repository / "hooks"
     # Hooks that were copied with the repository must never run.
     shutil.rmtree(folder, ignore_errors=True)
@@ -86,7 +78,6 @@ def install_hooks(repository: Path, value: str) -> None:
     for moment in MOMENTS:
         # Subversion finds a hook by its name: it runs hooks/pre-commit before a commit.
         hook = folder / moment
-        # The hook leaves a file with the name of its moment, as a proof that it has run.
         text = script.text.format(moment=moment)
         hook.write_text(f"#!{_find_program(script)}{script.options}\n{text}")
         hook.chmod(0o755)

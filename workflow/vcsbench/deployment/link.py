@@ -86,9 +86,10 @@ class Shaper(StrEnum):
 class LinkedNetworks:
     """Two networks with a line between them: the network of this process, for the client, and the server's.
 
-    open() makes them. Nothing has a name outside of this process. When the process ends, also by SIGKILL, the
-    kernel removes both networks. `one_way_ms` is the delay that the shaper has in each direction: less than
-    half of the delay of the line, because the kernel itself takes some time for each packet.
+    open() makes both as network namespaces. Nothing has a name outside of this process. When the process
+    ends, also by SIGKILL, the kernel removes both networks. `one_way_ms` is the delay that the shaper has in
+    each direction: less than half of the delay of the line, because the kernel itself takes some time for
+    each packet.
     """
 
     def __init__(self, link: Link, shaper: Shaper) -> None:
@@ -103,12 +104,9 @@ class LinkedNetworks:
     def open(self, stack: ExitStack) -> None:
         """Make a network for the client and one for the server, and the line between them.
 
-        Such a network (a network namespace of Linux) has interfaces that only its own processes see. This
-        process moves to the client's network for good. The line is like a cable between two machines, with
-        the delay, rate and loss of `link`. Leaving `stack` removes the server's network and the line.
-
-        Call this before the process starts a thread, because only the calling thread moves. Raise UserError
-        or OSError if a right, a program or a part of the kernel is missing.
+        This process moves to the client's network for good. Leaving `stack` removes the server's network and
+        the line. Call open() before the process starts a thread, because only the calling thread moves. Raise
+        UserError or OSError if a right, a program or a part of the kernel is missing.
         """
         self._make_networks(stack)
         if self.shaper == Shaper.RELAY:
@@ -118,12 +116,11 @@ class LinkedNetworks:
         self._set_up_interface(CLIENT_HOST)
         with self.in_server_network():
             self._set_up_interface(SERVER_HOST)
-        # The kernel may drop the first packets of a new pair of interfaces. TUN devices drop none, but they
-        # carry no packet before the relay, a program between them, is started below.
+        # The kernel may drop the first packets of a new pair of interfaces. TUN devices drop none, but carry
+        # none before _shape_exactly() starts the relay.
         if self.shaper != Shaper.RELAY:
             with self._ends() as (client, server):
                 link_check.wait_for_first_packet(client, server)
-        # A line without delay, limit and loss is finished now.
         if self.link.is_shaped:
             self._shape_exactly()
 
@@ -133,7 +130,6 @@ class LinkedNetworks:
         A network exists as long as a process is in it, or has a descriptor of it. Afterwards, this process is
         in the client's network.
         """
-        # This process leaves the network of the machine for good. The new network is the client's.
         isolation.unshare_network()
         self._client_network = isolation.open_network()
         stack.callback(os.close, self._client_network)
@@ -147,10 +143,7 @@ class LinkedNetworks:
         stack.callback(os.close, self._server_network)
 
     def _make_interface_pair(self) -> None:
-        """Make a pair of interfaces (veth), which is like a cable, with an end in each network.
-
-        The two ends have no addresses yet.
-        """
+        """Make a pair of interfaces (veth) without addresses, like a cable with an end in each network."""
         # The program ip finds the server's network by the path of this process's descriptor.
         server_network = f"/proc/{os.getpid()}/fd/{self._server_network}"
         _run_ip(
@@ -161,9 +154,9 @@ class LinkedNetworks:
     def _make_tun_devices(self, stack: ExitStack) -> None:
         """Make a TUN device in each network, for kernels that cannot delay packets themselves.
 
-        A TUN device is an interface whose packets a program reads and writes. This program is the relay: it
-        passes the packets of each device on to the other one, with the delay of the line. _start_relay()
-        starts it. The devices exist as long as a process has them open, and have no addresses yet.
+        A TUN device is an interface whose packets a program reads and writes: here the relay (_start_relay),
+        which passes packets on to the other device with the delay of the line. A device exists as long as a
+        process has it open.
         """
         self._devices.append(self._open_device())
         with self.in_server_network():
@@ -173,11 +166,7 @@ class LinkedNetworks:
         stack.callback(self._end_relay)
 
     def _open_device(self) -> int:
-        """Make a TUN device in this thread's network, and return its descriptor.
-
-        A TUN device is an interface whose packets a program reads and writes: here the relay, which inherits
-        the descriptor.
-        """
+        """Make a TUN device in this thread's network, and return its descriptor for the relay."""
         device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
         # IFF_TUN: packets are those of IP, without Ethernet. IFF_NO_PI: without a number of the protocol.
         # IFF_VNET_HDR: with a header about checksum and segments, which a merged packet needs (see below).
@@ -224,7 +213,6 @@ class LinkedNetworks:
 
     def _set_netem(self) -> None:
         """Let the kernel delay packets, limit their rate and lose some of them, by its part netem."""
-        # tc is the program that sets what happens to the packets of an interface.
         argv = ["tc", "qdisc", "replace", "dev", INTERFACE, "root", "netem"]
         argv += ["limit", str(QUEUE_LENGTH), "delay", f"{self.one_way_ms * 1e3:.0f}us"]
         if self.link.rate_mbit:
@@ -266,7 +254,6 @@ class LinkedNetworks:
         with self.in_server_network():
             server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with server, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-            # 0: the kernel chooses a free port. getsockname() returns the address with this port.
             server.bind((SERVER_HOST, 0))
             client.bind((CLIENT_HOST, 0))
             client.connect(server.getsockname())
@@ -276,40 +263,36 @@ class LinkedNetworks:
     def measure(self) -> LinkMeasurement:
         """Return the measured round trip and rate of the line, within 2 s on an idle machine.
 
-        If they are not as set, set the line and measure again, up to ATTEMPTS times in all. The last
-        measurement is returned, also if it is not as set. Then the runs over this line get a flag later, and
-        do not count. Raise UserError if most packets are lost.
+        If they are not as set, set the line and measure again, up to ATTEMPTS times in all. If the last
+        measurement is not as set either, the runs do not count. Raise UserError if most packets are lost.
         """
-        return self._measure_until_set(link_check.TOLERANCE, sets_again=True)
+        measured = self._measure_once()
+        for _ in range(ATTEMPTS - 1):
+            if measured.is_as_set(self.link.delay_ms, self.link.rate_mbit):
+                break
+            # Other programs may have disturbed this measurement, or the setting of the delay before it.
+            self._shape_exactly()
+            measured = self._measure_once()
+        return measured
 
     def measure_again(self) -> LinkMeasurement:
         """Return the measured round trip and rate of the line after the runs, without setting it again.
 
-        Other programs may disturb a measurement. So there are up to ATTEMPTS of them, until one is as set,
-        with a wider tolerance. Raise UserError if most packets are lost.
+        Other programs may disturb a measurement. So there are up to ATTEMPTS, until one is as set. Otherwise
+        return the closest. Raise UserError if most packets are lost.
         """
-        return self._measure_until_set(link_check.TOLERANCE_AFTER_RUNS, sets_again=False)
-
-    def _measure_until_set(self, tolerance: float, sets_again: bool) -> LinkMeasurement:
-        """Return the first measurement that is as set within a tolerance (a share), or the last attempt's.
-
-        With `sets_again`, the line is set before each further attempt.
-        """
-        measured = self._measure_once()
-        for _ in range(ATTEMPTS - 1):
-            if measured.is_as_set(self.link.delay_ms, self.link.rate_mbit, tolerance):
+        expected = (self.link.delay_ms, self.link.rate_mbit)
+        measurements: list[LinkMeasurement] = []
+        for _ in range(ATTEMPTS):
+            measurements.append(self._measure_once())
+            if measurements[-1].is_as_set(*expected):
                 break
-            # Other programs may have disturbed this measurement, or the setting of the delay before it.
-            if sets_again:
-                self._shape_exactly()
-            measured = self._measure_once()
-        return measured
+        return min(measurements, key=lambda measured: measured.deviation(*expected))
 
     def _measure_once(self) -> LinkMeasurement:
         """Return the round trip, and the rate in each direction, of some hundred packets over the line."""
         delay_ms, rate_mbit = self.link.delay_ms, self.link.rate_mbit
-        # One call of the kernel sends this number of packets. The kernel may handle them as one large packet,
-        # so a line with loss would lose all of them at once. On such a line, each call sends one packet.
+        # The kernel may handle packets of one call as one packet. A line with loss would lose all at once.
         sent_at_once = link_check.MERGED if self.link.merges_packets else 1
         with self._ends() as (client, server):
             round_trip_ms = link_check.measure_round_trip_ms(client, server, delay_ms)
@@ -348,23 +331,16 @@ def choose_shaper(link: Link) -> Shaper | None:
 
 
 def why_no_link(link: Link) -> str:
-    """Return in a clause why client and server cannot have a line between them here; "" if they can.
-
-    A line is a simulated cable between two networks on this machine, with the delay, rate and loss of `link`.
-    Example: "ip is not installed (Debian: iproute2)".
-    """
+    """Return in a clause why client and server cannot have a line between them here; "" if they can."""
     # ip makes the ends of the line, and tc sets its delay.
     for program in ("ip", "tc"):
         if not shutil.which(program):
             return f"{program} is not installed (Debian: iproute2)"
-    # is_allowed() lets a child process make two networks by try_pair(), and is False after an error.
     if not isolation.is_allowed(try_pair):
         return (
             "client and server may not have networks of their own here (root may, outside of most "
             "containers)"
         )
-    # None: nothing on this machine can delay or lose packets. netem is the kernel's means, and the relay is a
-    # program of vcsbench that needs the device file TUN.
     if choose_shaper(link) is None:
         return (
             f"this kernel has no netem (its module sch_netem), and the relay that takes its place needs "

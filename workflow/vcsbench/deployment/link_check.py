@@ -30,7 +30,7 @@ BITS_PER_MBIT = 1e6
 # Round trip and rate may differ from what was set by this share.
 TOLERANCE = 0.05
 # After the runs, the line is not set again. A busy machine alone makes a short round trip longer by more than
-# the share above.
+# the share above. So up to this share, the runs count, and get a warning.
 TOLERANCE_AFTER_RUNS = 0.2
 # A train, with the kernel's overhead for each packet.
 BUFFER_BYTES = 4 << 20
@@ -54,29 +54,35 @@ class LinkMeasurement(NamedTuple):
     to_client_mbit: float
 
     def is_as_set(self, delay_ms: float, rate_mbit: float, tolerance: float = TOLERANCE) -> bool:
-        """Return True if the line (a simulated cable) has the delay and the rate that were set.
+        """Return True if the line has the delay and the rate that were set, up to a share of `tolerance`.
 
-        0 stands for no delay, or no limit of the rate, and is not compared. With a `tolerance` of 0.05, a
-        line of 20 ms and 100 Mbit/s may have a round trip of 19 to 21 ms, and 95 to 105 Mbit/s in each
-        direction. The loss is not compared, because a measurement has too few packets to count it.
+        The loss is not compared, because a measurement has too few packets to count lost ones.
+        """
+        return self.deviation(delay_ms, rate_mbit) <= tolerance
+
+    def deviation(self, delay_ms: float, rate_mbit: float) -> float:
+        """Return the largest share by which the line differs from what was set, such as 0.1 for 22 ms of 20.
+
+        0 stands for no delay, or no limit of the rate, and is not compared.
         """
         expected_and_measured = [
             (delay_ms, self.round_trip_ms),
             (rate_mbit, self.to_server_mbit),
             (rate_mbit, self.to_client_mbit),
         ]
-        return all(
-            abs(measured - expected) <= tolerance * expected
+        shares = [
+            abs(measured - expected) / expected
             for expected, measured in expected_and_measured
             if expected > 0
-        )
+        ]
+        return max(shares, default=0.0)
 
 
 def wait_for_first_packet(client: socket.socket, server: socket.socket) -> None:
     """Send packets from one end of a line until one arrives at the other end.
 
-    The kernel may drop all packets of a new network interface for a second or more. The two sockets of this
-    process are connected to each other. Raise UserError if no packet arrives within READY_LIMIT_S.
+    The kernel may drop all packets of a new network interface for a second or more. Raise UserError if no
+    packet arrives within READY_LIMIT_S.
     """
     server.settimeout(LOST_AFTER_S)
     deadline = time.monotonic() + READY_LIMIT_S
@@ -84,7 +90,6 @@ def wait_for_first_packet(client: socket.socket, server: socket.socket) -> None:
     while time.monotonic() < deadline:
         client.send(b"first")
         sent += 1
-        # A TimeoutError means that the packet is lost, so the next one is sent.
         with suppress(TimeoutError):
             server.recv(DATAGRAM_BYTES)
             return
@@ -96,16 +101,14 @@ def measure_round_trip_ms(
 ) -> float:
     """Return the median time of a round trip over a line: a small packet, and one back.
 
-    Both ends of the line are sockets of this process, which are connected to each other. `expected_ms` is the
-    delay that was set (0: none), and decides on the number of round trips. Raise UserError if more than
-    MAX_LOST round trips in succession are lost.
+    The delay that was set, `expected_ms` (0: none), decides on the number of round trips. Raise UserError if
+    more than MAX_LOST round trips in succession are lost.
     """
     count = _number_of_round_trips(expected_ms)
     for end in (client, server):
         end.settimeout(LOST_AFTER_S)
     times_ms: list[float] = []
     lost_in_succession = 0
-    # With a high priority, this thread does not wait for a processor.
     with _before_other_programs():
         # One more than `count`: the first round trip does not count, see below.
         for number in range(count + 1):
@@ -159,18 +162,16 @@ def _receive(end: socket.socket, data: bytes) -> None:
 def measure_rate_mbit(
     sender: socket.socket, receiver: socket.socket, expected_mbit: float, sent_at_once: int
 ) -> float:
-    """Return the rate of a line (a simulated cable) in Mbit/s: the median of the rates of some trains.
+    """Return the rate of a line in Mbit/s: the median of the rates of some trains.
 
     A train is a row of large packets without gaps. It waits in the queue of the line, and arrives at the rate
     of the line. So neither the delay nor the slow start of TCP is part of this rate. As on a real line, the
-    headers of packets count. `expected_mbit` is the rate that was set (0: no limit), and decides on the
-    number of packets. Each call of the kernel sends `sent_at_once` packets. Raise UserError if half of the
-    packets of a train are lost.
+    headers of packets count. The rate that was set, `expected_mbit` (0: no limit), decides on the number of
+    packets. Each call of the kernel sends `sent_at_once` packets. Raise UserError if half of a train is lost.
     """
     packets = _number_of_packets(expected_mbit)
     _set_train_options(sender, receiver, is_cut_by_kernel=sent_at_once > 1)
     rates = []
-    # With a high priority, this thread sends a train without gaps.
     with _before_other_programs():
         # The content of the packets has the number of their train, because some may arrive late.
         for number in range(TRAINS):
@@ -196,11 +197,7 @@ def _number_of_packets(expected_mbit: float) -> int:
 def _set_train_options(
     sender: socket.socket, receiver: socket.socket, is_cut_by_kernel: bool
 ) -> None:
-    """Prepare two sockets for a train, a row of packets without gaps.
-
-    With `is_cut_by_kernel`, the sender passes several packets to the kernel at once, and the kernel cuts
-    them into packets of DATAGRAM_BYTES.
-    """
+    """Prepare two sockets for a train. With `is_cut_by_kernel`, the sender passes several packets at once."""
     # The buffers hold a whole train.
     sender.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
     receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
@@ -216,8 +213,7 @@ def _set_train_options(
 def _receive_train(receiver: socket.socket, datagram: bytes, packets: int) -> list[int]:
     """Return the times in ns at which the packets of a train arrive, as the kernel has noted them.
 
-    A train is a row of `packets` packets without gaps, each with the content `datagram`. Lost packets are
-    left out. Raise UserError if half of them are lost.
+    Each packet has the content `datagram`. Lost packets are left out. Raise UserError if half are lost.
     """
     arrivals_ns: list[int] = []
     # If no packet arrives within this time, all packets that are still missing are lost.

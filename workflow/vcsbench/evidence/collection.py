@@ -70,18 +70,13 @@ def collect(
     traces: Mapping[str, CellTrace] | None = None,
     folder: str = "results",
 ) -> Collected:
-    """Return the results of a study (one benchmark) from the files of its measurements.
+    """Return the results of a study from the exports and contexts of its cell-rounds.
 
-    A cell is a command with everything that it is timed with. A cell-round is one round of a cell, and has
-    two files: an export, in which the program hyperfine stored the times of the runs, and a context with
-    evidence (such as the bytes that each run read) and other facts. Each run gets flags: a flag is a word for
-    something that is wrong with it, such as `cache-not-cold`.
-
-    - `axes` are the columns of the grid that identify a cell, for example ["command", "repo", "cache"].
-    - `grid` has a row for each cell: `cell` (its path), its axes, and `skip`, "" for a measured cell.
-    - `rounds` has the expected number of rounds by path, for example {"log/ruby/f7/svn/cold": 10}.
-    - `results` are the cell-rounds with files below `folder`. Each other expected one becomes a failure.
-    - `traces` has the counts of system calls of each cell by its path; None if the study counts none.
+    - `axes`: the columns of the grid that identify a cell, for example ["command", "repo", "cache"].
+    - `grid`: a row for each cell: `cell` (its path), its axes, and `skip`, "" for a measured cell.
+    - `rounds`: the expected number of rounds by path, for example {"log/ruby/f7/svn/cold": 10}.
+    - `results`: the cell-rounds with files below `folder`. Each other expected one becomes a failure.
+    - `traces`: the counts of system calls of each cell by its path; None if the study counts none.
 
     Raise UserError for an export of unknown schema.
     """
@@ -102,7 +97,6 @@ def collect(
             try:
                 if cell_round not in cell_rounds_with_files:
                     raise _Failure(_why_missing(cell_round))
-                # This raises _Failure for files from which no result can be taken.
                 runs = _read_cell_round(cell_round)
             except _Failure as failure:
                 failures.append({"cell": path, "round": number, "reason": str(failure)})
@@ -121,25 +115,23 @@ def _make_frames(
     """Return two frames: the runs on repositories, and the runs on the empty repository (fixed cost).
 
     A row of `run_rows` is a run, such as {"cell": "log/ruby", "round": 1, "run": 1, "flags": ["clock"], ...}.
-    Its list of flags (words for what is wrong with the run) is from its own evidence. Flags from comparisons
-    with other runs, such as `too-short`, are added here, and the list becomes one text.
+    Flags from comparisons with other runs, such as `too-short`, are added, and the list becomes one text.
     """
-    # The columns have the type object. pandas would otherwise convert whole numbers, such as a process id, to
-    # floats in a column where another run has none.
+    # Without the type object, pandas would convert whole numbers, such as a process id, to floats in a column
+    # where another run has none.
     frame = pd.DataFrame(run_rows, columns=_order_columns(run_rows, axes), dtype=object)
-    # Medians of times are computed below, so these columns become numbers. Each stays at its place.
+    # Medians of times are computed below, so these columns become numbers.
     times = {name: frame[name].astype(float) for name in TIMES}
     frame = pd.DataFrame(dict(frame.items()) | times)
 
-    # This comes first, because its flag makes a run invalid, and an invalid run does not count below.
+    # This flag makes a run invalid, and an invalid run does not count below.
     all_runs = comparison_flags.flag_other_libraries(frame)
     measurements, fixed_cost = separate_fixed_cost(all_runs, axes)
-    # The lists in `flags` become texts. The runs on the empty repository are not compared any further.
+    # The runs on the empty repository are not compared any further.
     if not measurements.empty:
         measurements["flags"] = comparison_flags.find_all_flags(measurements, axes)
     fixed_cost = fixed_cost.assign(flags=fixed_cost["flags"].map(flags.join_flags))
-    # These columns have the state of the caches and the conditions of the machine. They are only needed to
-    # find the runs that are comparable, which is done now. A frame without runs lacks them.
+    # The dropped columns only served to find comparable runs. A frame without runs lacks these columns.
     return (
         measurements.drop(columns=[STATE_COLUMN, CONDITIONS], errors="ignore"),
         fixed_cost[["cell", *axes, "run", *TIMES, "host", "flags"]],
@@ -147,10 +139,7 @@ def _make_frames(
 
 
 def _order_columns(run_rows: Sequence[RunColumns], axes: Sequence[str]) -> list[str]:
-    """Return all columns of rows: those of FIRST_COLUMNS, all others in the order of the rows, LAST_COLUMNS.
-
-    The `axes`, which identify a cell, are among the first columns.
-    """
+    """Return all columns of rows: cell, axes, FIRST_COLUMNS, all others in their order, LAST_COLUMNS."""
     first_columns = ["cell", *axes, *FIRST_COLUMNS]
     all_columns = dict.fromkeys(itertools.chain.from_iterable(run_rows))
     outer_columns = {*first_columns, *LAST_COLUMNS}
@@ -165,8 +154,8 @@ class _Failure(Exception):
 def _why_missing(cell_round: CellRound) -> str:
     """Return why a cell-round has no result: OUTDATED, UNMEASURED, KILLED, or the last line of its log.
 
-    - OUTDATED: there is an export, but it was measured with another recipe (the settings and programs of the
-      cell). A workflow run that measures nothing leaves out such an export.
+    - OUTDATED: there is an export, but it was measured with another recipe. A workflow run that measures
+      nothing leaves out such an export.
     - UNMEASURED: there is no log, because the workflow run ended before the turn of this cell-round.
     - KILLED: the log is empty.
     """
@@ -177,17 +166,12 @@ def _why_missing(cell_round: CellRound) -> str:
     except OSError:
         return UNMEASURED
     last_line = text.split("\n")[-1].strip()
-    # The shell of the job makes an empty log. A process that fails or gets a SIGTERM writes the reason there,
-    # and one that gets a SIGKILL cannot.
+    # The shell of the job makes an empty log, and a process that gets a SIGKILL cannot write to it.
     return last_line or KILLED
 
 
 def _read_cell_round(result: CellRound) -> list[RunColumns]:
-    """Return the columns of each run of a cell-round (a round of a command with all its settings).
-
-    Raise _Failure with the reason if no result can be taken from the files, and UserError if the program
-    hyperfine cannot have written the file with the times.
-    """
+    """Return the columns of each run of a cell-round. Raise _Failure and UserError as _read_files()."""
     timed_runs, context = _read_files(result)
     records = context["runs"]
     shared_columns = _columns_of_cell_round(context)
@@ -203,9 +187,8 @@ def _read_cell_round(result: CellRound) -> list[RunColumns]:
 def _read_files(result: CellRound) -> tuple[list[Run], Context]:
     """Return the runs in the export of a cell-round, as hyperfine has timed them, and its context.
 
-    The context has vcsbench's records of the same runs, and facts that all runs share. Raise _Failure with
-    the reason if a file is missing or empty, if the context is damaged, if the export has fewer runs than the
-    context, or if a run has failed. Raise UserError if hyperfine cannot have written the export.
+    Raise _Failure if a file is missing or empty, if the context is damaged, if the export has fewer runs than
+    the context, or if a run has failed. Raise UserError if hyperfine cannot have written the export.
     """
     context, export = read_context(result.context), Path(result.export)
     if context is None or not export.is_file():
@@ -216,7 +199,7 @@ def _read_files(result: CellRound) -> tuple[list[Run], Context]:
     if not export.stat().st_size:
         raise _Failure(f"{export.name} is empty; delete it and run again")
     timed_runs = read_export(export)
-    # The code of a run that a signal ended is None, which counts as failed, too.
+    # The code of a run that a signal ended is None.
     failed_codes = {timed.exit_code for timed in timed_runs} - {0}
     if failed_codes:
         codes_text = ", ".join(sorted(map(str, failed_codes)))
@@ -231,22 +214,16 @@ def _read_files(result: CellRound) -> tuple[list[Run], Context]:
 
 
 def _columns_of_run(timed: Run, record: RunRecord, context: Context) -> RunColumns:
-    """Return the columns of a timed run of a command: times, evidence, figures, work, state and flags.
+    """Return the columns of a timed run: times, evidence, figures, work, state and flags.
 
-    `timed` is the report of hyperfine, the program that timed the run. `record` is vcsbench's, and `context`
-    has facts that all runs of the round share. These columns need an explanation:
-
-    - The evidence has what was observed, such as the bytes that were read. `flags` has words for what it
-      shows to be wrong, as a list, for example ["cache-not-cold"].
-    - `work` has figures and a digest of what the run printed or wrote, as text; "" if unknown. Runs with
-      other work are not compared.
-    - `state` (STATE_COLUMN) has what the label of the run promises about the caches, as text, for example
-      '{"os": "cold"}'. Only runs with the same text are compared.
+    `timed` is hyperfine's report on the run, and `record` is vcsbench's. In the column `state`
+    (STATE_COLUMN), the promises of the run are text, such as '{"os": "cold"}'. Only runs with the same text
+    are compared. `flags` is a list, such as ["cache-not-cold"].
     """
     evidence = record["evidence"]
     work = record["work"]
     columns: RunColumns = {
-        # The study sets the duration of traffic (requests of many clients), so it is no result.
+        # The study sets the duration of traffic, so it is no result.
         "elapsed_s": None if "traffic" in record else timed.elapsed_s,
         "user_s": timed.user_s,
         "system_s": timed.system_s,
@@ -260,7 +237,7 @@ def _columns_of_run(timed: Run, record: RunRecord, context: Context) -> RunColum
     columns |= run_columns.count_columns(evidence, context)
     columns |= run_columns.client_columns(timed, record, context)
     columns |= run_columns.traffic_columns(record)
-    # The disk space of a working copy. For a command without one, these columns are None.
+    # Only a command with a working copy has the space of one.
     space = context["working_copy"].get("space", {})
     columns |= {name: space.get(name) for name in run_columns.SPACE_COLUMNS}
     columns |= run_columns.git_columns(record, context)
@@ -277,8 +254,7 @@ def _peak_memory_columns(timed: Run, evidence: Evidence) -> RunColumns:
     Example: {"client_peak_memory_bytes": 52428800, "client_peak_memory_run": "timed"}.
     """
     peak_bytes, measured_in = timed.peak_memory_bytes, "timed"
-    # hyperfine before version 2 does not report the memory of a timed run. The evidence has that of an
-    # untimed run of the same command, whose output was checked.
+    # hyperfine before version 2 does not report it. The evidence has the peak of an untimed run.
     if peak_bytes is None:
         peak_bytes = evidence.get("client_peak_memory_bytes")
         measured_in = "" if peak_bytes is None else "untimed"
@@ -286,22 +262,16 @@ def _peak_memory_columns(timed: Run, evidence: Evidence) -> RunColumns:
 
 
 def _flags_of_run(timed: Run, record: RunRecord, context: Context) -> list[str]:
-    """Return the flags of a run: words for what is wrong with it, such as "saturated".
+    """Return the flags of a run that need no comparison with other timed runs.
 
-    `timed` is the report of hyperfine, the program that timed the run. `record` is vcsbench's, and `context`
-    has facts that all runs of the round share. Flags that come from a comparison with other timed runs are
-    added later. The flags are in any order, and some may be there twice.
+    The flags are in any order, and some may be there twice.
     """
     run_flags: list[str] = [
-        # What was observed contradicts the label of the run, such as "cold", or other programs disturbed it.
         *judgement.judge(record, timed.elapsed_s),
         # Faults of the repository or the output, such as `nothing-packed`. The measurement stored them.
         *context["flags"],
-        # Client or server loaded libraries from outside of its build, or unknown ones.
         *run_columns.build_flags(context),
-        # Requests of many clients failed or had to wait. Other runs get none of these flags.
         *run_columns.traffic_flags(record),
-        # The disk is in memory, was flushed too rarely, or was written by other programs.
         *_flags_of_storage(record, context),
     ]
     # hyperfine before version 2 reports only the mean of the processor times of all runs.
@@ -315,7 +285,7 @@ def _flags_of_run(timed: Run, record: RunRecord, context: Context) -> list[str]:
 def _has_busy_cores(timed: Run, record: RunRecord, context: Context) -> bool:
     """Return True if client and server kept nearly all processors busy, so that their number limits the run.
 
-    "Nearly" is the share MAX_CPU_SHARE. An unknown processor time counts as 0.
+    An unknown processor time counts as 0.
     """
     cpu_s = (timed.user_s or 0.0) + (timed.system_s or 0.0)
     cpu_s += record["evidence"].get("server_cpu_s") or 0.0
@@ -324,14 +294,12 @@ def _has_busy_cores(timed: Run, record: RunRecord, context: Context) -> bool:
 
 
 def _flags_of_work(record: RunRecord, context: Context) -> list[Flag]:
-    """Return the flags of a timed run by a comparison with the checked run.
+    """Return the flags of a timed run by a comparison with the checked run (same_work).
 
-    The checked run is an untimed run of the same command and round, whose output was read. A timed run that
-    printed, read or requested something else has not done the same work.
+    A timed run that printed, read or requested something else has not done the same work.
     """
     work_flags: list[Flag] = []
-    # A run with a quiet option prints nothing that could differ, and a run may print saved output. If it read
-    # too few bytes, it did other work as well, so it gets the same flag.
+    # A run with a quiet option, or one that prints saved output, shows other work only by its reads.
     has_few_reads = same_work.has_too_few_reads(record, context)
     if has_few_reads or same_work.has_other_output(record, context):
         work_flags.append(Flag.OTHER_OUTPUT)
@@ -343,15 +311,14 @@ def _flags_of_work(record: RunRecord, context: Context) -> list[Flag]:
 
 
 def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
-    """Return the flags of a run (words for what is wrong with it) by the disks that it read and wrote.
+    """Return the flags of a run by the disks that it read and wrote.
 
-    A cold run gets `cached-below` if the blocks of one of its disks are in memory, as for a RAM disk. A load,
-    a commit, or traffic with commits gets `too-few-flushes` if it flushed the disk less often than its
-    revisions need. A flush makes the disk store what is in its cache. The run gets `flushes-unknown` if the
-    kernel does not count flushes, or sends none to this disk. It gets `io-busy` if other programs wrote much.
+    - `cached-below`: a cold run read a disk whose blocks are in memory, such as a RAM disk.
+    - `too-few-flushes`: a load or commits flushed the disk less often than their revisions need.
+    - `flushes-unknown`: the kernel does not count flushes, or sends none to this disk.
+    - `io-busy`: other programs wrote much.
     """
     storage_flags: list[Flag] = []
-    # The label of a cell promises a state of the operating system's caches before a run: "cold" or "hot".
     is_cold = record["promises"].get("os") == "cold"
     if is_cold and _is_cached_below(context):
         storage_flags.append(Flag.CACHED_BELOW)
@@ -370,11 +337,9 @@ def _flags_of_storage(record: RunRecord, context: Context) -> list[Flag]:
 def _have_others_written(record: RunRecord, context: Context) -> bool:
     """Return True if programs other than client and server wrote much to the disks of a run.
 
-    The kernel counts what all programs write to these disks. More than what client and server wrote is
-    allowed: a file system also writes metadata and a journal (WRITES_PER_BYTE, BYTES_PER_FLUSH). Other
-    programs may write 16 MiB, or 1 MiB in each second. Return False if a count is unknown. Also return False
-    for a command whose working copy or clone was put back before the run: some file systems write a part of
-    that later.
+    A file system itself also writes metadata and a journal (WRITES_PER_BYTE, BYTES_PER_FLUSH). Other programs
+    may write 16 MiB, or 1 MiB in each second. Return False if a count is unknown, or if a working copy or
+    clone was put back before the run: some file systems write a part of that later.
     """
     evidence = record["evidence"]
     device_bytes = evidence.get("device_write_bytes")
@@ -401,31 +366,27 @@ def _have_others_written(record: RunRecord, context: Context) -> bool:
 
 def _is_cached_below(context: Context) -> bool:
     """Return True if a file system of a cell-round is on a disk whose blocks are in memory."""
-    # A working copy or a tree may have a file system of its own, such as an image that vcsbench made. The key
-    # `read` has the facts about a tree, if the command reads one.
+    # A working copy or a tree (`read`) may have a file system of its own.
     filesystems: list[Mapping[str, object]] = [context["storage"]]
     for subject in (context["working_copy"], context.get("read", {})):
         filesystem = subject.get("filesystem")
         if isinstance(filesystem, Mapping):
             filesystems.append(filesystem)
-    # An image that vcsbench made is on a loop device, too. That device reads the image by direct I/O, so its
-    # blocks are not in memory. Where direct I/O is impossible, the run has the flag `host-cached`.
+    # The loop device of an image that vcsbench made reads it by direct I/O, so its blocks are not in memory.
+    # Where direct I/O is impossible, the run has the flag `host-cached`.
     return any(each.get("cached_below") and not each.get("made") for each in filesystems)
 
 
 def _columns_of_cell_round(context: Context) -> RunColumns:
-    """Return the columns that all runs of a cell-round (a round of a command with all its settings) share.
+    """Return the columns that all runs of a cell-round share, about programs, machine, place and time.
 
-    They are about the programs, the machine, and the place and time of the round, for example {"copy": 2,
-    "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
+    For example {"copy": 2, "order": 17, "host": "localhost#0123abcd", "waited_s": 0.0, ...}.
     """
-    # A context may lack its conditions (such as priorities of processes) and any number, which get() reads.
-    # Each other part is there, perhaps empty (records.complete_context).
+    # A context may lack numbers, which get() reads. Other parts are empty instead (records.complete_context).
     conditions = run_columns.comparable_conditions(context)
     return {
         **run_columns.build_columns(context),
         "set_aside": _describe_attempts(context),
-        # The number of the copy of the repository, and the place of this round in the order of all rounds.
         "copy": context.get("copy"),
         "order": context.get("order"),
         "seed": context.get("seed"),
@@ -435,7 +396,6 @@ def _columns_of_cell_round(context: Context) -> RunColumns:
         "cell_round_started_at": context["started_at"],
         "waited_s": context["took"].get("waited_s"),
         "cell_round_s": context["took"].get("cell_round_s"),
-        # A mapping as text, so that rounds with equal conditions have equal values in this column.
         CONDITIONS: _SORTED.encode(conditions) if conditions else "",
     }
 
@@ -443,8 +403,8 @@ def _columns_of_cell_round(context: Context) -> RunColumns:
 def _describe_attempts(context: Context) -> str:
     """Return the flags of the attempts to measure a round that do not count; "" if there are none.
 
-    If the caches were not warm in an attempt, the round was measured again. Two such attempts give, for
-    example, "cache-not-warm, cache-not-warm clock": each has the flags that made its runs invalid.
+    Two attempts give, for example, "cache-not-warm, cache-not-warm clock": each has the flags that made its
+    runs invalid.
     """
     texts = []
     for attempt in context["set_aside"]:
@@ -458,32 +418,27 @@ def separate_fixed_cost(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frame of the runs on repositories, and the frame of the runs on the empty repository.
 
-    On the empty repository, a command only starts and connects. The time for this is the larger part of its
-    fixed cost. The first frame gets two columns:
+    The first frame gets two columns, which are NaN without valid runs:
 
-    - `fixed_cost_s` is the fixed cost of the cell's command in seconds. A cell is a command with all settings
-      with which it is timed, which are its values on the `axes`.
-    - `fixed_share` is the share of the fixed cost in the median time of the cell's runs in the same state,
-      such as cold caches. It is 0.05 for a fixed cost of 0.1 s and a median of 2 s, and at most 1.
-
-    Both columns are computed from valid runs, and NaN without valid runs.
+    - `fixed_cost_s`: the fixed cost of the cell's command in seconds.
+    - `fixed_share`: the share of the fixed cost in the median time of the cell's runs in the same state, such
+      as cold caches. It is 0.05 for a fixed cost of 0.1 s and a median of 2 s, and at most 1.
     """
-    # A study (a benchmark) without the axis of repositories has no runs on the empty one.
+    # A study without the axis of repositories has no runs on the empty one.
     repositories = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index))
     is_fixed = repositories == EMPTY
     runs = frame[~is_fixed].reset_index(drop=True)
     fixed_runs = frame[is_fixed].reset_index(drop=True)
 
     # An axis such as `format` does not change the start of a command. So the empty repository was measured
-    # with one value of this axis, and its runs count for the cells with any other value, too.
+    # with one of its values only.
     keys = [axis for axis in axes if axis not in SAME_FIXED_COST]
     keys.append("host")
     # The new column `fixed_cost_s` has only the time to start and connect so far.
     runs = runs.merge(_start_times(fixed_runs, keys), on=keys, how="left")
 
-    # TCP may acknowledge a packet 40 ms late. How often a command waits for that depends on all its work, not
-    # only on its start. So the median wait of the cell is the other part of the fixed cost. It is 0 over a
-    # made line with a delay or rate, where the waits are part of what is measured.
+    # How often a command waits for late acknowledgements of TCP depends on all its work, not only on its
+    # start. So the median wait of the cell is the other part of the fixed cost.
     medians = _medians_of_valid(
         runs, {"waits_s": _acknowledgement_waits_s(runs), "elapsed_s": runs["elapsed_s"]}
     )
@@ -499,8 +454,8 @@ def separate_fixed_cost(
 def _start_times(fixed_runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Return the time that commands need to start and connect: the columns `keys`, and `fixed_cost_s`.
 
-    It is the median time in seconds of the valid runs on the empty repository with the same values of `keys`.
-    The waits for delayed acknowledgements of TCP are taken off, because each cell has other waits.
+    The time is the median over valid runs with the same values of `keys`. The waits for delayed
+    acknowledgements of TCP are taken off, because each cell has other waits.
     """
     valid_runs = fixed_runs[comparison_flags.are_valid(fixed_runs)]
     start_s = valid_runs["elapsed_s"] - _acknowledgement_waits_s(valid_runs)
@@ -509,11 +464,8 @@ def _start_times(fixed_runs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def _medians_of_valid(runs: pd.DataFrame, columns: Mapping[str, pd.Series]) -> pd.DataFrame:
-    """Return for each run the medians over its cell's valid runs in the same state of caches.
-
-    `columns` have a value for each run. The result has a median for each of these columns.
-    """
-    # where() makes the values of invalid runs NaN, which a median leaves out.
+    """Return for each run the medians of `columns` over its cell's valid runs in the same state of caches."""
+    # A median leaves out NaN, the value of invalid runs.
     valid_values = pd.DataFrame(columns).where(comparison_flags.are_valid(runs), axis=0)
     return valid_values.groupby(comparison_flags.group_by_state(runs)).transform("median")
 

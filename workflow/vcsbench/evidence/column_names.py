@@ -28,10 +28,10 @@ LAST_COLUMNS = (
     "waited_s", "cell_round_s",
     "flags",
 )  # fmt: skip
-# A column with the promises about a run, while measurements are collected. In a series of runs, the first one
-# may be cold and the others hot, so the runs of one cell can have different promises.
+# The promises about a run as JSON, only while measurements are collected. In a series of runs, the first one
+# may be cold and the others hot.
 STATE_COLUMN = "state"
-# The conditions of a cell-round as JSON, also while measurements are collected.
+# The conditions of a cell-round as JSON, also only while measurements are collected.
 CONDITIONS = "conditions"
 # All columns of grids and measurements without the axes, and the metrics that are computed from them.
 MEASUREMENT_COLUMNS = {
@@ -51,3 +51,28 @@ MEASUREMENT_COLUMNS = {
     *METRICS,
     COUNT,
 }
+# The columns without which nobody can use measurements, and those of them that have a number in each row.
+RUN_COLUMNS_NEEDED = ("cell", "host", "round", "run", "elapsed_s", "started_at", "flags")
+RUN_NUMBERS = ("round", "run")
+# The columns of all CSV files of results that are numbers. All others are texts, also those of axes: a
+# repository may have the name 007.
+NUMBER_COLUMNS = frozenset(
+    {
+        # Of measurements.
+        *("round", "run", *TIMES, "fixed_cost_s", "fixed_share", "sync_s", "scale"),
+        *("waited_s", "cell_round_s", "others_cpu_pct"),
+        *("resident_before", "resident_after", "server_age_s", "delayed_acks", "busy_s"),
+        *run_columns.COUNT_COLUMNS,
+        *run_columns.CLIENT_COLUMNS,
+        *run_columns.TRAFFIC_COLUMNS,
+        *run_columns.TRACE_COLUMNS,
+        *run_columns.SPACE_COLUMNS,
+        # The columns of a new metric are numbers without an entry here.
+        *NEEDED_COLUMNS,
+        # Of tables (statistics.comparisons.COLUMNS).
+        *("value", "ratio", "low", "high", "n", "baseline_mean", "candidate_mean"),
+        *("error", "degrees", "duplicate_sd", "detectable", "within"),
+        # Of verdicts on findings and expectations (statistics.verdicts.FINDING_COLUMNS).
+        *("published", "published_low", "published_high", "measured"),
+    }
+)

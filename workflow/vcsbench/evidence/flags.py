@@ -61,7 +61,7 @@ class Flag(enum.StrEnum):
         "The server had served a run before, and its label promises a new one.",
         "Its caches were not empty. Find out why it did not end.", INVALID_RUN)
     SERVER_NOT_WARM = ("server-not-warm",
-        "The server had not served a run yet, and its label promises hot caches.",
+        "The server had not served a run yet, and its label promises a warm server cache.",
         "Find the cause of its restart between the warm-up and the timed run.", INVALID_RUN)
     SERVER_REFORKED = ("server-reforked",
         "Processes of the server began or ended during the run: its caches were lost.",
@@ -73,6 +73,9 @@ class Flag(enum.StrEnum):
     NETWORK_NOT_AS_SET = ("network-not-as-set",
         "Round trip or rate of the line between client and server differed from its label.",
         "Close other programs, and measure again. The columns line_* have what was measured.", INVALID_RUN)
+    NETWORK_DRIFTED = ("network-drifted",
+        "After the runs, round trip or rate of the line differed from its label by 5 to 20 %.",
+        "Read small differences with care. The columns line_*_after_* have what was measured.")
     CLOCK = ("clock",
         "hyperfine reported another time than its hooks before and after the run.",
         "Compare elapsed_s and window_s. Use another hyperfine, or find what paused it.", INVALID_RUN)
@@ -138,7 +141,7 @@ class Flag(enum.StrEnum):
         "Both builds have the same binaries: this is an A/A comparison.",
         "Read its differences as noise. To compare two builds, correct `builds`.")
     CACHE_INEFFECTIVE = ("cache-ineffective",
-        "The server's hot caches did not help: it read as much as with empty ones.",
+        "The warm server cache did not help: the server read as much as with an empty one.",
         "Raise the memory cache of the server, or take the time as that of a small cache.")
     OTHER_SERVER = ("other-server",
         "Another server of vcsbench was running.",

@@ -74,54 +74,46 @@ WAIT_COLUMNS = (
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
     """Return for how many seconds delayed acknowledgements of TCP held up a run, as part of its fixed cost.
 
-    The receiver of a packet may acknowledge it 0.04 s late, and the sender waits for that. The number of such
-    delays was counted. Together, they cannot be longer than the time in which the run was idle: 3 delays in a
-    run with 0.1 s of idle time took 0.1 s, not 0.12 s. `run` has the values of a run by the names in
-    WAIT_COLUMNS, and unknown numbers (missing, None or NaN) count as 0. The result is 0 for a run over a
-    made line with a delay or rate, such as `office` on LINK_AXIS.
+    The counted delays (DELAYED_ACK_S) cannot be longer than the time in which the run was idle: 3 delays in a
+    run with 0.1 s of idle time took 0.1 s, not 0.12 s. `run` has the WAIT_COLUMNS, and unknown numbers count
+    as 0. The result is 0 for a run over a made line with a delay or rate, such as `office` on LINK_AXIS.
     """
 
     def number(column: str) -> float:
         value = float(run.get(column) or 0.0)
         return 0.0 if math.isnan(value) else value
 
-    # A run over such a line measures a network, and these waits are part of what is measured. On loopback,
-    # and between two networks without a delay (`namespace`), they are a fixed cost.
+    # Over such a line, the waits are part of what is measured. On loopback, and between two networks without
+    # a delay (`namespace`), they are a fixed cost.
     link = LINKS.get(str(run.get(LINK_AXIS)))
     if link is not None and link.is_shaped:
         return 0.0
     delays_s = number("delayed_acks") * DELAYED_ACK_S
     # While client or server computes, the run goes on, also if an acknowledgement is late.
     own_cpu_s = number("user_s") + number("system_s") + number("server_cpu_s")
-    # While other programs keep the processors busy, the run waits for a processor. `busy_s` is the sum of all
-    # processors, and includes the time of client and server.
+    # While other programs keep the processors busy, the run waits for one. `busy_s` is the sum of all
+    # processors, with the time of client and server.
     busy_s_per_core = number("busy_s") / max(number("cores"), 1.0)
-    # So the run was not idle for at least the longer of these two times.
     not_idle_s = max(own_cpu_s, busy_s_per_core)
     idle_s = max(number("elapsed_s") - not_idle_s, 0.0)
     return min(delays_s, idle_s)
 
 
 def judge(run: RunRecord, elapsed_s: float) -> list[Flag]:
-    """Return the flags of a timed run: words for what is wrong with it, by what was observed (evidence).
+    """Return the flags of a timed run by its evidence. `elapsed_s` is the time of the run by hyperfine.
 
-    The label of a run promises in which state it begins, for example {"os": "cold", "server": "new"}: the
-    caches of the operating system are empty, and the server has served no run. If this run began with its
-    repository in memory, it gets the flag CACHE_NOT_COLD. Other flags name what disturbed the run, such as
-    another program. `elapsed_s` is the time of the run by hyperfine, the program that timed it.
-
-    The module same_work checks what a run printed or wrote.
+    The promises of a run are, for example, {"os": "cold", "server": "new"}: the caches of the operating
+    system are empty, and the server has served no run. Flags name what contradicts them, or what disturbed
+    the run. The module same_work checks what a run printed or wrote.
     """
     evidence, promises = run["evidence"], run["promises"]
-    # The evidence is read by hooks, which run before and after each run. The second hook stores the time
-    # since the first one as `window_s`. Without it, this hook has failed, and there are no counts to judge.
+    # The hook after the run stores `window_s`. Without this number, the hook has failed.
     if evidence.get("window_s") is None:
         return [Flag.UNCERTIFIED]
     flags: list[Flag] = []
     if _has_clock_mismatch(evidence, elapsed_s):
         flags.append(Flag.CLOCK)
-    # A count is None if the kernel did not report it. Without a server, the count of the server is missing,
-    # and 0 stands for it. The run stays valid, but checks of its reads or of its output are left out.
+    # The run stays valid, but checks of its reads or of its output are left out.
     written_bytes = (evidence.get("client_wchar", 0), evidence.get("server_wchar", 0))
     if None in written_bytes or _sum_reads(evidence) is None:
         flags.append(Flag.IO_UNKNOWN)
@@ -130,24 +122,26 @@ def judge(run: RunRecord, elapsed_s: float) -> list[Flag]:
         flags += _judge_cold_run(evidence)
     elif is_hot:
         flags += _judge_hot_run(evidence)
-    # A local command has no server. If nothing is promised about the server, the promise is "".
     if evidence.get("server_kind"):
         fault = _find_server_fault(evidence, promises.get("server", ""))
         if fault:
             flags.append(fault)
-    if _has_other_line(evidence):
-        flags.append(Flag.NETWORK_NOT_AS_SET)
+    line_fault = _find_line_fault(evidence)
+    if line_fault:
+        flags.append(line_fault)
     flags += _judge_machine(evidence, is_hot)
     return flags
 
 
-def _has_other_line(evidence: Evidence) -> bool:
-    """Return True if the simulated cable between client and server had another delay or rate than its label.
+def _find_line_fault(evidence: Evidence) -> Flag | None:
+    """Return the fault of the line between client and server, as a flag; None without a line or a fault.
 
-    It was measured before all runs of the round, and after them. Return False for a run without one.
+    The line was measured before all runs of the round, and after them. `network-not-as-set` means another
+    delay or rate than that of its label: by more than 5 % before the runs, or 20 % after them. Between the
+    two limits, `network-drifted` is a warning.
     """
     if "line_round_trip_ms" not in evidence:
-        return False
+        return None
     delay_ms, rate_mbit = evidence["line_delay_ms"], evidence["line_rate_mbit"]
     before = LinkMeasurement(
         evidence["line_round_trip_ms"],
@@ -155,38 +149,39 @@ def _has_other_line(evidence: Evidence) -> bool:
         evidence["line_to_client_mbit"],
     )
     if not before.is_as_set(delay_ms, rate_mbit):
-        return True
-    # Earlier versions have not measured a line after the runs. One without a delay or rate has none to lose.
+        return Flag.NETWORK_NOT_AS_SET
+    # Earlier versions have not measured a line after the runs. Without a delay or rate, none can be lost.
     if "line_round_trip_after_ms" not in evidence:
-        return False
+        return None
     after = LinkMeasurement(
         evidence["line_round_trip_after_ms"],
         evidence["line_to_server_after_mbit"],
         evidence["line_to_client_after_mbit"],
     )
-    return not after.is_as_set(delay_ms, rate_mbit, TOLERANCE_AFTER_RUNS)
+    if not after.is_as_set(delay_ms, rate_mbit, TOLERANCE_AFTER_RUNS):
+        return Flag.NETWORK_NOT_AS_SET
+    if not after.is_as_set(delay_ms, rate_mbit):
+        return Flag.NETWORK_DRIFTED
+    return None
 
 
 def _has_clock_mismatch(evidence: Evidence, elapsed_s: float) -> bool:
     """Return True if the time that hyperfine reports for a run cannot be right.
 
-    hyperfine, the program that times a run, starts a shell (a hook) before and after it. vcsbench reads the
-    clock in these hooks, too. The time between them is slightly longer than the run: the shell of the first
-    hook ends in it, and the shell of the second one starts. The gap may be 5 % of that time
-    (MAX_CLOCK_GAP_SHARE) plus SHELLS_S. So 2.03 s between the hooks fit 2.00 s by hyperfine. A busy machine
-    and a short run may have a larger gap.
+    hyperfine starts a shell (a hook) before and after a run, in which vcsbench reads the clock. The time
+    between the hooks is slightly longer than the run: the first shell ends in it, and the second one starts.
+    The gap may be 5 % of that time (MAX_CLOCK_GAP_SHARE) plus SHELLS_S. So 2.03 s between the hooks fit
+    2.00 s by hyperfine. A busy machine and a short run may have a larger gap.
     """
     window_s = evidence["window_s"]
     gap_s = window_s - elapsed_s
-    # On a busy machine, the two shells wait for a processor, or for the hypervisor. So the share of time in
-    # which processes waited is added, up to BUSY_CLOCK_GAP_SHARE.
+    # On a busy machine, the two shells wait for a processor, or for the hypervisor.
     waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
     allowed_share = min(MAX_CLOCK_GAP_SHARE + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
     allowed_gap_s = allowed_share * window_s + SHELLS_S
-    # The two shells can take a large share of a run below 0.1 s, so a fixed gap is allowed there, too.
     if window_s < SHORT_WINDOW_S:
         allowed_gap_s = max(allowed_gap_s, MIN_CLOCK_GAP_S)
-    # A run lies between its hooks, so hyperfine's time must not be longer (a negative gap).
+    # A run lies between its hooks, so the gap is not negative.
     fits = 0 <= gap_s <= allowed_gap_s
     return not fits
 
@@ -203,8 +198,7 @@ def _sum_reads(evidence: Evidence | WarmUpReads) -> int | None:
 def _judge_cold_run(evidence: Evidence) -> list[Flag]:
     """Return the flags of a cold run, which should have begun with nothing of its input in memory.
 
-    The input of a command is the repository or tree that it reads. A flag is a word for something that is
-    wrong with the run, by what was observed (evidence):
+    The input is the repository or tree that a command reads.
 
     - `residency-unknown`: the kernel did not report which share of the input was in memory.
     - `cache-not-cold`: before the run, too much of the input or of an existing output was in memory.
@@ -212,16 +206,15 @@ def _judge_cold_run(evidence: Evidence) -> list[Flag]:
     """
     flags: list[Flag] = []
     read_bytes = _sum_reads(evidence)
-    # The shares of the input that were in memory before and after the run: 0.25 for a quarter.
+    # The shares of the input that were in memory before and after the run.
     before, after = evidence.get("resident_before"), evidence.get("resident_after")
-    # A run that has read its input leaves pages of it in memory. If the kernel reports none of them after the
-    # run, it cannot report pages of these files at all. So its 0 before the run proves nothing.
+    # If the kernel reports no page after the run, it cannot report pages of these files at all. So its 0
+    # before the run proves nothing.
     is_report_wrong = bool(read_bytes) and _reports_no_page_of_input(evidence)
     if before is None or after is None or is_report_wrong:
         flags.append(Flag.RESIDENCY_UNKNOWN)
     else:
-        # An update changes a working copy, its output, and also reads it. Most outputs do not exist before
-        # the run, so their share is None.
+        # An update also reads its output, a working copy. Most outputs do not exist before the run.
         output_share = evidence.get("written_resident_before") or 0.0
         resident_share = max(before, output_share)
         if resident_share > MAX_RESIDENT_SHARE_COLD:
@@ -235,8 +228,7 @@ def _judge_cold_run(evidence: Evidence) -> list[Flag]:
 def _judge_cold_reads(evidence: Evidence, read_bytes: int) -> list[Flag]:
     """Return the flags of a cold run by the bytes that its client and server read from devices.
 
-    A cold run begins with nothing of its input (a repository or tree) in memory, so it has to read from the
-    disk. A run without such reads gets `no-disk-reads`, and one whose input was read by another program gets
+    A run without reads gets `no-disk-reads`, and one whose input was read by another program gets
     `foreign-reads`. Two other flags are for a run that read less than an earlier cold run.
     """
     flags: list[Flag] = []
@@ -252,23 +244,20 @@ def _judge_cold_reads(evidence: Evidence, read_bytes: int) -> list[Flag]:
 def _compare_with_discarded_run(evidence: Evidence, read_bytes: int) -> list[Flag]:
     """Return the flag of a cold run that read less from devices than the first one; [] if it read enough.
 
-    The first cold run of a command on a copy of a repository is discarded, and later ones should read about
-    as much. Say it read 100 MiB of an input of 200 MiB. Then 30 MiB give `too-few-disk-reads` (below
-    MIN_READ_SHARE_COLD, 0.5), and 80 MiB `fewer-disk-reads` (below EXPECTED_READ_SHARE_COLD, 0.9).
+    The first cold run of a command on a copy is discarded, and later ones should read about as much. Say it
+    read 100 MiB of an input of 200 MiB. Then 30 MiB give `too-few-disk-reads` (MIN_READ_SHARE_COLD), and
+    80 MiB `fewer-disk-reads` (EXPECTED_READ_SHARE_COLD).
     """
     discarded_bytes = evidence.get("discarded_read_bytes") or 0
-    # If the reads of the discarded run could not be counted, those of the first untimed run of this round
-    # (`warming`) take their place.
+    # If these reads could not be counted, those of the first untimed run of this round take their place.
     warm_ups = evidence.get("warming", [])
     if not discarded_bytes and warm_ups:
         discarded_bytes = _sum_reads(warm_ups[0]) or 0
-    # A run also reads tables of the file system, or modules of Python. If the discarded run read no more than
-    # IGNORE_BELOW_MIB, most of its reads may be of these files, and a comparison with them means nothing.
+    # Most of so few reads may be of tables of the file system, or of modules of Python.
     if discarded_bytes <= IGNORE_BELOW_MIB * MIB:
         return []
     # The discarded run also read the programs from the device, and a timed run finds them in memory. So no
-    # run has to read more than its input. With an input of 1 MiB, 1 MiB is enough, even if the discarded run
-    # read 4 MiB. An input of unknown size (0) sets no limit.
+    # run has to read more than its input. An input of unknown size (0) sets no limit.
     ceiling_bytes = evidence.get("subject_bytes") or discarded_bytes
     if read_bytes < min(ceiling_bytes, MIN_READ_SHARE_COLD * discarded_bytes):
         return [Flag.TOO_FEW_DISK_READS]
@@ -278,10 +267,9 @@ def _compare_with_discarded_run(evidence: Evidence, read_bytes: int) -> list[Fla
 
 
 def _has_foreign_reads(evidence: Evidence, read_bytes: int) -> bool:
-    """Return True if another program read the input of a run (a repository or tree) into memory.
+    """Return True if another program read the input of a run into memory.
 
-    The pages of the input that got into memory during the run are then more than `read_bytes`, which client
-    and server of the run have read.
+    More pages of the input then got into memory during the run than client and server read (`read_bytes`).
     """
     input_bytes = evidence.get("subject_bytes") or 0
     before_bytes = (evidence.get("resident_before") or 0.0) * input_bytes
@@ -303,9 +291,7 @@ def _reports_no_page_of_input(evidence: Evidence) -> bool:
 
 
 def _judge_hot_run(evidence: Evidence) -> list[Flag]:
-    """Return the flags of a hot run, whose input (a repository or tree) should have been in memory.
-
-    A flag is a word for something that is wrong with the run, by what was observed (evidence):
+    """Return the flags of a hot run, whose input should have been in memory.
 
     - `residency-unknown`: the kernel does not report the pages of the input.
     - `cache-not-warm`: the run read more than 64 KiB (MAX_READ_KIB_HOT) from disks. Up to 1 MiB of the reads
@@ -317,14 +303,12 @@ def _judge_hot_run(evidence: Evidence) -> list[Flag]:
         flags.append(Flag.RESIDENCY_UNKNOWN)
 
     read_bytes = _sum_disk_reads(evidence)
-    # If the reads are unknown, judge() has already added IO_UNKNOWN. `has_own_cache` is True on ZFS. By the
-    # documentation of OpenZFS, the counted reads may include reads from the cache of ZFS. Each warm run would
-    # then seem to read from the disk. That was not tried.
+    # `has_own_cache` is True on ZFS. By the documentation of OpenZFS, the counted reads may include those
+    # from the cache of ZFS. That was not tried.
     if read_bytes is not None and not evidence.get("has_own_cache"):
-        # A client that writes files to a disk has to read tables of its file system there, even if its input
-        # is in memory. The kernel counts these reads together with reads of the input, so some are forgiven.
-        # Only a command with an output has the first key, and only one that commits the second. Another
-        # command writes a log or a cache at most.
+        # A client that writes files reads tables of its file system, even if its input is in memory. The
+        # kernel counts both kinds of reads together, so some are forgiven. Only a command with an output has
+        # the first key, and only one that commits the second.
         makes_files = "written_resident_before" in evidence or "input_grew_bytes" in evidence
         forgiven_bytes = 0
         if evidence.get("client_write_bytes") and makes_files:
@@ -341,10 +325,9 @@ def _judge_hot_run(evidence: Evidence) -> list[Flag]:
 def _client_reads_without_input(evidence: Evidence) -> int:
     """Return the bytes that the client of a hot run read from devices, without those of its input.
 
-    The latter are the pages of the input that got into memory in the run, less the reads of the server. They
-    count as 0 if they are unknown, as for an input with many files. They also count as 0 if the client read
-    fewer bytes: then another program has read the input, or the kernel had forgotten names of files whose
-    pages were in memory.
+    Reads of the input are its pages that got into memory in the run, less the reads of the server. They count
+    as 0 if they are unknown, as for an input with many files, or if the client read fewer bytes: then another
+    program has read the input, or the kernel had forgotten names of files whose pages were in memory.
     """
     client_bytes = evidence.get("client_read_bytes") or 0
     input_bytes = evidence.get("input_loaded_bytes") or 0
@@ -357,27 +340,18 @@ def _client_reads_without_input(evidence: Evidence) -> int:
 def _sum_disk_reads(evidence: Evidence) -> int | None:
     """Return the bytes that client, server and file server of a hot run read from disks; None if unknown.
 
-    A hot run should read nothing from disks. The kernel counts reads from a network file system, such as NFS,
-    together with reads from a disk. So there are three cases:
-
-    - The output of the client is on a local disk: all bytes that client and server read (_sum_reads).
-    - The output is on a network file system. So is the input, which was not in memory after the run: all
-      bytes, too.
-    - The output is on a network file system, and the input is elsewhere or in memory: all bytes without those
-      that the client read over the network, and with those that the file server read from its own disks. The
-      latter are 0 if the file server is another machine, where they are unknown.
+    The kernel counts reads from a network file system, such as NFS, together with reads from a disk. If the
+    output is on such a file system, and the input is elsewhere or in memory, the reads of the client over the
+    network are left out, and those of the file server from its own disks are added. These are 0 if the file
+    server is another machine, where they are unknown.
     """
     all_bytes = _sum_reads(evidence)
-    # `network_filesystem` is the kind of the output's file system, such as nfs4; missing for a local one.
     if all_bytes is None or not evidence.get("network_filesystem"):
         return all_bytes
-    # An input on the network whose pages are not in memory here was read over the network in this run. A hot
-    # run must not do that, so all reads count. An unknown share counts as 0.
+    # An input on the network that is not in memory here was read in this run. A hot run must not do that.
     resident_share = evidence.get("resident_after") or 0.0
     if evidence["network_input"] and resident_share < HOT_RESIDENT_SHARE:
         return all_bytes
-    # The server of the repository, such as svnserve, runs on this machine. A local command has no server, and
-    # 0 stands for its count. The file server is that of the network file system.
     server_bytes = evidence.get("server_read_bytes") or 0
     file_server_bytes = evidence.get("network_storage_read_bytes") or 0
     return _client_disk_reads(evidence) + server_bytes + file_server_bytes
@@ -387,18 +361,15 @@ def _client_disk_reads(evidence: Evidence) -> int:
     """Return the bytes that a client read from local disks, while it wrote to a network file system.
 
     The client reads its files again from the network whenever it takes a lock. The file server has these
-    files in memory, so the reads are harmless. But the kernel counts them together with reads from disks.
+    files in memory, so such reads are harmless.
     """
-    # The count is known here, because the caller knows the sum of the reads of client and server.
     client_bytes = evidence.get("client_read_bytes") or 0
     network_bytes = evidence.get("network_read_bytes")
     if network_bytes is not None:
         return max(0, client_bytes - network_bytes)
-    # CIFS has no counter of bytes from the network. But the kernel counts how much all programs read from the
-    # local disks of input and output. The client cannot have read more than this from these disks. The count
-    # is None, and 0 stands for it, if neither input nor output is on a local disk. It is also None if the
-    # input is on a file system that hides its disk, such as overlayfs. All reads of the client may then be
-    # from the network.
+    # CIFS has no counter of bytes from the network. But the client cannot have read more from local disks
+    # than all programs together. Their count is None without a local disk, and if the file system of the
+    # input hides its disk, such as overlayfs. Then all reads of the client may be from the network.
     device_bytes = evidence.get("device_read_bytes") or 0
     return min(client_bytes, device_bytes)
 
@@ -406,12 +377,10 @@ def _client_disk_reads(evidence: Evidence) -> int:
 def _find_server_fault(evidence: Evidence, promise: str) -> Flag | None:
     """Return the first fault of the server of a run, as a flag; None without a fault.
 
-    The label of the run has a `promise` about the server. It is "new" for a server that was started for this
-    run, with empty caches, and "kept" for a server that has served a run, so that its caches are hot. With
-    "", only a restart is a fault. The first fault explains the later ones: a server that was restarted is
-    also not warm.
+    The `promise` is "new" for a server that was started for this run, and "kept" for a server that has served
+    a run, so that its caches are hot. With "", only a restart is a fault. The first fault explains the later
+    ones: a server that was restarted is also not warm.
     """
-    # The runs that this server process has served before, timed or not.
     runs_before = evidence.get("server_runs_before") or 0
     # False if another server ran before this run than after it, or none.
     if not evidence.get("server_same"):
@@ -432,18 +401,17 @@ def _find_server_fault(evidence: Evidence, promise: str) -> Flag | None:
 def _has_useless_cache(evidence: Evidence) -> bool:
     """Return True if a server that should have its data in caches read nearly as much as in its first run.
 
-    "Nearly" is the share 0.9 (MAX_READ_SHARE_HOT_SERVER): 95 MiB again after 100 MiB is True. The counts of
-    `rchar` are bytes by system calls, also from the page cache. Return False if a count is unknown.
+    "Nearly" is the share MAX_READ_SHARE_HOT_SERVER. The counts of `rchar` are bytes by system calls, also
+    from the page cache. Return False if a count is unknown.
     """
-    # Only a commit makes its input grow, by content that is in no cache of the server.
+    # A commit makes its input grow, by content that is in no cache of the server.
     if evidence.get("input_grew_bytes"):
         return False
     first_bytes = evidence.get("server_first_rchar")
     again_bytes = evidence.get("server_rchar")
     if first_bytes is None or again_bytes is None:
         return False
-    # For each connection, a server reads some KiB that it does not cache, such as its configuration. They may
-    # be most of a first run that read no more than IGNORE_BELOW_MIB.
+    # For each connection, a server reads some KiB that it does not cache, such as its configuration.
     if first_bytes <= IGNORE_BELOW_MIB * MIB:
         return False
     return again_bytes > MAX_READ_SHARE_HOT_SERVER * first_bytes
@@ -452,9 +420,7 @@ def _has_useless_cache(evidence: Evidence) -> bool:
 def _judge_machine(evidence: Evidence, is_hot: bool) -> list[Flag]:
     """Return the flags of a run that something on the machine disturbed, other than its client and server.
 
-    Examples are another server of vcsbench (`other-server`), swapping (`swapped`), or another program that
-    used the disk (`io-busy`) or the processors (`cpu-busy`). Unknown counts give no flag. `is_hot` means that
-    the input of the run, such as a repository, is in memory. Such a run does not itself wait for disks.
+    Unknown counts give no flag. A run with its input in memory (`is_hot`) does not itself wait for disks.
     """
     flags: list[Flag] = []
     if evidence.get("other_servers"):
@@ -479,14 +445,13 @@ def _judge_machine(evidence: Evidence, is_hot: bool) -> list[Flag]:
 
 def _have_others_used_disk(evidence: Evidence, is_hot: bool) -> bool:
     """Return True if programs other than client and server used the disk; False if it is unknown."""
-    # `device_read_bytes` are the reads of all programs from the disks of input and output.
+    # The reads of the run, and of all programs from the disks of input and output.
     read_bytes, device_bytes = _sum_reads(evidence), evidence.get("device_read_bytes")
     if device_bytes is not None and read_bytes is not None:
         others_bytes = device_bytes - read_bytes
         if others_bytes > MAX_OTHERS_READ_MIB * MIB:
             return True
-    # The kernel reports the pressure of the whole machine, to which the run itself contributes. Only if the
-    # run used no disk, other programs alone have caused the pressure.
+    # The kernel reports the pressure of the whole machine, to which a run that used a disk contributes.
     used_no_disk = read_bytes == 0 and evidence.get("client_write_bytes") == 0
     has_pressure = _number_in(evidence, "io_pressure_pct") > MAX_IO_PRESSURE_PCT
     return is_hot and used_no_disk and has_pressure

@@ -111,8 +111,7 @@ TRACE_COLUMNS = (
 def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> str:
     """Return the kind of a storage for tables, such as "SSD"; "" if unknown.
 
-    The kinds are RAM, RAM disk, loop device, virtual disk, spinning disk and SSD. Another disk of a virtual
-    machine is always a "virtual disk": its hypervisor hides which disk is below.
+    The kinds are RAM, RAM disk, loop device, virtual disk, spinning disk and SSD.
     """
     # The kernel reports a RAM disk as not rotational, as an SSD. The disks below LVM count, too.
     disks = cast("Sequence[Mapping[str, object]]", storage.get("disks") or [])
@@ -182,30 +181,26 @@ def _storage_conditions(storage: StorageFacts, made_for: str = "") -> dict[str, 
 
 
 def count_columns(evidence: Evidence, context: Context) -> RunColumns:
-    """Return the kernel's counts of a run as columns, for example {"device_bytes": 4096, "rpcs": None, ...}.
+    """Return the kernel's counts of a run (COUNT_COLUMNS), for example {"device_bytes": 4096, "rpcs": None}.
 
-    `evidence` has what was observed of the run, and `context` has facts about its round. Most columns are
-    sums of client and server: 1,024 bytes read by the client and 3,072 by the server give 4,096. A sum is
-    None if the count of the client or of the server is unknown. A command without a server has the counts of
-    its client alone. COUNT_COLUMNS lists all columns.
+    Most columns are sums of client and server. A sum is None if one of the counts is unknown. A command
+    without a server has the counts of its client alone.
     """
-    # The calls of the machine's NFS client to its server. The kernel counts them for all processes together.
+    # The kernel counts the calls to an NFS server for all processes together.
     columns: RunColumns = {RPCS: evidence.get(RPCS)}
     sides = ["client"]
     if evidence.get("server_kind"):
         sides.append("server")
     for column, name in SUMMED_COUNTS.items():
-        # Such as `client_read_bytes` and `server_read_bytes`; None if the kernel did not count them.
         counts = [cast("int | None", evidence.get(f"{side}_{name}")) for side in sides]
         known_counts = [count for count in counts if count is not None]
         is_complete = len(known_counts) == len(sides)
         columns[column] = sum(known_counts) if is_complete else None
     is_in_memory = context["storage"].get("filesystem") in IN_MEMORY
     if is_in_memory:
-        # These two sums are replaced. Memory is no device, and 0 bytes would look like a good result.
+        # Memory is no device, and 0 bytes would look like a good result.
         columns["device_bytes"] = None
         columns["dirtied_bytes"] = None
-    # The device counts these for all processes. They are None in memory, which has no device.
     for column, name in DEVICE_COUNTS.items():
         columns[column] = evidence.get(name)
     return columns
@@ -214,18 +209,16 @@ def count_columns(evidence: Evidence, context: Context) -> RunColumns:
 def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
     """Return the columns about the client of a run, or about all its clients together (CLIENT_COLUMNS).
 
-    Example: {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}. `timed` is the report of hyperfine,
-    the program that timed the run. `run` is vcsbench's, and `context` has facts about the round. The column
-    `carried_s` is the time for which the clients worked: without the start of several clients, which is no
-    work of theirs. A column that does not apply to the run is None.
+    Example: {"tree_bytes": 1048576, "carried_s": 2.5, "cores": 2, ...}. `timed` is hyperfine's report on the
+    run. `carried_s` leaves out the start of several clients. A column that does not apply to the run is None.
     """
     columns: RunColumns = dict.fromkeys(CLIENT_COLUMNS)
     columns["cores"] = context["host"]["cores"]
-    # The report of the launcher, a program that starts several clients. A single client has none.
+    # A single client has no launcher.
     launched = run.get("launched")
 
-    # Only the work of a command that writes a tree of files has both `files` and `bytes`. Each client has
-    # written a tree of its own, and the work is that of one client.
+    # Only the work of a command that writes a tree of files has both `files` and `bytes`. It is the work of
+    # one client, and each client has written a tree of its own.
     work = run["work"]
     if "files" in work and "bytes" in work:
         number_of_clients = len(launched["clients"]) if launched else 1
@@ -242,9 +235,8 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> RunColumns:
 def _launched_columns(timed: Run, launched: Launched) -> RunColumns:
     """Return the columns about several clients, which the launcher has started and then released together.
 
-    `timed` is hyperfine's report on the run. `launched` is the launcher's, with the times of each client in
-    seconds after the release: {"went_s": 0.001, "ended_s": 2.5, "user_s": 0.4, "system_s": 0.1}. The column
-    `went_apart_s` is the time between the first and the last start of a client after the release.
+    `timed` is hyperfine's report on the run, and `launched` the launcher's. The times of a client are seconds
+    after the release: {"went_s": 0.001, "ended_s": 2.5, "user_s": 0.4, "system_s": 0.1}.
     """
     cpu_s: list[float] = []
     starts_s: list[float] = []
@@ -259,18 +251,13 @@ def _launched_columns(timed: Run, launched: Launched) -> RunColumns:
         "clients_cpu_s": sum(cpu_s),
         "slowest_client_s": max(durations_s),
         "fastest_client_s": min(durations_s),
-        # The launcher took the rest of the elapsed time to start the clients.
         "launching_s": round(timed.elapsed_s - last_end_s, 6),
         "went_apart_s": round(max(starts_s) - min(starts_s), 6),
     }
 
 
 def traffic_columns(run: RunRecord) -> RunColumns:
-    """Return the columns about the traffic of a run, for example {"requests": 5120, "latency_p95_ms": 12.5}.
-
-    Traffic is many clients, readers and committers, that send requests to a server for some seconds. Return
-    {} for a run without traffic. TRAFFIC_COLUMNS lists all columns.
-    """
+    """Return the TRAFFIC_COLUMNS of a run, such as {"requests": 5120, ...}; {} without traffic."""
     traffic = run.get("traffic")
     if not traffic:
         return {}
@@ -278,20 +265,17 @@ def traffic_columns(run: RunRecord) -> RunColumns:
     reads, commits = traffic["read"], traffic["commit"]
     # The ends of successful requests, in seconds since the start of the traffic.
     ends_s = [*reads["ended_s"], *commits["ended_s"]]
-    # A request that starts within the duration may end after it. It then does not count as throughput.
+    # A request that ends after the duration does not count as throughput.
     ended_in_time = sum(end_s <= duration_s for end_s in ends_s)
     columns: RunColumns = {
         "requests": len(ends_s),
         "senders": traffic["readers"] + traffic["committers"],
         "throughput_per_s": ended_in_time / duration_s,
     }
-    # A latency is the time from the planned start of a request to its end. Readers have three percentiles of
-    # their latencies, and committers have one.
     reads_ms = _latencies_ms(reads, duration_s)
     for share in (50, 95, 99):
         columns[f"latency_p{share}_ms"] = percentile(reads_ms, share)
     columns["commit_p95_ms"] = percentile(_latencies_ms(commits, duration_s), 95)
-    # Requests that waited because all clients were busy, and those that still waited at the end of the time.
     columns["late_requests"] = traffic["late"]
     columns["unstarted_requests"] = len(reads["unstarted_s"]) + len(commits["unstarted_s"])
     columns["generator_cpu_s"] = traffic["generator_cpu_s"]
@@ -304,7 +288,7 @@ def _latencies_ms(sent: SentRequests, duration_s: float) -> list[float]:
     latencies_s = [
         ended - planned for planned, ended in zip(sent["planned_s"], sent["ended_s"], strict=True)
     ]
-    # A request that was never started counts with its wait until the end of the time, so it is not lost.
+    # A request that was never started counts with its wait until the end of the time.
     latencies_s += [duration_s - planned for planned in sent["unstarted_s"]]
     return sorted(1000 * latency for latency in latencies_s)
 
@@ -322,11 +306,7 @@ def percentile(ordered: Sequence[float], share: int) -> float | None:
 
 
 def traffic_flags(run: RunRecord) -> list[Flag]:
-    """Return the flags of a run with traffic: failed requests, lost or foreign commits, overload.
-
-    Traffic is many clients that send requests to a server for some seconds. A flag is a word for something
-    that is wrong with a run. Return [] for a run without traffic.
-    """
+    """Return the flags of a run with traffic: failed requests, lost or foreign commits, overload."""
     traffic = run.get("traffic")
     if not traffic:
         return []
@@ -339,7 +319,6 @@ def traffic_flags(run: RunRecord) -> list[Flag]:
     successful_commits = len(commits["ended_s"])
     if revisions is not None and revisions != successful_commits:
         raised_flags.append(Flag.OTHER_REVISIONS)
-    # These requests still waited for a client at the end of the time.
     if reads["unstarted_s"] or commits["unstarted_s"]:
         raised_flags.append(Flag.OVERLOADED)
     return raised_flags
@@ -347,7 +326,7 @@ def traffic_flags(run: RunRecord) -> list[Flag]:
 
 def git_columns(run: RunRecord, context: Context) -> RunColumns:
     """Return the number of objects that client and server of git exchanged; {} if it was not counted."""
-    # The trace of git for the untimed run whose output was read. All timed runs exchange the same objects.
+    # The trace is of the checked run. All timed runs exchange the same objects.
     trace = context.get("git_trace")
     if not trace:
         return {}
@@ -376,22 +355,20 @@ def read_traces(
 ) -> dict[str, CellTrace]:
     """Return the numbers of system calls (a trace) of each cell, by the path of the cell.
 
-    A cell is a command with all settings with which it is measured, such as "log/cold". Each of the files
-    `paths` has the trace of a cell. Cells that make the same calls share the trace of one of them: `traced`
-    is, for example, {"log/hot": TracedCell("log/cold", "9f86")}. The trace of log/cold then counts for
-    log/hot, if it has the digest 9f86. A cell without this trace is left out.
+    Each of the files `paths` has the trace of a cell. Cells that make the same calls share one trace: with
+    `traced` {"log/hot": TracedCell("log/cold", "9f86")}, the trace of log/cold counts for log/hot, if it has
+    the digest 9f86. A cell without this trace is left out.
     """
     # By the path of the traced cell.
     trace_by_cell: dict[str, CellTrace] = {}
     for path in paths:
         trace = cast("CellTrace", read_json(path))
-        # It is {} if the file is missing or damaged.
         if trace:
             trace_by_cell[trace["cell"]] = trace
     traces = {}
     for cell, (traced_cell, digest) in traced.items():
         used_trace = trace_by_cell.get(traced_cell)
-        # An older trace, such as of another command line, has another digest and does not count.
+        # An older trace, such as of another command line, has another digest.
         if used_trace and used_trace.get("digest") == digest:
             traces[cell] = used_trace
     return traces
@@ -400,19 +377,16 @@ def read_traces(
 def trace_columns(trace: CellTrace) -> RunColumns:
     """Return the columns TRACE_COLUMNS: numbers of system calls of client and server together.
 
-    `trace` has the counts of a run under the program strace: {"client": {"reads": 5, "bytes_read": 4096,
-    "mmap": 7}} gives `reads` 5, `bytes_read` 4096 and `all_calls` 12. An empty trace, or one without counts,
-    gives None for each column.
+    The trace {"client": {"reads": 5, "bytes_read": 4096, "mmap": 7}} gives `reads` 5, `bytes_read` 4096 and
+    `all_calls` 12. A trace without counts gives None for each column.
     """
     counts = Counter[str]()
     for side_counts in (trace.get("client"), trace.get("server")):
-        # The counts are None if the client or server was not traced, and without a server.
         if side_counts:
             counts.update(side_counts)
     if not counts:
         return dict.fromkeys(TRACE_COLUMNS)
     sums = {
-        # All counts are of calls, except for the bytes.
         "all_calls": sum(counts.values()) - sum(counts[name] for name in _BYTES),
         "renames": sum(counts[name] for name in _RENAMES),
         "flush_calls": sum(counts[name] for name in _FLUSHES),
@@ -424,12 +398,9 @@ def trace_columns(trace: CellTrace) -> RunColumns:
 def build_columns(context: Context) -> dict[str, str]:
     """Return the programs of client and server, their versions, and digests of their files; "" if unknown.
 
-    `context` has the facts about a round of a command. Example of a local command, without a server:
-    {"binaries": "9f86", "client": "/usr/bin/svn", "client_version": "1.14.2", "client_mapped": "0123",
-    "server": "", "server_version": "", "server_mapped": ""}. `binaries` is a digest of both programs and
-    their Subversion libraries. `client_mapped` and `server_mapped` are digests of the program and libraries
-    in the memory of client or server. Libraries that the C library loads only when it needs them
-    (LOADED_LATE) are left out.
+    Example: {"client": "/usr/bin/svn", "client_version": "1.14.2", ...}. `binaries` is a digest of both
+    programs and their Subversion libraries. `client_mapped` and `server_mapped` are digests of the program
+    and libraries in the memory of client or server, without libraries that are LOADED_LATE.
     """
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
@@ -438,7 +409,6 @@ def build_columns(context: Context) -> dict[str, str]:
         side = sides.get(name)
         columns[name] = side["program"] if side else ""
         columns[f"{name}_version"] = side["version"] if side else ""
-        # The digest of each file by its path; None if the memory of the process could not be read.
         mapped = side.get("mapped") if side else None
         columns[f"{name}_mapped"] = _mapped_digest(mapped) if mapped else ""
     return columns
@@ -471,13 +441,10 @@ def _mapped_digest(mapped: Mapping[str, str]) -> str:
 def build_flags(context: Context) -> list[str]:
     """Return the flags of a client or server that loaded libraries of another build of Subversion.
 
-    A build is the programs and libraries that were compiled together. A client of the build in /opt/svn-1.14
-    that loaded /usr/lib/libsvn_client-1.so gives `other-libraries`, because not all of the measured code is
-    then of this build. If the libraries are unknown, the flag is `libraries-unknown`.
+    A client of the build in /opt/svn-1.14 that loaded /usr/lib/libsvn_client-1.so gives `other-libraries`.
+    If the libraries are unknown, the flag is `libraries-unknown`.
     """
     raised_flags: list[str] = []
-    # A side is the client or the server. `places` are the folders of its build, such as ["/opt/svn-1.14"].
-    # `libraries` are the paths of Subversion's libraries that it has loaded; None if they are unknown.
     for side in _build_sides(context).values():
         # Programs on the PATH have no folders of a build, so their libraries may be anywhere.
         if not side["places"]:
@@ -496,10 +463,9 @@ def build_flags(context: Context) -> list[str]:
 def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
     """Return the column `flags` of a table of comparisons, with `same-binaries` added to some rows.
 
-    A row of `table` compares the runs of two builds (sets of programs and libraries) with equal values in the
-    columns `keys`. The names of the builds are in `baseline` and `candidate`. If runs of both had the same
-    binaries, the row has compared nothing, and gets the flag. `frame` has a row for each run, with a digest
-    of its programs and libraries in the column `binaries`.
+    A row of `table` compares the builds `baseline` and `candidate` with equal values in the columns `keys`.
+    If runs of both had the same binaries, the row has compared nothing, and gets the flag. `frame` has a row
+    for each run.
     """
     # Published numbers have no binaries.
     if "binaries" not in frame:
@@ -510,13 +476,11 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str])
     row_flags = []
     for row in table.to_dict("records"):
         values = [row[axis] for axis in keys]
-        # An empty set for a build without runs.
         baseline_digests = digests_by_build.get((*values, row["baseline"]), set())
         candidate_digests = digests_by_build.get((*values, row["candidate"]), set())
-        # The digest "" means that the binaries are unknown, so two of them are not the same.
+        # Unknown binaries ("") are not the same.
         common_digests = (baseline_digests & candidate_digests) - {""}
         is_same = bool(common_digests)
         row_flags.append(flags.add_flag(row["flags"], Flag.SAME_BINARIES, is_same))
-    # assign() makes a column with the index of the table. This module imports pandas for type checkers only,
-    # so it makes no Series itself.
+    # This module imports pandas for type checkers only, so assign() makes the Series.
     return table.assign(flags=row_flags)["flags"]

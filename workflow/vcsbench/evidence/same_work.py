@@ -2,11 +2,13 @@
 
 The work of a run is JSON with figures and a digest (column `work`), such as
 `{"bytes":1048576,"digest":"9f86d081","revisions":6000}`; equal text means equal work. The work of several
-runs has a line for each different one (`join_works`).
+runs has a line for each different one (`join_works`). The checked run is the untimed run of a cell-round
+whose output was read.
 """
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -14,10 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import Flag
 from vcsbench.measure.work import UNCHECKED, WORK_KINDS
-from vcsbench.programs import SUBVERSION_SERVERS
 from vcsbench.records import Context, RunRecord, StorageFacts
 from vcsbench.storages.disks import WRITE_BACK
 from vcsbench.storages.filesystems import IN_MEMORY
+from vcsbench.systems import SUBVERSION
 
 OTHER = Flag.OTHER_WORK
 UNKNOWN = Flag.WORK_UNKNOWN
@@ -36,9 +38,21 @@ SSH_TOLERANCE_SHARE = 84 / 32768
 # Servers that send by send(2), which the kernel does not count as written. They keep no caches, so they read
 # the same for each request.
 UNCOUNTED_SENDERS = ("hg-serve",)
-# A server sends less than the client writes, because it compresses: text of files by at most 1:1,000, and
-# messages of a log not at all, unless the command prints changes of files.
-SENT_SHARE, PRINTED_SENT_SHARE, FILES_SENT_SHARE = 0.5, 0.02, 0.0005
+# The smallest share of the bytes of the checked run that a server sends.
+SENT_SHARE = 0.5
+# A server sends less than its client prints or writes. Servers of Subversion sent 0.68 of a log with -q, and
+# 0.44 is possible without authors and dates. Of a list, they sent 1.2 or more. Compressed by httpd, a log and
+# a list had a share of 0.1. Other output may be text of files, which svnserve and git compress.
+LOG_SENT_SHARE, LIST_SENT_SHARE, PRINTED_SENT_SHARE = 0.25, 0.1, 0.02
+# Files may be compressed by 1:1,000. Where the written files were compressed (estimate_compressed_bytes), a
+# server of Subversion sent 0.96 of the result or more.
+FILES_SENT_SHARE, COMPRESSED_SENT_SHARE = 0.0005, 0.3
+# The least that a server of Subversion sends for each thing that the work counts. svnserve sends 45 bytes for
+# a revision without author, date and message, and 15 for a path. httpd sends more, unless it compresses.
+SENT_BYTES = {"revisions": 20, "changes": 5, "paths": 5, "files": 15, "directories": 15}
+# These filters of httpd compress its answers. An answer of 5.6 MB became 375 kB.
+HTTPD_COMPRESSION, HTTPD_COMPRESSED_SHARE = re.compile("deflate|brotli", re.IGNORECASE), 0.05
+HTTPD_FILE = "httpd.conf"
 # The smallest object that git sends has 9 bytes: a header, and 8 compressed ones. Half of that is demanded.
 SENT_BYTES_PER_OBJECT = 4
 # A timed run reads what the checked run read. Only the start of the program may differ.
@@ -50,10 +64,15 @@ SUBVERSION_PROGRAM = "svn"
 # Commands of Subversion that get all from their server. With the option, a log compares files on the client.
 SERVED_COMMANDS = frozenset(["log", "ls", "list", "export", "null-log", "null-list", "null-export"])
 DIFF_OPTION = "--diff"
-# A client may read this beyond what its server sent: settings, libraries, and a share of its input.
-UNSENT_READS_BYTES, UNSENT_READS_SHARE = 2 << 20, 0.25
+LIST_COMMANDS = frozenset(["ls", "list"])
+# Commands that print text of files, which a server compresses.
+TEXT_COMMANDS = frozenset(["annotate", "ann", "blame", "cat", "di", "diff", "praise"])
+# A client may read this beyond what its server sent. Settings and libraries of svn were 80 kB. Over http, svn
+# stores its list of the files to be exported, and reads 700 bytes of it for each of them.
+UNSENT_READS_BYTES, UNSENT_READS_PER_FILE = 2 << 20, 1500
 # An answer over http may be stored in a file, and is then read once more. So is the content of each file of
-# an export. The second one is twice the content, for a command that also looks at its output.
+# an export that has keywords or ends its lines as the system does. The second one is twice the content, for a
+# command that also looks at its output.
 SENT_READS, WRITTEN_READS = 2, 2
 # The kinds of work of commands that write revisions, many or one. With the option, a load flushes none.
 LOADED, COMMITTED, NO_FLUSH = "repository", "commit", "--no-flush-to-disk"
@@ -99,11 +118,8 @@ def join_works(works: Iterable[str]) -> str:
 def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     """Return why the times of some cells must not be compared; None if all cells did the same work.
 
-    A cell is a command with all its settings, and is measured in several rounds. The work of a round is JSON
-    text with figures of what the command printed or wrote. `sides` has the works of each cell by the value in
-    which the cells differ: {"f6": '{"revisions":6000}', "f7": ...}. If the rounds of a cell did different
-    work, the text has a line for each work, and an empty line for an unknown one (join_works). Example of a
-    reason: "log: 6,000 revisions (f6) against 5,000 (f7)".
+    `sides` has the works of each cell (join_works) by the value in which the cells differ: {"f6":
+    '{"revisions":6000}', "f7": ...}. Example of a reason: "log: 6,000 revisions (f6) against 5,000 (f7)".
     """
     prefix = f"{command}: " if command else ""
     # By the value of the cell, such as "f6": the different works of its rounds.
@@ -132,14 +148,14 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
 def _why_different(works_by_cell: Mapping[str, list[str]]) -> str:
     """Return in a clause which rounds or cells did different work; "" if all did the same.
 
-    `works_by_cell` has the different works (JSON) of the rounds of each cell, at least one.
+    `works_by_cell` has the different works of the rounds of each cell, at least one.
     """
-    # If the rounds of a cell differ, its mean time has no meaning, so this is the first reason.
+    # If the rounds of a cell differ, its mean time has no meaning.
     for cell, works in works_by_cell.items():
         if len(works) > 1:
             rounds = f"the rounds of {cell}" if cell else "the rounds"
             return f"{rounds} did not all do the same: {difference(works[0], works[1])}"
-    # Now each cell has one work. All are compared with the first one.
+    # Now each cell has one work.
     first_cell = next(iter(works_by_cell), "")
     for cell, works in works_by_cell.items():
         first_work, work = works_by_cell[first_cell][0], works[0]
@@ -149,15 +165,12 @@ def _why_different(works_by_cell: Mapping[str, list[str]]) -> str:
 
 
 def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> str:
-    """Return in a clause how the work of two measured commands differs: `5,987 revisions against 5,000`.
+    """Return in a clause how two works differ: `5,987 revisions against 5,000`.
 
-    Work is JSON text with figures and a digest of what a command printed or wrote. With the `names` of both,
-    the clause is `5,987 revisions (f6) against 5,000 (f7)`. If all figures are equal, only the digests
-    differ. The clause is then that names or contents of files differ.
+    With the `names` of both, the clause is `5,987 revisions (f6) against 5,000 (f7)`.
     """
     first_work: dict[str, int | str] = json.loads(first)
     second_work: dict[str, int | str] = json.loads(second)
-    # The key UNCHECKED marks work that is meant to differ from other work, so its figures explain nothing.
     if UNCHECKED in first_work or UNCHECKED in second_work:
         return "one of them does other work by design"
     if first_work.keys() != second_work.keys():
@@ -165,7 +178,6 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
 
     first_name = f" ({names[0]})" if names[0] else ""
     second_name = f" ({names[1]})" if names[1] else ""
-    # Both mappings have the same labels as keys: {"revisions": "5,987"} and {"revisions": "5,000"}.
     first_figures = _format_figures(first_work)
     second_figures = _format_figures(second_work)
     differences: list[str] = []
@@ -175,12 +187,12 @@ def difference(first: str, second: str, names: tuple[str, str] = ("", "")) -> st
             differences.append(
                 f"{first_figure} {label}{first_name} against {second_figure}{second_name}"
             )
-            # Only the first difference names the two. The others have the same order.
+            # Only the first difference names the two.
             first_name = ""
             second_name = ""
     if differences:
         return ", ".join(differences)
-    # No figure differs, so there is none that a name could follow. Both names come first.
+    # No figure differs, only the digests.
     between = f"{names[0]} and {names[1]}: " if all(names) else ""
     return f"{between}as many of all that is counted, but names or contents differ"
 
@@ -211,24 +223,18 @@ def _format_figures(work: Mapping[str, int | str]) -> dict[str, str]:
 
 
 def lacks_counts(context: Context) -> bool:
-    """Return True if the kernel did not count the output of the checked run.
-
-    The checked run is the untimed run of a cell-round whose output was read. Without the count, the output of
-    timed runs cannot be compared with it. Return False if no run was checked.
-    """
+    """Return True if the kernel did not count the output of the checked run; False if no run was checked."""
     counts = context["captured_io"]
-    # If no run was checked, the key `wchar` is missing. If the kernel did not count its output, it is None.
     return context["work_kind"] in PRINTING and "wchar" in counts and counts["wchar"] is None
 
 
 def has_other_output(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run printed another number of bytes than the checked run.
 
-    Both are runs of the same command in the same round. The checked run is untimed, and its output was read.
-    A difference up to WRITTEN_TOLERANCE_BYTES is allowed. Over ssh, it may also be up to SSH_TOLERANCE_SHARE
-    of the checked bytes. Return False if the outputs cannot be compared (see below).
+    A difference up to WRITTEN_TOLERANCE_BYTES is allowed, over ssh also up to SSH_TOLERANCE_SHARE of the
+    checked bytes. Return False if the outputs cannot be compared.
     """
-    # The output of other commands is not checked: svnbench, for example, prints nothing when it is timed.
+    # Other commands, such as svnbench, print nothing when they are timed.
     if context["work_kind"] not in PRINTING:
         return False
     timed_bytes = run["evidence"].get("client_wchar")
@@ -237,7 +243,6 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     if timed_bytes is None or checked_bytes is None:
         return False
     requests = 1
-    # In a run with traffic, many clients send requests. Each request of a reader has its end in `ended_s`.
     if "traffic" in run:
         requests = len(run["traffic"]["read"]["ended_s"])
         # A commit writes bytes that it does not print. Without a request, nothing was printed.
@@ -246,7 +251,7 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     tolerance: float = WRITTEN_TOLERANCE_BYTES
     if run["evidence"].get("server_kind") in SSH_SERVERS:
         tolerance = max(tolerance, SSH_TOLERANCE_SHARE * checked_bytes)
-    # The checked run is one request, so the mean of all requests is compared with it, in whole bytes.
+    # The checked run is one request.
     mean_bytes = timed_bytes // requests
     return abs(mean_bytes - checked_bytes) > tolerance
 
@@ -254,25 +259,23 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
 def has_too_few_reads(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run of a local command read less than half as much as the checked run.
 
-    The checked run is the untimed run of the cell-round whose output was read. Two kinds of commands read
-    alike in both runs:
+    Two kinds of commands read alike in both runs:
 
-    - A command with a quiet option, such as -q, which the checked run lacks. When it is timed, it prints
-      nothing. So only its reads show if it did its work.
+    - A command with a quiet option, such as -q, which the checked run lacks. It prints nothing when it is
+      timed, so only its reads show if it did its work.
     - A program of Subversion, which keeps nothing between runs. One that prints saved output reads less.
 
     Return False for other commands and for traffic, with a server, or if a count is unknown.
     """
     # With a server, the two runs may read different amounts: without its quiet option, null-log of svnbench
     # also requests the messages. In the files of a repository, the messages are next to the dates, which both
-    # runs read. has_idle_server() checks commands with a server.
+    # runs read.
     if "traffic" in run or run["evidence"].get("server_kind") or context["remote"]:
         return False
     timed_bytes = run["evidence"].get("client_rchar")
     checked_bytes = context["captured_io"].get("rchar")
     if timed_bytes is None or checked_bytes is None:
         return False
-    # None for a context of an unknown kind of work.
     kind = WORK_KINDS.get(context["work_kind"])
     is_quiet = kind is not None and bool(kind.quiet_options)
     has_many_reads = checked_bytes >= MIN_COMPARED_READS_BYTES
@@ -301,14 +304,12 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     evidence = run["evidence"]
     if not evidence.get("server_kind"):
         return False
-    # `share` is the smallest share of the client's bytes that a server sends, because it compresses. It
-    # compresses files by at most 1:1,000, and the output of a command that prints, such as log, less.
-    share = PRINTED_SENT_SHARE if context["work_kind"] in PRINTING else FILES_SENT_SHARE
+    # The smallest share of the client's bytes that a server sends, because it compresses.
+    share = _sent_share(run, context)
     counted_bytes = evidence.get("server_wchar")
-    # The bytes that the server sent in the checked run, the untimed run whose output was read.
     checked_bytes = context["captured_io"].get("server_wchar")
-    # Of these servers, the kernel counts the bytes that they read, but not those that they send. The files of
-    # their repositories are compressed as much as the data that a server sends.
+    # The bytes that these servers read take the place of those that they send. The files of their
+    # repositories are compressed as much as the data that a server sends.
     if evidence["server_kind"] in UNCOUNTED_SENDERS:
         # Traffic may have fewer requests than the checked run, so its reads cannot be compared.
         if "traffic" in run:
@@ -323,34 +324,64 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
     return _has_read_files(run, context)
 
 
+def _sent_share(run: RunRecord, context: Context) -> float:
+    """Return the smallest share of the bytes that a client printed or wrote, and that its server sends."""
+    kind = context["work_kind"]
+    if kind not in PRINTING:
+        return FILES_SENT_SHARE
+    if not _is_served_by_subversion(run) or _has_compressing_httpd(context):
+        return PRINTED_SENT_SHARE
+    words = _words_of(context)
+    if kind == "log" and DIFF_OPTION not in words:
+        return LOG_SENT_SHARE
+    prints_list = not LIST_COMMANDS.isdisjoint(words) and TEXT_COMMANDS.isdisjoint(words)
+    return LIST_SENT_SHARE if prints_list else PRINTED_SENT_SHARE
+
+
+def _words_of(context: Context) -> list[str]:
+    """Return the words of a command. A shell gets several as one: `svn ls "$1"; svn export "$1" "$0"`."""
+    return " ".join(context.get("argv") or []).split()
+
+
+def _is_served_by_subversion(run: RunRecord) -> bool:
+    return run["evidence"].get("server_kind") in SUBVERSION.servers
+
+
+def _has_compressing_httpd(context: Context) -> bool:
+    """Return True if the user's configuration of httpd names a filter that compresses answers."""
+    for path, text in (context.get("server_files") or {}).items():
+        if os.path.basename(path) == HTTPD_FILE and HTTPD_COMPRESSION.search(text):
+            return True
+    return False
+
+
 def _has_read_files(run: RunRecord, context: Context) -> bool:
     """Return True if a client of Subversion read far more than its server sent, so it read files itself.
 
     An export that requests a list, and reads the files of the repository, has a server that is not idle. The
-    kernel counts reads of files and of the network together. So a client may read what its server sent, twice
-    (SENT_READS), and the files that it wrote, twice as well (WRITTEN_READS). Add 2 MiB, or a quarter of the
-    input (UNSENT_READS_SHARE). Measured were 12.3 MB of an export with a server, which may be 26.9 MB, and
-    28.5 MB of an export from files, which may be 18.5 MB. Only SERVED_COMMANDS are judged.
+    kernel counts reads of files and of the network together. So a client may read twice what its server sent
+    (SENT_READS), 2 MiB, some bytes for each file, and twice the files that it wrote (WRITTEN_READS). Measured
+    were 12.3 MB of an export with a server, which may be 26.8 MB, and 28.5 MB of an export from files, which
+    may be 18.4 MB. Only SERVED_COMMANDS are judged.
     """
     evidence = run["evidence"]
     # Each request of traffic is a process with libraries and settings of its own.
-    if "traffic" in run or evidence.get("server_kind") not in SUBVERSION_SERVERS:
+    if "traffic" in run or not _is_served_by_subversion(run):
         return False
-    # A shell gets several words as one: `svn ls "$1"; svn export "$1" "$0"`.
-    words = " ".join(context.get("argv") or []).split()
+    words = _words_of(context)
     is_served = not SERVED_COMMANDS.isdisjoint(words) and DIFF_OPTION not in words
     if not is_served or not _sends_all_work(context):
         return False
     read_bytes, sent_bytes = evidence.get("client_rchar"), evidence.get("server_wchar")
     if read_bytes is None or sent_bytes is None:
         return False
-    # A cell with several clients has a launcher. The work, the input and the settings are those of each.
+    # Each of several clients has the same work and settings.
     launched = run.get("launched")
     clients = max(1, len(launched["clients"])) if launched else 1
-    input_bytes = evidence.get("subject_bytes") or 0
-    own_bytes = max(UNSENT_READS_BYTES, UNSENT_READS_SHARE * input_bytes)
-    # What a client prints is not read again.
-    if context["work_kind"] not in PRINTING:
+    own_bytes = UNSENT_READS_BYTES + UNSENT_READS_PER_FILE * int(run["work"].get("files", 0))
+    # Other commands write no files that they could read.
+    kind = WORK_KINDS.get(context["work_kind"])
+    if kind is not None and kind.writes_tree:
         own_bytes += WRITTEN_READS * _count_received_bytes(run)
     return read_bytes > SENT_READS * sent_bytes + clients * own_bytes
 
@@ -362,50 +393,72 @@ def _needed_bytes(
 
     It is the largest of these numbers, as far as they are known:
 
-    - Half (SENT_SHARE) of `checked_bytes`, which the server sent (or read) in the checked run: an untimed run
-      of the same command, whose output was read. It is left out for traffic (requests of many clients).
-    - The `share` of the bytes that the client printed or wrote, such as 20 kB of 1 MB for a log.
+    - Half (SENT_SHARE) of `checked_bytes`, which the server sent (or read) in the checked run.
+    - The `share` of the bytes that the client printed or wrote, such as 250 kB of 1 MB for a log.
+    - 0.3 (COMPRESSED_SENT_SHARE) of the files that a client of Subversion wrote, as zlib compresses them.
+    - SENT_BYTES for each revision, changed path, file and directory that a server of Subversion sends.
     - 4 bytes for each object of git, if the work of the client has the number of objects.
 
-    The last two count only if the server has to send everything (_sends_all_work). The result is at least 1.
+    All but the first one count only if the server has to send everything (_sends_all_work).
     """
     # A request gets an answer, however small.
     lower_bounds = [1.0]
-    # The checked run of traffic has one request of each client. In an open loop, requests come at random
-    # times, and may be fewer: with 8 clients, there may be 2 requests in all.
+    # The checked run of traffic has one request of each client. An open loop may have fewer: with 8 clients,
+    # there may be 2 requests in all.
     if checked_bytes is not None and "traffic" not in run:
         lower_bounds.append(SENT_SHARE * checked_bytes)
     if _sends_all_work(context):
         lower_bounds.append(share * _count_received_bytes(run))
-        # The work of a clone of git has either objects (the kind `git_clone`), or the bytes of its files (the
-        # kind `built_tree`). The missing one counts as 0.
+        # Only a run with a server of Subversion has this number.
+        lower_bounds.append(COMPRESSED_SENT_SHARE * run.get("compressed_bytes", 0))
+        lower_bounds.append(_needed_for_counts(run, context))
+        # The work of a clone of git has either objects (`git_clone`), or the bytes of files (`built_tree`).
         lower_bounds.append(SENT_BYTES_PER_OBJECT * int(run["work"].get("objects", 0)))
     return max(lower_bounds)
+
+
+def _needed_for_counts(run: RunRecord, context: Context) -> float:
+    """Return how many bytes a server of Subversion sends at least for all that the work counts.
+
+    1,501 revisions with 6,000 changed paths need 60,020 bytes, or 3,001 if httpd compresses them. Return 0
+    for other servers: git sends files of equal content once.
+    """
+    if not _is_served_by_subversion(run):
+        return 0.0
+    needed_bytes = 0.0
+    for name, least_bytes in SENT_BYTES.items():
+        needed_bytes += least_bytes * int(run["work"].get(name, 0))
+    if _has_compressing_httpd(context):
+        needed_bytes *= HTTPD_COMPRESSED_SHARE
+    return needed_bytes * _count_requests(run)
 
 
 def _sends_all_work(context: Context) -> bool:
     """Return True if the server has to send everything that the work of its client counts.
 
     An update, a pull or a fetch changes a working copy or a clone (`written`). Its work counts all files of
-    that folder, but the server sends only the changes.
+    that folder, but the server sends only the changes. A commit is sent by the client.
     """
-    return not context.get("working_copy") and not context.get("written")
+    is_changed = context.get("working_copy") or context.get("written")
+    return not is_changed and context["work_kind"] != COMMITTED
 
 
 def _count_received_bytes(run: RunRecord) -> int:
     """Return the bytes of a run's work, which its client printed or wrote; in traffic, by all requests."""
     work = run["work"]
     received_bytes = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
-    # The work is of one request. Traffic has many requests.
-    if "traffic" in run:
-        received_bytes *= len(run["traffic"]["read"]["ended_s"])
-    return received_bytes
+    return received_bytes * _count_requests(run)
+
+
+def _count_requests(run: RunRecord) -> int:
+    """Return how often the work was done. It is the work of one request, and traffic has many."""
+    return len(run["traffic"]["read"]["ended_s"]) if "traffic" in run else 1
 
 
 def count_needed_flushes(run: RunRecord, context: Context) -> int:
     """Return how many flushes of the disk a load, a commit, or all commits of traffic need at least.
 
-    It is 0 for other commands, on a storage in memory, and for a load with the option not to flush.
+    The number is 0 for other commands, on a storage in memory, and for a load with NO_FLUSH.
     """
     revisions = _count_new_revisions(run, context)
     if not revisions or NO_FLUSH in context["argv"]:
@@ -417,7 +470,7 @@ def count_needed_flushes(run: RunRecord, context: Context) -> int:
 
 def _count_new_revisions(run: RunRecord, context: Context) -> int:
     """Return how many revisions a run has added to a repository."""
-    # The work of traffic is the work of its readers. Each commit that succeeded has its end in `ended_s`.
+    # The work of traffic is the work of its readers.
     if "traffic" in run:
         return len(run["traffic"]["commit"]["ended_s"])
     if context["work_kind"] == COMMITTED:
@@ -440,10 +493,9 @@ def _revisions_storage(run: RunRecord, context: Context) -> StorageFacts:
 
 
 def count_flushes(run: RunRecord, context: Context) -> int | None:
-    """Return the number of flushes of the disk during a run.
+    """Return the number of flushes of the disk during a run; None if the kernel does not count or send them.
 
-    Return None if the kernel does not count them, or if it sends no flushes to this disk. It sends them only
-    to a disk with a cache that loses its content without power ("write back").
+    The kernel sends flushes only to a disk with a cache that loses its content without power ("write back").
     """
     if _revisions_storage(run, context).get("write_cache") != WRITE_BACK:
         return None
@@ -453,12 +505,10 @@ def count_flushes(run: RunRecord, context: Context) -> int | None:
 def majority(works: Mapping[Key, str]) -> set[Key]:
     """Return the keys with the most frequent work; an empty set if two works are equally frequent.
 
-    Work is a text about what a run did. {1: "a", 2: "a", 3: "b"} gives {1, 2}, and {1: "a", 2: "b"} gives an
-    empty set. Unknown work ("") does not count, and neither does the work of rounds that did not all do the
-    same (several lines).
+    {1: "a", 2: "a", 3: "b"} gives {1, 2}. Unknown work ("") does not count, and neither does the work of
+    rounds that did not all do the same (several lines).
     """
     counts = Counter(work for work in works.values() if work and "\n" not in work)
-    # The two most frequent works, each with its number.
     ranking = counts.most_common(2)
     if not ranking:
         return set()

@@ -18,10 +18,10 @@ EPOCH = pd.Timestamp(0, tz="UTC")
 
 
 class BlockTime(NamedTuple):
-    """The rounds of a block (cells that are measured together), and the seconds that they took.
+    """The rounds of a block, and the seconds that they took.
 
-    `seconds` is the time of all its cell-rounds. `round_s` is the mean time of a round, with the waits after
-    its cell-rounds.
+    `seconds` is the time of all cell-rounds. `round_s` is the mean time of a round, with the waits after
+    cell-rounds.
     """
 
     rounds: int
@@ -57,10 +57,8 @@ def break_down_time(
 ) -> TimeBreakdown:
     """Return the time that the measurements in `frame` took, by stage and by block.
 
-    A cell is a command with all settings with which it is timed, and a cell-round is one round of it. A block
-    is a group of cells that is measured together: those with equal values on `block_axes`, for example
-    ["command", "repo"]. `frame` has a row per run, with the seconds of its cell-round in `cell_round_s` (NaN
-    if unknown). `records` are the files about prepared repositories and traces, with the time of each
+    The cells of a block have equal values on `block_axes`, for example ["command", "repo"]. `frame` has a row
+    per run. `records` are the files about prepared repositories and traces, with the time of each
     (time_spans.TimeSpan). The time of replaced results, and pauses between sessions, do not count.
     """
     preparation_s = _time_of_preparations(records)
@@ -73,8 +71,7 @@ def break_down_time(
     blocks = _times_of_blocks(cell_rounds, waits_s)
 
     elapsed_s = runs["elapsed_s"]
-    # Traffic (requests of many clients) has a fixed duration, which is no result, so `elapsed_s` is NaN for
-    # its runs. `window_s`, the time between the hooks before and after a run, takes its place.
+    # `elapsed_s` of traffic is NaN. `window_s`, the time between the hooks of a run, takes its place.
     if "window_s" in runs:
         elapsed_s = elapsed_s.fillna(pd.to_numeric(runs["window_s"], errors="coerce"))
     return TimeBreakdown(
@@ -87,19 +84,17 @@ def break_down_time(
 
 
 def _times_of_blocks(cell_rounds: pd.DataFrame, waits_s: pd.Series) -> dict[str, BlockTime]:
-    """Return the time of each block (cells that are measured together) by its name, such as "log/ruby".
+    """Return the time of each block by its name, such as "log/ruby".
 
     `cell_rounds` has a row for each measured round of a cell, and `waits_s` has the seconds after each of
     them until the next one.
     """
-    # Some blocks have more cells, and so more waits in a round, because there is a wait after each
-    # cell-round. So the time of a block's round includes one median wait for each of its cells.
+    # A block with more cells has more waits in a round, because there is a wait after each cell-round.
     usual_wait_s = float(waits_s.median()) if len(waits_s) else 0.0
     blocks = {}
     for name, rows in cell_rounds.groupby("block_name", sort=False):
         rounds = rows["round"].nunique()
         seconds = float(rows["cell_round_s"].sum())
-        # A row is a cell-round, with one wait after it. A round has an equal share of all seconds and waits.
         waits_of_block_s = usual_wait_s * len(rows)
         round_s = seconds / rounds + waits_of_block_s / rounds
         blocks[str(name)] = BlockTime(rounds, seconds, round_s)
@@ -109,8 +104,7 @@ def _times_of_blocks(cell_rounds: pd.DataFrame, waits_s: pd.Series) -> dict[str,
 def _time_of_preparations(records: Iterable[str | Path]) -> float:
     """Return the seconds in which at least one preparation ran, such as the load of a repository.
 
-    `records` are JSON files about the preparations. Each has its start (`began`) and its duration
-    (`seconds`). Two loads from 0 s to 40 s and from 10 s to 60 s take 60 s. A missing file counts as 0 s.
+    Two loads from 0 s to 40 s and from 10 s to 60 s take 60 s. A missing file of `records` counts as 0 s.
     """
     total_s = 0.0
     # The start and the end of each preparation, in seconds since 1970.
@@ -125,18 +119,17 @@ def _time_of_preparations(records: Iterable[str | Path]) -> float:
             total_s += seconds
     counted_until = -math.inf
     for began, ended in sorted(spans):
-        # The part before `counted_until` was counted with an earlier preparation. It may be all of this one.
+        # The part before `counted_until` was counted with an earlier preparation.
         total_s += max(0.0, ended - max(began, counted_until))
         counted_until = max(counted_until, ended)
     return total_s
 
 
 def _list_cell_rounds(runs: pd.DataFrame, block_axes: Sequence[str]) -> pd.DataFrame:
-    """Return a row for each cell-round (a measured round of a command with its settings), by start.
+    """Return a row for each cell-round, by start. `runs` has a row for each run of a cell-round.
 
-    `runs` has a row for each run of a cell-round. The columns of the result are those of `runs`, `block_name`
-    (the name of the cells that are measured together, such as "log/ruby"), and `began_s` (the start of the
-    cell-round in seconds since 1970).
+    The columns of the result are those of `runs`, `block_name` (such as "log/ruby"), and `began_s` (the start
+    of the cell-round in seconds since 1970).
     """
     # The time of a cell-round is in each of its runs, so one of them is enough.
     cell_rounds = runs.drop_duplicates(["cell", "round"])
@@ -152,15 +145,13 @@ def _list_cell_rounds(runs: pd.DataFrame, block_axes: Sequence[str]) -> pd.DataF
 def _waits_after(cell_rounds: pd.DataFrame) -> pd.Series:
     """Return the seconds between each cell-round and the next one of the same session.
 
-    `cell_rounds` has a row for each cell-round, sorted by its start `began_s`, with its duration
-    `cell_round_s`. `waited_s` is how long it waited for another measurement on the machine, before `began_s`.
-    Gaps longer than PAUSE_S are left out, because another session began after them.
+    `cell_rounds` are sorted by their start. Before it, a cell-round waited `waited_s` for another measurement
+    on the machine. Gaps longer than PAUSE_S are left out, because another session began after them.
     """
     began_s = cell_rounds["began_s"]
     # A gap can be below 0, because the clock can be set back, and the end of a cell-round is rounded.
     gaps_s = (began_s.shift(-1) - began_s - cell_rounds["cell_round_s"]).clip(lower=0)
-    # If the next cell-round waited for another measurement on the machine, this part of the gap was not
-    # caused by this run, and is taken off.
+    # A wait for another measurement on the machine is no part of this run.
     waits_s = (gaps_s - cell_rounds["waited_s"].shift(-1)).clip(lower=0)
-    # The last cell-round has no next one, so its gap is NaN. The comparison is False for it, and drops it.
+    # The gap after the last cell-round is NaN, and is dropped.
     return waits_s[waits_s <= PAUSE_S]

@@ -66,12 +66,10 @@ def examine_machine(
 ) -> bool:
     """Report what this machine can measure, and return False if it lacks anything that a cell needs.
 
-    A cell is a command, such as `svn log`, with all settings that it is timed with. `plan` has the configured
-    cells, and `repositories` what has to be loaded and copied for them. `write` gets each line of the report:
-    the checks by their result, and then the side effects of a session (one call of `make report`). Raise
-    UserError if the file system with the copies is not mounted now.
+    `write` gets each line of the report: the checks by their result, and then the side effects of a session.
+    Raise UserError if the file system with the copies is not mounted now.
     """
-    # All checks run before the first line is written: the last check may belong under the first heading.
+    # The last check may belong under the first heading, so all checks run before the first line is written.
     checks = [*run_checks(plan), *_check_space(plan, repositories)]
     for line in _lines_by_result(checks):
         write(line)
@@ -92,7 +90,6 @@ def _lines_by_result(checks: Sequence[Check]) -> Iterator[str]:
     for result in CheckResult:
         group = [check for check in checks if check.result is result]
         if group:
-            # The value of a result is its heading, such as "Warnings".
             yield result.value
             for check in group:
                 yield check.line()
@@ -102,16 +99,14 @@ def _lines_by_result(checks: Sequence[Check]) -> Iterator[str]:
 def run_checks(plan: Plan) -> list[Check]:
     """Return what this machine has and lacks for the cells of a plan, in the order of the report.
 
-    A cell is a command with all settings that it is timed with. Most checks only read a fact. The functions
-    of the module `trials` try a thing, such as a program. They yield a `Lack` for each thing that fails.
+    Most checks only read a fact. The functions of the module `trials` try a thing, such as a program.
     """
     checks = [*_check_cells(plan), *_check_packages(plan), *_check_versions()]
     checks += [*_check_cache_clearing(plan), *_check_storages(plan)]
     # If a trial of BEFORE_SESSION fails, no session begins. If one of OF_SOME_CELLS fails, some cells fail.
     for lack in trials.find_lacks(plan, (*trials.BEFORE_SESSION, *trials.OF_SOME_CELLS)):
         checks.append(Check(CheckResult.MISSING, lack.what, lack.remedy))
-    # Evidence is the facts about a run that prove what it measured, such as the bytes that it read. A run
-    # that lacks some of these facts is measured all the same.
+    # Runs with less evidence are measured all the same.
     for lack in trials.find_lacks(plan, trials.EVIDENCE):
         checks.append(Check(CheckResult.LIMITED, lack.what, lack.remedy))
     checks += [_describe_hardware(), *_check_limits(), *_check_hardware()]
@@ -139,17 +134,14 @@ def _check_packages(plan: Plan) -> Iterator[Check]:
 
 
 def _check_versions() -> Iterator[Check]:
-    """Yield a check with the versions of the installed programs, and another one for an old hyperfine.
-
-    The versions of vcsbench and Python are always among them. A missing hyperfine yields nothing here.
-    """
+    """Yield a check with the versions of the installed programs, and another one for an old hyperfine."""
     installed = {name: argv for name, argv in VERSIONS.items() if shutil.which(name)}
     versions = read_versions(installed)
     text = ", ".join(f"{name} {version}" for name, version in versions.items())
     yield Check(CheckResult.AVAILABLE, text)
     hyperfine = versions.get("hyperfine", "")
     major = hyperfine.partition(".")[0]
-    # A version that cannot be read is "", and isdigit() is then False.
+    # A version that cannot be read is "".
     if major.isdigit() and int(major) < FIRST_WITH_CPU_TIMES:
         yield Check(
             CheckResult.LIMITED,
@@ -161,28 +153,24 @@ def _check_versions() -> Iterator[Check]:
 def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
     """Yield a check with the way in which caches are emptied here, or with the reason why they cannot be.
 
-    A cold run begins with none of its files in memory, as after a reboot. So the kernel's caches are emptied
-    before it (`drop-caches`, as root), or the program vmtouch drops the files of the repository from them
-    (`evict`). If neither is possible, and no configured cell needs it, nothing is yielded. The same applies
-    to a storage in memory without cold cells.
+    The way is `drop-caches` (by the kernel, as root), or `evict` (by vmtouch, only files of the repository).
+    Nothing is yielded if neither is possible and no cell needs it, or for a storage in memory without cold
+    cells.
     """
     settings = plan.config.settings
     machine = plan.env.machine
-    # Cells that are skipped on this machine count, too: a missing way may be the reason why they are skipped.
+    # Skipped cells count, too: a missing way may be the reason why they are skipped.
     cells = itertools.chain.from_iterable(plan.grids.values())
-    # A draft has the settings of a cell. One of them is its cache state: the steps before each run.
     states = [CacheState(plan.draft(cell)["state"]) for cell in cells]
-    # `storages` are the folders under test by name. Cells use the one that `storage` names, by default.
     folder = resolve(settings.storages[settings.storage], plan.root)
-    # The user may have chosen a way. With the choice `auto`, it is the first one that is possible. "": none.
     way = machine.clearing(settings.clear_caches)
     if mount_of(folder).filesystem in IN_MEMORY:
-        # A file on a tmpfs exists only in memory, so nothing can drop it. Only cold cells need that.
+        # A file on a tmpfs exists only in memory, so nothing can drop it.
         if any(state.is_cold for state in states):
             text = filesystems.why_never_cold(machine, str(folder), settings.clear_caches)
             yield Check(CheckResult.MISSING, text, "name a folder on a disk in `storages`")
     elif way == "drop-caches":
-        # This way slows down all programs, such as a server in use. So the remedy names the other way.
+        # This way slows down all programs, such as a server in use.
         yield Check(
             CheckResult.AVAILABLE,
             "cold caches, by emptying the kernel's",
@@ -194,8 +182,8 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
             "cold caches file by file (vmtouch): inodes and folders stay cached",
             remedy="run as root, on a machine without production servers",
         )
-    # Cold cells clear caches, and hot ones may: the state `hot` fills them from a known, empty state.
     elif any(state.clears_caches for state in states):
+        # Hot cells may clear caches, too: the state `hot` fills them from a known, empty state.
         text = filesystems.why_not_cleared(machine, settings.clear_caches)
         yield Check(CheckResult.MISSING, text, "run as root, or apt-get install vmtouch")
 
@@ -203,22 +191,19 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
 def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Check]:
     """Yield a check for each storage that is too full for the repositories of a session, and their copies.
 
-    A storage is a configured folder on a disk under test. A repository that replaces an older one needs only
-    the difference of both sizes. The folder `scratch`, in which repositories are loaded first, has no check:
-    what does not fit there is loaded on a storage.
+    The folder `scratch` has no check: what does not fit there is loaded on a storage.
     """
     for storage in repositories.storages:
         folder = resolve(plan.config.settings.storages[storage], plan.root)
         why_unusable, _ = filesystems.why_unusable(folder)
         if why_unusable:
-            # The trial of folders (trials.try_folders) reports it, with the remedy.
+            # trials.try_folders() reports this folder, with the remedy.
             continue
         try:
             needed_bytes = side_effects.storage_bytes(plan, repositories, storage)
         except UserError:
-            # The file system with the copies is not mounted now. After the checks, examine_machine() reports
-            # the side effects, which need the same number. So it raises this error then. The space on other
-            # storages is of no use before the user has mounted the file system.
+            # The file system with the copies is not mounted now. examine_machine() needs the same number for
+            # the side effects, and raises this error after the checks.
             return
         free_bytes = filesystems.free_bytes(folder)
         if needed_bytes > free_bytes:
@@ -233,12 +218,9 @@ def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Che
 def _check_storages(plan: Plan) -> Iterator[Check]:
     """Yield the checks of each storage that a cell uses, and one of `scratch` if it is not in memory.
 
-    A storage is a configured folder on a disk under test. `scratch` is the folder in which repositories are
-    loaded. A folder that vcsbench cannot write to has no check here: the trial of folders
-    (trials.try_folders) reports it, with the remedy.
+    A folder that vcsbench cannot write to has no check here: trials.try_folders() reports it.
     """
-    # A draft has the settings of a cell. Two names of storages may lead to one folder. The "shelf" of both is
-    # then the first of these names, so the set has the folder once.
+    # Of two names for one folder, the first one is the "shelf", so the set has the folder once.
     used_storages = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
     # If all cells are skipped, the user still learns about the storage that cells use by default.
     used_storages.add(plan.config.settings.storage)
@@ -247,7 +229,7 @@ def _check_storages(plan: Plan) -> Iterator[Check]:
         why_unusable, _ = filesystems.why_unusable(folder)
         if why_unusable:
             continue
-        # The keys of a folder in the configuration are ("scratch",), or ("storages", NAME).
+        # The keys are ("scratch",), or ("storages", NAME).
         is_storage = len(keys) > 1
         if is_storage:
             if keys[1] in used_storages:
@@ -259,11 +241,7 @@ def _check_storages(plan: Plan) -> Iterator[Check]:
 
 
 def _describe_storage(name: str, folder: Path) -> Check:
-    """Return a check with the facts about a storage, a folder on a disk under test.
-
-    Its text is, for example, "storage disk: /var/tmp, ext4, on vda1, SSD, mq-deadline, rw,noatime; 30 GiB
-    free".
-    """
+    """Return a check with a text such as "storage disk: /var/tmp, ext4, on vda1, SSD; 30 GiB free"."""
     storage = disks.describe_storage(name, folder)
     facts = [
         storage["filesystem"],
@@ -281,8 +259,7 @@ def _describe_storage(name: str, folder: Path) -> Check:
 def _check_journal(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
     """Yield a check of a storage on an ext4 without a journal, because exports are not written to it.
 
-    Such an ext4 creates files slowly for minutes after others were removed. So with the setting `auto`, the
-    files of commands such as `svn export` are written to another folder, `scratch`.
+    Such an ext4 creates files slowly for minutes after others were removed.
     """
     if filesystems.lacks_journal(str(folder)) and plan.config.settings.output_location == "auto":
         text = f"{name} is ext4 without a journal: exports are written to `scratch`"
@@ -307,17 +284,14 @@ def _describe_hardware() -> Check:
 def _check_limits() -> Iterator[Check]:
     """Yield a check for each limit of the control group, such as a container's: memory, processor time."""
     memory = kernel.memory()
-    # None: no limit below the memory of the machine.
     if memory.limit is not None:
         limit = words.size(memory.limit)
         available = words.size(memory.available or 0)
         text = f"a control group limits memory to {limit}; {available} of it are available"
-        # MIN_MEMORY is 1 GiB. A limit above it is only a fact.
         if memory.limit < MIN_MEMORY:
             yield Check(CheckResult.WARNING, text, "raise the limit to 1 GiB or more")
         else:
             yield Check(CheckResult.AVAILABLE, text)
-    # The number of processors that a quota allows, such as 1.5; None without a quota.
     quota = host()["quota_cores"]
     if quota is not None:
         yield Check(
@@ -330,12 +304,12 @@ def _check_limits() -> Iterator[Check]:
 def _check_hardware() -> Iterator[Check]:
     """Yield a warning for each property of this machine that makes times uncertain."""
     machine = host()
-    # MIN_CORES is 2: with one core, the client waits while the server computes.
+    # With one core, the client waits while the server computes.
     if machine["cores"] < MIN_CORES:
         text = "client and server share one core"
         yield Check(CheckResult.WARNING, text, "use a machine with two or more")
     clock = machine["clock_source"]
-    # A clock that is not in STEADY_CLOCKS takes a system call. "": the kernel does not show the clock.
+    # "": the kernel does not show the clock.
     if clock and clock not in STEADY_CLOCKS:
         text = f"reading the clock is slow ({clock})"
         yield Check(CheckResult.WARNING, text, "boot with clocksource=tsc")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
+from vcsbench.history_forms import HistoryForm
 from vcsbench.machine import host
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, values_on_axes
 from vcsbench.plan.plan import Plan
@@ -14,7 +15,6 @@ from vcsbench.plan.result_state import read_context
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.sources import Source
-from vcsbench.sources.base import HistoryForm
 from vcsbench.sources.git_source import GitSource
 
 # Typical rates of a machine with two cores, which count until this machine has results of its own.
@@ -41,10 +41,9 @@ TABLE_S = 0.5
 
 @dataclass(frozen=True)
 class CellGroup:
-    """Cells whose rounds take about the same time.
+    """Cells whose rounds take about the same time: one cell, a block, or a study (`level`).
 
-    `axes` are the values that they share: the values of one cell, the values of a block of cells, or none for
-    a whole study.
+    `axes` are the values that the cells share, none for a study.
     """
 
     study: str
@@ -70,19 +69,15 @@ class Forecast:
 def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
     """Return the seconds of each stage of a run, such as {"loading": 12.0, "measuring": 300.0, ...}.
 
-    A run makes only what is missing: loaded repositories, their copies on the disks under test, counts of
-    system calls, and rounds of cells (a cell is a command with all settings that it is timed with). It makes
-    the report each time. A run with a time limit may add rounds, which the forecast does not have.
+    A run makes only what is missing, and the report each time. A run with a time limit may add rounds, which
+    the forecast does not have.
     """
-    # A repository is loaded once for each of its formats.
     loads = missing_loads(repositories)
     loading_s = sum(estimate_load_s(plan.env.sources[repo]) for repo, _ in loads)
-    # A trace is one untimed run of a cell in which its system calls are counted.
     traces = sum(len(plan.missing_traces(study)) for study in plan.grids)
     measuring_s, has_guessed_cells = _forecast_measuring(plan)
     studies = plan.config.studies.values()
     tables = sum(len(study.tables) for study in studies)
-    # The constants are typical seconds: per copied revision, per trace, per report and per table.
     stages = {
         "loading": loading_s,
         "copying": _count_revisions_to_copy(plan, repositories) * COPY_S,
@@ -90,36 +85,28 @@ def forecast_run(plan: Plan, repositories: PreparedRepositories) -> Forecast:
         "measuring": measuring_s,
         "report": len(studies) * REPORT_S + tables * TABLE_S,
     }
-    # Only loading and measuring take long. So the typical rates of the other stages, which were not measured
-    # on this machine either, do not make a forecast rough.
+    # Only loading and measuring take long. So typical rates of the other stages do not make a forecast rough.
     return Forecast(stages, is_rough=bool(loads) or has_guessed_cells)
 
 
 def _count_revisions_to_copy(plan: Plan, repositories: PreparedRepositories) -> int:
-    """Return the revisions of all missing copies together: 2,000 for two copies of 1,000 revisions.
-
-    A repository has several copies on each storage, a folder on a disk under test.
-    """
+    """Return the revisions of all missing copies together: 2,000 for two copies of 1,000 revisions."""
     revisions = 0
     for storage in repositories.storages:
-        # Each key is a missing copy: its variant (a repository in a format and state), and its number.
         for variant, _ in repositories.missing(storage):
-            # The empty repository, on which only the start-up of commands is measured, takes no time.
             if variant.repo != EMPTY:
                 revisions += plan.env.revisions(variant.repo)
     return revisions
 
 
 def estimate_load_s(source: Source) -> float:
-    """Return about how many seconds it takes to load a source of revisions into a repository of one format.
+    """Return about how many seconds it takes to load a source in one format, and to verify the repository.
 
-    The verification of the repository is included, and so is the conversion of a source that is a git
-    repository.
+    The conversion of a source that is a git repository is included.
     """
     size = source.estimate()
-    # With the setting `history: as-is`, a git repository stays one. It is copied, and not converted.
+    # With the setting `history: as-is`, a git repository is copied, and not converted.
     is_converted = source.kind == GitSource.kind and HistoryForm.DUMP in source.forms
-    # Typical rates of svnadmin, with or without the conversion, in seconds per revision and per byte.
     revision_s = CONVERT_S if is_converted else LOAD_S
     byte_s = CONVERT_BYTE_S if is_converted else LOAD_BYTE_S
     # Many small revisions take the time for revisions, and a few large ones the time for bytes.
@@ -129,23 +116,20 @@ def estimate_load_s(source: Source) -> float:
 def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
     """Return the seconds of all cell-rounds that are left to measure, and True if some of them are guessed.
 
-    A cell is a command with all settings that it is timed with, and a cell-round is one round of it. It takes
-    about as long as earlier rounds of similar cells on this machine. Without any, its duration is guessed.
+    A round takes about as long as earlier rounds of similar cells on this machine. Without any, its duration
+    is guessed.
     """
     measured_s = measured_durations(plan)
     total_s = 0.0
     has_guessed_cells = False
     for (study, path), rounds in unmeasured_rounds(plan).items():
-        # A cell without rounds left adds no time, and so it must not count as guessed.
+        # A cell without rounds left must not count as guessed.
         if rounds == 0:
             continue
         cell = plan.cell_by_key[study, path]
-        # The groups to which the cell belongs, the most similar cells first: the cell itself, its block
-        # (cells with the same command and repository, for example), its study. Groups without results are
-        # left out.
+        # The groups of the cell that have results, the most similar cells first.
         groups = [group for group in _groups_of(plan, cell) if group in measured_s]
         if is_fixed_cost(cell.axes):
-            # Fixed cost is the start-up of a command, on an empty repository. It is about 1 s in each cell.
             round_s = FIXED_COST_S
         elif groups:
             round_s = measured_s[groups[0]]
@@ -159,32 +143,25 @@ def _forecast_measuring(plan: Plan) -> tuple[float, bool]:
 def _guess_cell_round_s(plan: Plan, cell: CellSpec) -> float:
     """Return about how many seconds one round of a cell takes if no similar cell was measured here.
 
-    A cell is a command with all settings that it is timed with. A larger repository takes longer: 2 s for
-    79 MB (TYPICAL_BYTES), and 20 s for 790 MB. The study fixes how long the traffic of many clients lasts.
+    A larger repository takes longer: 2 s for 75 MiB (TYPICAL_BYTES), and 20 s for 750 MiB.
     """
     draft = plan.draft(cell)
-    # 0 for a command without traffic.
+    # The study fixes how long the traffic of many clients lasts.
     traffic_s: float = draft.get("traffic", {}).get("seconds", 0.0)
     repository = draft.get("repository", {}).get("name", "")
-    # A command may read no repository (""), and the empty repository has no size to estimate.
+    # A command may read no repository ("").
     if repository not in plan.env.sources or repository == EMPTY:
         return CELL_ROUND_S + traffic_s
     factor = repository_bytes(plan.env.sources[repository].estimate()) / TYPICAL_BYTES
-    # A small repository takes hardly less than a typical one, because of the start-up. Of a very large one,
-    # most commands read a part.
+    # A small repository takes hardly less: start-up. Of a very large one, most commands read only a part.
     return CELL_ROUND_S * min(max(1.0, factor), LARGEST_FACTOR) + traffic_s
 
 
 def measured_durations(plan: Plan) -> dict[CellGroup, float]:
-    """Return the mean seconds of one round of a cell, for each group of cells with results.
-
-    A cell is a command with all settings that it is timed with. The result of a round counts in three groups:
-    its cell, the cell's block (cells that are measured together), and its study.
-    """
+    """Return the mean seconds of one round of a cell, for each group of cells with results."""
     seconds_by_group: dict[CellGroup, list[float]] = defaultdict(list)
     machine_id = host()["id"]
     for cell in plan.cells:
-        # A digest that changes with the history of the cell's repository; None for a cell without one.
         identity = plan.draft(cell).get("repository", {}).get("identity")
         for cell_round in plan.cell_rounds_of(cell):
             seconds = _seconds_of_result(cell_round.below(plan.root), machine_id, identity)
@@ -197,13 +174,11 @@ def measured_durations(plan: Plan) -> dict[CellGroup, float]:
 def _seconds_of_result(result: CellRound, machine_id: str, identity: str | None) -> float | None:
     """Return how many seconds a round of a cell took, from its two files; None if they do not show it.
 
-    The files are the export (the times of the runs) and the context (facts about the round). A result of
-    another machine, or of a repository with another `identity` (a digest of its history), gives None. A
-    result of other settings counts, because a forecast needs no more than the order of magnitude.
+    A result of another machine, or of a repository with another history (`identity`), gives None. A result of
+    other settings counts, because a forecast needs no more than the order of magnitude.
     """
     context = read_context(result.context)
-    # The context's key `took` has the seconds of steps: {"hyperfine_s": 2.1, ...}. It is empty if the round
-    # did not end.
+    # The key `took` has the seconds of steps: {"hyperfine_s": 2.1, ...}, or {} if the round did not end.
     if context is None or not context["took"] or not os.path.exists(result.export):
         return None
     is_same_machine = context["host"].get("id") == machine_id
@@ -211,10 +186,8 @@ def _seconds_of_result(result: CellRound, machine_id: str, identity: str | None)
     is_same_repository = context["repository"].get("identity") == identity
     if not is_same_machine or not is_same_repository:
         return None
-    # If a run with warm caches had to read from the disk, its round was measured again. `hyperfine_s` is of
-    # the last attempt, and the earlier ones (`set_aside`) took about as long.
+    # `hyperfine_s` is of the last attempt, and the earlier ones (`set_aside`) took about as long.
     attempts = 1 + len(context["set_aside"])
-    # hyperfine only runs the commands. Python, Snakemake and the server take the rest.
     return context["took"]["hyperfine_s"] * attempts + OVERHEAD_S
 
 

@@ -20,6 +20,7 @@ from vcsbench.plan.result_state import decision_of
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.calls import detectable_effect
 from vcsbench.statistics.noise import run_scatter
+from vcsbench.systems import SYSTEMS, repository_system
 
 # The variance of a comparison is estimated from this many comparisons of its class, about.
 COMPARISONS = 10
@@ -32,9 +33,7 @@ def describe_plan(
 ) -> Iterator[str]:
     """Yield the lines of a report on the next run: what it measures, its side effects, and its duration.
 
-    `plan` has the configured cells (a cell is a command with all settings that it is timed with), and
-    `repositories` what has to be loaded and copied for them. `spent_s` are the seconds of earlier runs for
-    the results that are still valid: they count in the user's time limit.
+    `spent_s` are the seconds of earlier runs for results that are still valid: they count in the time limit.
     """
     yield "Repositories"
     yield from _describe_repositories(plan)
@@ -50,8 +49,6 @@ def describe_plan(
     yield ""
     yield from _describe_duration(plan, repositories, spent_s)
     yield from _describe_detectable_differences(plan)
-    # If a trial of OF_SOME_CELLS fails, some cells fail, and a run measures the rest of them. If one of
-    # EVIDENCE fails, all cells are measured, but less is known about what disturbed them.
     yield from _describe_lacks("Cannot be measured here", plan, trials.OF_SOME_CELLS)
     yield from _describe_lacks("Less evidence", plan, trials.EVIDENCE)
 
@@ -72,11 +69,12 @@ def _describe_repositories(plan: Plan) -> Iterator[str]:
     For example: "  ruby: 526 revisions, about 12 MiB loaded, for fsfs-san-2014".
     """
     unused = []
+    units = _units_by_repository(plan)
     for name, studies in _studies_by_repository(plan).items():
         if not studies:
             unused.append(name)
             continue
-        revisions = words.count_of(plan.env.revisions(name), "revision")
+        revisions = words.count_of(plan.env.revisions(name), units[name])
         size = words.size(loaded_bytes(plan, name))
         yield f"  {name}: {revisions}, about {size} loaded, for {words.enumeration(studies)}"
     if unused:
@@ -87,37 +85,49 @@ def _studies_by_repository(plan: Plan) -> dict[str, list[str]]:
     """Return the names of the studies that read each configured repository, such as {"ruby": ["builds"]}."""
     studies_by_repository: dict[str, list[str]] = {name: [] for name in plan.env.named_repositories}
     for cell in plan.cells:
-        # A draft has the settings of a cell. A command that reads no repository has no name of one.
         name = plan.draft(cell).get("repository", {}).get("name")
-        # The empty repository, on which only start-up is measured, is not configured, and so has no key.
+        # The empty repository is not configured, and so has no key.
         if name in studies_by_repository and cell.study not in studies_by_repository[name]:
             studies_by_repository[name].append(cell.study)
     return studies_by_repository
 
 
+def _units_by_repository(plan: Plan) -> dict[str, str]:
+    """Return the unit of the histories of repositories that cells read: {"ruby": "revision"}.
+
+    If several systems load a repository, the unit is that of Subversion, or of the next one of SYSTEMS.
+    """
+    systems_by_repository: dict[str, set[str]] = {}
+    for cell in plan.cells:
+        repository = plan.draft(cell).get("repository", {})
+        names = systems_by_repository.setdefault(repository.get("name", ""), set())
+        names.add(repository_system(repository).name)
+    units = {}
+    for name, systems in systems_by_repository.items():
+        units[name] = next(system.unit for system in SYSTEMS.values() if system.name in systems)
+    return units
+
+
 def _describe_cells(plan: Plan, study: str) -> Iterator[str]:
     """Yield lines on the cells of a study: how many there are, facts about them, and why some are skipped.
 
-    A cell is a command with all settings that it is timed with. For example: "  fsfs-san-2014: 40 cells (4 of
-    them duplicates) in 5 rounds, 3 skipped".
+    For example: "  fsfs-san-2014: 40 cells (4 of them duplicates) in 5 rounds, 3 skipped".
     """
     grid = plan.grids[study]
     cells = plan.measured(study)
-    # The fixed cost of a command is its start-up, measured on an empty repository. It varies little, so its
-    # cells have one round, and a line of their own.
+    # Fixed cost varies little, so its cells have one round, and a line of their own.
     repeated = [cell for cell in cells if not is_fixed_cost(cell.axes)]
     cells_text = words.count_of(len(repeated), "cell")
-    # A duplicate is a second cell with the settings of another one. Their difference shows the noise.
     duplicates = sum(is_duplicate(cell.path) for cell in repeated)
     if duplicates:
         cells_text += f" ({duplicates} of them duplicates)"
-    # The smallest number over all studies. In a run with a time limit, some cells may get more rounds.
+    # In a run with a time limit, some cells may get more rounds.
     rounds = words.count_of(_rounds_of_all_cells(plan, study), "round")
     yield f"  {study}: {cells_text} in {rounds}, {len(grid) - len(cells)} skipped"
     fixed_cost_cells = len(cells) - len(repeated)
     if fixed_cost_cells:
         yield f"    {words.count_of(fixed_cost_cells, 'cell')} of fixed cost, each measured once"
-    # Sentences on the user's own repository, which decides on some values, such as its format.
+    # The user's own repository decides on some values, such as its format.
     for fact in findings_of(plan.config.studies[study], plan.env):
         yield f"    {fact}"
     for reason, skipped in skip_reasons(grid):
@@ -125,11 +135,7 @@ def _describe_cells(plan: Plan, study: str) -> Iterator[str]:
 
 
 def _describe_rest(plan: Plan) -> str:
-    """Return how much is left to measure: "  12 cell-rounds to measure, 28 are measured".
-
-    A cell-round is one round of a cell (a command with all settings that it is timed with).
-    """
-    # The times of each planned cell-round are in a file of its own, its export.
+    """Return how much is left to measure: "  12 cell-rounds to measure, 28 are measured"."""
     planned = sum(len(plan.exports_of(cell)) for cell in plan.cells)
     missing = sum(unmeasured_rounds(plan).values())
     text = f"  {words.count_of(missing, 'cell-round')} to measure"
@@ -153,13 +159,9 @@ def _rounds_of_all_cells(plan: Plan, study: str) -> int:
 def _describe_duration(
     plan: Plan, repositories: PreparedRepositories, spent_s: float
 ) -> Iterator[str]:
-    """Yield the time of each stage of the next run and of all, and how it fits the user's time limit.
-
-    `spent_s` are the seconds of earlier runs, which count in the limit.
-    """
+    """Yield the time of each stage of the next run and of all, and how it fits the user's time limit."""
     forecast = forecast_run(plan, repositories)
-    # Without results of this machine, the forecast has typical rates. They are of small repositories without
-    # a network, so that a run mostly takes longer.
+    # Typical rates are of small repositories without a network. So a run mostly takes longer.
     rough = "Duration, at least (in part from typical rates)"
     yield rough if forecast.is_rough else "Duration"
     for stage, seconds in forecast.seconds_by_stage.items():
@@ -175,17 +177,15 @@ def _describe_limit(plan: Plan, minutes: float, spent_s: float, forecast_s: floa
     """Return a sentence on the rounds that follow the planned ones within the user's time limit.
 
     `minutes` is the limit of all runs together, `spent_s` the time of the earlier ones, and `forecast_s` that
-    of the planned rounds. A round measures each cell of a study once. When the planned ones are measured, a
-    run decides whether more of them are useful.
+    of the planned rounds.
     """
-    # The reason of each study; [] if more rounds may follow in some study.
     reasons = _list_stop_reasons(plan)
-    # This reason is looked for first, because only this one has a remedy: a longer limit.
+    # Only this reason has a remedy, a longer limit, so it comes first.
     if StopReason.TIME_IS_UP in reasons:
         return f"No more rounds follow: the {minutes:g} min are spent. A longer limit gives more rounds."
     if reasons:
         return "No more rounds follow: they would decide nothing more."
-    # Each measurement takes more than a second. So with less, nothing was measured so far.
+    # With less than a second, nothing was measured so far.
     spent = f", of which {words.duration(spent_s)} are spent" if spent_s >= 1 else ""
     left_s = minutes * 60 - spent_s
     if left_s > forecast_s:
@@ -196,15 +196,15 @@ def _describe_limit(plan: Plan, minutes: float, spent_s: float, forecast_s: floa
 def _list_stop_reasons(plan: Plan) -> list[str]:
     """Return why each study gets no more rounds, such as ["time is up"]; [] if some study may get more.
 
-    In a run with a time limit, a study is measured in batches of rounds. When a batch is measured, a decision
-    on the next one is written to a file: {"gives": false, "why": "time is up", "minutes": 15}.
+    When a batch of rounds is measured, the decision on the next one is written to a file: {"gives": false,
+    "why": "time is up", "minutes": 15}.
     """
-    # Decisions follow when the planned rounds are measured. Until then, further rounds are possible.
+    # Until the planned rounds are measured, nothing is decided.
     if any(unmeasured_rounds(plan).values()):
         return []
     reasons = []
     for study, batches in plan.batches.items():
-        # {} if the next batch is not decided so far. Then `gives` is None, so the batch is not refused.
+        # The decision is {} if the next batch is not decided so far.
         decision = read_json(plan.root / decision_of(study, batches.next))
         is_refused = decision.get("gives") is False
         # After a change of the user's time limit, the next run decides again.
@@ -218,13 +218,12 @@ def _list_stop_reasons(plan: Plan) -> list[str]:
 def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
     """Yield the smallest difference that the planned rounds of each study can detect.
 
-    That depends on how much the runs of a cell scatter (a cell is a command with all settings that it is
-    timed with). A study without results of this machine has no line, because its scatter is unknown.
+    A study without results of this machine has no line, because its scatter is unknown.
     """
     studies = {cell.study for cell in plan.cells}
     rounds = {study: _rounds_of_all_cells(plan, study) for study in studies}
-    # Fewer rounds than the user's `thresholds.min_rounds` have wide intervals, whatever the scatter is. The
-    # configuration accepts no `min_rounds` below 2, so detectable_pct() never gets fewer than two rounds.
+    # Fewer rounds have wide intervals, whatever the scatter is. `min_rounds` is at least 2, which
+    # detectable_pct() needs.
     min_rounds = plan.config.least_rounds
     if min(rounds.values(), default=0) < min_rounds:
         yield f"  Fewer than {min_rounds} rounds (`thresholds.min_rounds`) decide only large differences."
@@ -241,8 +240,7 @@ def _describe_detectable_differences(plan: Plan) -> Iterator[str]:
 def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
     """Return how much runs of a typical cell scatter, in per cent by study: {"fsfs-san-2014": 1.8}.
 
-    A cell is a command with all settings that it is timed with. A study whose earlier results on this machine
-    do not show the scatter is left out.
+    A study whose earlier results on this machine do not show the scatter is left out.
     """
     scatter_by_study = {}
     for study, definition in plan.config.studies.items():
@@ -257,8 +255,8 @@ def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
 def _scatter_of_results(path: Path, block: Sequence[str]) -> float:
     """Return the standard deviation of the logarithms of times in a table of results; NaN if it is unknown.
 
-    The table has a row for each timed run. The times of one cell are compared over its rounds. `block` are
-    the axes, such as the command, on which cells agree that are measured together, and scatter alike.
+    The times of one cell are compared over its rounds. Cells with equal values on the axes `block` scatter
+    alike.
     """
     frame = read_measurements(path)
     # Another machine scatters in another way.
@@ -267,7 +265,6 @@ def _scatter_of_results(path: Path, block: Sequence[str]) -> float:
     has_block_axes = set(block) <= set(frame.columns)
     if measured_here.empty or not has_block_axes:
         return math.nan
-    # NaN if no block has two cells with two rounds.
     return run_scatter(measured_here, block)
 
 

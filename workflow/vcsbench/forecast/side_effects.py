@@ -50,11 +50,7 @@ def missing_packages(root: Path) -> list[MissingPackage]:
 
 
 def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield a sentence for each effect of a session on this machine, such as `Opens no port.`
-
-    A session is one call of `make report`. `plan` has the configured cells (a cell is a command with all
-    settings that it is timed with), and `repositories` what has to be loaded and copied for them.
-    """
+    """Yield a sentence for each effect of a session on this machine, such as `Opens no port.`"""
     missing = [package.name for package in missing_packages(plan.root)]
     if missing:
         names = words.enumeration(missing)
@@ -79,8 +75,7 @@ def _describe_clearing(plan: Plan) -> str:
     each further round."
     """
     rounds_by_cell = unmeasured_rounds(plan)
-    # `planned` counts the clearings in all rounds that are left to measure, such as 24. `per_round` counts
-    # those in one round of all cells, such as 8. A cell is a command with all settings that it is timed with.
+    # The clearings in all rounds that are left to measure, and those in one round of all cells.
     planned = 0
     per_round = 0
     for key, cell in plan.cell_by_key.items():
@@ -90,15 +85,13 @@ def _describe_clearing(plan: Plan) -> str:
     frequencies = []
     if planned:
         frequencies.append(f"about {words.count_of(planned, 'time')}")
-    # With a time limit, `batches` has the rounds of each study that are decided so far, and more may follow.
-    # Without a limit, `batches` is empty.
+    # With a time limit, `batches` is not empty, and further rounds may follow.
     if plan.batches and per_round:
         rounds = "each further round" if planned else "each round"
         frequencies.append(f"up to {words.count_of(per_round, 'time')} in {rounds}")
     if not frequencies:
         return "Clears no caches."
     how_often = ", and ".join(frequencies)
-    # Without the right to empty the caches of the kernel, a program drops single files from them (`evict`).
     way_to_clear = plan.env.machine.clearing(plan.config.settings.clear_caches)
     if way_to_clear == "evict":
         return f"Drops the repositories' files from the page cache, {how_often}."
@@ -111,13 +104,12 @@ def _describe_clearing(plan: Plan) -> str:
 def _count_clearings(draft: Recipe) -> int:
     """Return how often one round of a cell empties the caches of the system.
 
-    `draft` has the settings of the cell. Its `state` is the state of caches that each timed run begins with,
-    such as cold: the names of the steps that lead to it, by their moment.
+    The `state` of the draft has the names of the steps that lead to a cache state, by their moment.
     """
     state = draft["state"]
     # These steps come once in a round: before all runs, and before the first timed run.
     steps_once = [*state["setup"], *state.get("first", [])]
-    # These come before each run, also before the `warmup` runs, which are not timed.
+    # The steps of `prepare` come before each run, also before the `warmup` runs, which are not timed.
     runs = state["warmup"] + int(draft["runs"])
     return steps_once.count(CLEAR) + state["prepare"].count(CLEAR) * runs
 
@@ -128,23 +120,18 @@ def loaded_bytes(plan: Plan, repo: str) -> int:
 
 
 def storage_bytes(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
-    """Return about how many more bytes a session takes on a storage, a folder on a disk under test.
-
-    A session loads repositories, makes other states from these, such as a packed one, and several copies of
-    each. What it replaces gives its space back. Commits go to one more copy.
-    """
+    """Return about how many more bytes a session takes on a storage, less those of what it replaces."""
     needed_bytes = _bytes_of_loads(plan, repositories, storage)
     needed_bytes += _bytes_of_made_states(plan, repositories, storage)
     needed_bytes += _bytes_of_copies(plan, repositories, storage)
-    # It is negative if a load removes states of an earlier load that are not needed any more.
+    # The sum is negative if a load removes states of an earlier load that are not needed any more.
     return max(0, needed_bytes) + _bytes_of_private_copies(plan, storage)
 
 
 def _bytes_of_loads(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
     """Return about how many bytes the repositories take that are loaded and then kept on a storage.
 
-    A repository is loaded in the folder `scratch`, which is mostly in RAM, and then moved to a storage, its
-    `home`. It stays there, so that lost copies, or another packing, need no other load. The number is
+    A repository is loaded in the folder `scratch`, and then moved to a storage, its `home`. The number is
     negative if an earlier load, which is removed, takes more than the new one.
     """
     total = 0
@@ -152,47 +139,35 @@ def _bytes_of_loads(plan: Plan, repositories: PreparedRepositories, storage: str
         home = repositories.load_request(repo, fmt)["home"]
         if _storage_of(repositories, home) == storage:
             size = loaded_bytes(plan, repo)
-            # The load removes the repository of an earlier load, and all that were made from it, such as a
-            # packed one. Of each, at most `size` counts: others may be made before the rest is free.
+            # Of each removed repository, at most `size` counts: others may be made before the rest is free.
             old_sizes = repositories.sizes_of_loaded(repo, fmt, home)
             total += size - sum(min(size, old_size) for old_size in old_sizes)
     return total
 
 
 def _bytes_of_made_states(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
-    """Return about how many bytes the repositories take that are made from loaded ones, to be copied.
-
-    Copies of a packed repository, for example, are made from one that was packed after its load.
-    """
+    """Return about how many bytes repositories take that are made from loaded ones, such as packed ones."""
     loads = missing_loads(repositories)
-    # A variant is a repository in a format and state. Its copies have numbers, but it is made only once.
+    # A variant has several copies, but is made only once.
     variants = {variant for variant, _ in repositories.missing(storage)}
     total = 0
     for variant in variants:
         load = repositories.read_load(variant.repo, variant.format)
-        # The made repository may be there from an earlier session, but a new load removes it. Without the
-        # record of a load (None), there is nothing.
+        # A made repository of an earlier session is removed by a new load.
         is_there = load is not None and staged_path(load, variant) is not None
         is_removed = (variant.repo, variant.format) in loads
-        # Without `is_made`, the copies are made from the loaded repository itself. A variant may be larger
-        # than that one, such as a repository in many packs of git (`size_factor`).
         if variant.is_made and (is_removed or not is_there):
             total += round(variant.size_factor * loaded_bytes(plan, variant.repo))
     return total
 
 
 def _bytes_of_copies(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
-    """Return about how many bytes the missing copies on a storage take, with their spacers.
-
-    Spacers are files that are made between the revisions of copies, so that these lie scattered on the disk,
-    as those of an old repository. Their mean size is the setting `fragmentation_kib`.
-    """
+    """Return about how many bytes the missing copies on a storage take, with their spacers."""
     spacer_kib = plan.config.settings.fragmentation_kib
     total = 0
-    # A variant is a repository in a format and state. Its copies have numbers.
     for variant, number in repositories.missing(storage):
         size = round(variant.size_factor * loaded_bytes(plan, variant.repo))
-        # A changed copy is removed before the new one is made. The size is 0 if there is none.
+        # A changed copy is removed before the new one is made.
         old_size = repositories.size_of_copy(storage, variant, number)
         total += size - min(size, old_size)
         revisions = plan.env.revisions(variant.repo)
@@ -203,8 +178,7 @@ def _bytes_of_copies(plan: Plan, repositories: PreparedRepositories, storage: st
 def _bytes_of_private_copies(plan: Plan, storage: str) -> int:
     """Return about how many bytes the private copy of a cell that commits takes on a storage, 0 without one.
 
-    One cell (a command with its settings) runs at a time, and its copy is removed after it. So only the
-    largest copy counts.
+    One cell runs at a time, and its copy is removed after it. So only the largest copy counts.
     """
     rounds_by_cell = unmeasured_rounds(plan)
     largest = 0
@@ -212,8 +186,6 @@ def _bytes_of_private_copies(plan: Plan, storage: str) -> int:
         draft = plan.draft(cell)
         # With a time limit, `batches` is not empty, and further rounds may follow.
         is_left = rounds_by_cell[key] or plan.batches
-        # A cell with this input commits to a copy of the whole repository, which is made for each of its
-        # rounds. `shelf` is the first name of the folder of a storage, which may have several names.
         commits = draft["input"] == COMMITTED_INPUT
         if is_left and commits and draft["storage"]["shelf"] == storage:
             largest = max(largest, loaded_bytes(plan, draft["repository"]["name"]))
@@ -234,27 +206,26 @@ def _describe_loading(plan: Plan, repositories: PreparedRepositories) -> Iterato
     if loads:
         scratch = resolve(plan.config.settings.scratch, plan.root)
         kind = "RAM" if mount_of(scratch).filesystem in IN_MEMORY else "disk"
-        # All loads may run at the same time. A repository is loaded once for each of its formats.
+        # All loads may run at the same time.
         needed_bytes = sum(loaded_bytes(plan, repo) for repo, _ in loads)
         space = _describe_space(needed_bytes, scratch)
         yield f"Takes {space} ({kind}) while repositories are loaded."
 
 
 def _describe_dumps(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield a sentence on each dump file (the text form of a repository) that a command reads."""
+    """Yield a sentence on each dump file that a command reads."""
     scratch = resolve(plan.config.settings.scratch, plan.root)
     for repo, last_revision in repositories.dumps.items():
-        # Revisions are numbered from 0, so a dump has one more than its last number.
+        # Revisions are numbered from 0.
         number = min(last_revision, plan.env.revisions(repo)) + 1
         revisions = words.count_of(number, "revision")
         yield f"Keeps a dump file of {revisions} of {repo} in {scratch} until `make clean`."
 
 
 def _describe_use(plan: Plan, repositories: PreparedRepositories, storage: str) -> str:
-    """Return sentences on the space that a session takes on a storage, a folder on a disk under test.
+    """Return sentences on the space that a session takes on a storage.
 
-    For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..." No
-    space is taken if all copies exist, or if new copies only replace older ones.
+    For example: "Takes 1.2 GiB of the 30 GiB free in /var/tmp for repositories and their copies. ..."
     """
     needed_bytes = storage_bytes(plan, repositories, storage)
     where = f"All of it is in {repositories.workdir(storage).path} until `make clean`."
@@ -279,13 +250,8 @@ def _describe_space(needed_bytes: int, folder: Path) -> str:
 
 
 def _made_filesystems(plan: Plan) -> Iterator[str]:
-    """Yield a sentence on file systems that vcsbench makes in images, and one on those that it makes in RAM.
-
-    A cell is a command with all settings that it is timed with. Some cells write their files to a new file
-    system, so that each of them finds an empty one. Nothing is yielded if no cell does.
-    """
-    # A draft has the settings of a cell. `make` is the kind of file system to make, such as "xfs". It is ""
-    # for a folder on an existing one, and missing for a cell without a file system of its own.
+    """Yield a sentence on file systems that vcsbench makes in images, and one on those in RAM."""
+    # `make` is the kind of file system to make, such as "xfs", and "" for a folder on an existing one.
     filesystems = [plan.draft(cell).get("filesystem", {}) for cell in plan.cells]
     to_make = [filesystem for filesystem in filesystems if filesystem.get("make")]
     in_images = [filesystem for filesystem in to_make if filesystem["make"] not in IN_MEMORY]
@@ -297,7 +263,6 @@ def _made_filesystems(plan: Plan) -> Iterator[str]:
             f"{words.size(SMALLEST)} in {words.enumeration(folders)}, one at a time. Only the measured "
             f"command sees them, and they are removed."
         )
-    # The others are in memory: a tmpfs.
     if len(in_images) < len(to_make):
         yield (
             f"Makes a tmpfs of at least {words.size(SMALLEST)}, one at a time. Its files take RAM. "
@@ -311,22 +276,19 @@ def _memory_use(plan: Plan) -> Iterator[str]:
     For example: "The cache of a server takes up to this much RAM: 256 MiB (config/servers/tuned)."
     """
     memory = kernel.memory()
-    # A container has a control group with a limit. None: no limit.
     if memory.limit is not None:
         yield (
             f"A control group limits memory to {words.size(memory.limit)}, of which "
             f"{words.size(memory.available or 0)} are available."
         )
-    # A draft has the settings of a cell (a command with all that it is timed with). `server_folder` has the
-    # configuration of its server. It is "" without a server.
+    # The configurations of servers, such as config/servers/tuned; "" without a server.
     folders = {plan.draft(cell)["server_folder"] for cell in plan.cells}
     folders.discard("")
     caches = []
     for folder in sorted(folders):
-        # A configuration is for both servers, svnserve and httpd, and mostly gives both the same cache. So
-        # the options of svnserve are enough.
+        # A configuration mostly gives svnserve and httpd the same cache, so one of them is enough.
         options = server_settings(plan.root, Path(folder).name)["svnserve"]
-        # There is none if the configuration keeps the server's default, which is small.
+        # The server's default cache is small, and not reported.
         for size in cache_bytes("svnserve", options):
             caches.append(f"{words.size(size)} ({folder})")
     if caches:
@@ -336,11 +298,9 @@ def _memory_use(plan: Plan) -> Iterator[str]:
 def _describe_ports(plan: Plan) -> str:
     """Return sentences on the ports and networks of the servers that cells need.
 
-    A cell is a command with all settings that it is timed with. For example: "svnserve listens on a free
-    port of 127.0.0.1 while a cell runs. ...", or "Opens no port."
+    For example: "svnserve listens on a free port of 127.0.0.1 while a cell runs. ...", or "Opens no port."
     """
-    # A draft has the settings of a cell. The kind of its server is, for example, "svnserve". It is "" for a
-    # command that reads files itself.
+    # The kinds of servers, such as "svnserve"; "" for a command that reads files itself.
     servers = {plan.draft(cell)["access"]["server"] for cell in plan.cells}
     servers.discard("")
     if not servers:
@@ -350,8 +310,7 @@ def _describe_ports(plan: Plan) -> str:
         f"{words.enumeration(sorted(servers))} {verb} on a free port of {HOST} while a cell runs. One "
         f"measurement at a time runs on this machine."
     )
-    # `link` is a simulated line between client and server, with a delay or a limited rate. The kernel delays
-    # packets only between two networks. So client and server have one each.
+    # The kernel delays packets only between two networks. So client and server have one each.
     if any("link" in plan.draft(cell) for cell in plan.cells):
         sentence += (
             " A cell with a line between client and server has two network namespaces of its own, which end "
@@ -366,17 +325,15 @@ def _privacy(plan: Plan) -> Iterator[str]:
     A repository is private if not all users of this machine may read it. For example: "mine is private: only
     you and the servers' user can read the copies; its servers answer only in a network of the session."
     """
-    # A draft has the settings of a cell (a command with all that it is timed with).
     drafts = [plan.draft(cell) for cell in plan.cells]
     private = [draft for draft in drafts if is_private_cell(draft, plan.env)]
     if not private:
         return
-    # The networks in which the servers of these cells listen. The sentence is about the least private one.
+    # The sentence is about the least private network.
     networks = {draft["network"] for draft in private}
     if Network.SHARED in networks:
         servers = "its servers answer every user of this machine"
     elif networks & {Network.OWN, Network.USER}:
-        # A network that is made for the cell, by root (OWN) or by another user (USER).
         servers = "its servers answer only in a network of the session"
     else:
         # Network.NONE: these cells have no server, or one in a virtual machine.

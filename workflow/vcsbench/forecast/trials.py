@@ -32,6 +32,7 @@ from vcsbench.storages import filesystems
 from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
 from vcsbench.storages.session_folders import check_session_folders, check_session_rights
 from vcsbench.storages.workdir import WorkDir, resolve
+from vcsbench.systems import repository_system
 
 TRIAL_S = 60.0
 # Folders of a checkout whose files are inputs of rules.
@@ -43,8 +44,6 @@ HYPERFINE = (
     *("--setup", "true", "--prepare", "true", "--cleanup", "true", "--export-json", os.devnull),
     "true",
 )
-# These are tried for all cells: repositories are made and checked by them.
-SUBVERSION = ("svn", "svnadmin", "svnserve")
 # The option with which each program prints its version. Other programs of cells are not tried.
 VERSION_OPTION = {
     **dict.fromkeys((*SUBVERSION_PROGRAMS, "svnserve", "git", "hg"), "--version"),
@@ -106,40 +105,39 @@ def try_temporary_folder(plan: Plan) -> Iterator[Lack]:
 
 
 def try_programs(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack for each program that fails although all cells need it: setpriv, hyperfine, Subversion's.
-
-    A cell is a command with all settings that it is timed with. setpriv starts its server, and hyperfine
-    times the command. Repositories are made and checked by Subversion's programs.
-    """
-    # check_setpriv() raises UserError if setpriv cannot be used. _try_check() yields that as a lack.
+    """Yield a lack for each program that fails although all cells of the session, or of a system, need it."""
+    # setpriv starts servers.
     yield from _try_check(processes.check_setpriv)
     # With `deployed`, Snakemake installs the other programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
-    for name in SUBVERSION:
+    for name in _list_required(plan):
         yield from _try_version(name)
-    # HYPERFINE is a run of `true` with all options that a measurement needs. An older hyperfine lacks some of
-    # them, and fails. The reason is "" if the run succeeds.
+    # An older hyperfine lacks some of the options.
     reason = _why_fails(HYPERFINE)
     if reason:
         yield Lack(f"hyperfine cannot be used: {reason}", "install hyperfine 1.15 or newer")
 
 
-def try_cell_programs(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack for each installed program that fails and that only some cells need, such as git.
+def _list_required(plan: Plan) -> list[str]:
+    """Return the programs that the systems of the plan's cells require: svnadmin and others of Subversion."""
+    names: dict[str, None] = {}
+    for cell in plan.cells:
+        system = repository_system(plan.draft(cell).get("repository", {}))
+        names.update(dict.fromkeys(system.required_programs))
+    return list(names)
 
-    A cell is a command with all settings that it is timed with.
-    """
+
+def try_cell_programs(plan: Plan) -> Iterator[Lack]:
+    """Yield a lack for each installed program that fails and that only some cells need, such as git."""
     # With `deployed`, Snakemake installs the programs into environments that do not exist yet.
     if plan.env.machine.deployed:
         return
     names: set[str] = set()
     for cell in plan.cells:
-        # A draft has the settings of a cell, such as its system and its server.
         names |= installed_programs(plan.draft(cell))
-    # All cells need these, so try_programs() tries them.
-    names.difference_update(SUBVERSION)
-    # A program without a known option that prints its version cannot be tried.
+    # try_programs() tries the required ones.
+    names.difference_update(_list_required(plan))
     for name in sorted(names & VERSION_OPTION.keys()):
         yield from _try_version(name)
 
@@ -157,13 +155,9 @@ def _try_version(name: str) -> Iterator[Lack]:
 
 
 def try_eviction(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack if cells need vmtouch to clear caches, and it cannot drop a file from the page cache.
-
-    A cell is a command with all settings that it is timed with. One of them is the state of caches that a run
-    begins with, such as cold: none of its files is in memory.
-    """
+    """Yield a lack if cells need vmtouch to clear caches, and it cannot drop a file from the page cache."""
     machine = plan.env.machine
-    # The way to clear caches here: `drop-caches` (by the kernel), `evict` (by vmtouch), or "" for none.
+    # `drop-caches` (by the kernel), `evict` (by vmtouch), or "" for none.
     way = machine.clearing(plan.config.settings.clear_caches)
     states = [CacheState(plan.draft(cell)["state"]) for cell in plan.cells]
     clears_caches = any(state.clears_caches for state in states)
@@ -173,11 +167,11 @@ def try_eviction(plan: Plan) -> Iterator[Lack]:
     try:
         temporary = tempfile.TemporaryDirectory()
     except OSError:
-        # No temporary file can be made. try_temporary_folder() yields this lack.
+        # try_temporary_folder() yields this lack.
         return
     with temporary as folder:
         Path(folder, "file").write_bytes(bytes(SAMPLE_BYTES))
-        # A measurement runs it with the same options: quiet, and drop all files of a folder.
+        # A measurement runs vmtouch with the same options: quiet, and drop all files of a folder.
         reason = _why_fails(["vmtouch", "-qe", folder])
     if reason:
         yield Lack(f"vmtouch cannot drop a file from the page cache: {reason}", "install it again")
@@ -188,19 +182,14 @@ def try_lock(plan: Plan) -> Iterator[Lack]:
 
 
 def try_server(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack for each thing that servers need, and that this machine does not allow.
-
-    These are a port, a folder that they may enter, and a process that vcsbench may control. Nothing is tried
-    if no cell (a command with all settings that it is timed with) needs a server, such as svnserve.
-    """
+    """Yield a lack if this machine does not allow the port, the folder or the process of a server."""
     if not _has_server(plan):
         return
-    # The trials of a folder and a process need no port, so they follow in any case.
     yield from _try_port()
     try:
         temporary = tempfile.TemporaryDirectory()
     except OSError:
-        # No temporary file can be made. try_temporary_folder() yields this lack.
+        # try_temporary_folder() yields this lack.
         return
     with temporary as folder:
         lacks = list(_try_grant(Path(folder)))
@@ -208,21 +197,19 @@ def try_server(plan: Plan) -> Iterator[Lack]:
     # Without a folder, no server is started.
     if lacks:
         return
-    # Servers are started by setpriv. Without it, the last trial would fail for this reason, which
-    # try_programs() yields already. any() is True if _try_check() yields a lack.
+    # The last trial needs setpriv, too. try_programs() yields its lack.
     if any(_try_check(processes.check_setpriv)):
         return
     yield from _try_server_process()
 
 
 def _has_server(plan: Plan) -> bool:
-    """Return True if a cell (a command with all its settings) needs a server."""
-    # A draft has the settings of a cell. The kind of its server is "" if the command reads files itself.
+    """Return True if a cell needs a server."""
     return any(plan.draft(cell)["access"]["server"] for cell in plan.cells)
 
 
 def _try_port() -> Iterator[Lack]:
-    """Yield a lack if no server can listen on the address of this machine for its own programs."""
+    """Yield a lack if no server can listen on the loopback address."""
     try:
         with socket.socket() as any_socket:
             # With the port 0, the kernel chooses a free one.
@@ -235,11 +222,11 @@ def _try_grant(folder: Path) -> Iterator[Lack]:
     """Yield a lack if a folder cannot be given to the user of the servers, who is another one than root."""
     try:
         server_user.grant(folder, 0o770)
-    # grant() looks up this user, who may not exist.
     except UserError as error:
+        # This user may not exist.
         yield Lack(str(error))
-    # grant() also changes the group of the folder, which the kernel may refuse.
     except OSError as error:
+        # grant() also changes the group of the folder, which the kernel may refuse.
         text = f"root may not give a file to the servers' group: {error.strerror}"
         yield Lack(text, "run as an ordinary user; in a container, allow it: --cap-add CHOWN")
 
@@ -247,12 +234,10 @@ def _try_grant(folder: Path) -> Iterator[Lack]:
 def _try_server_process() -> Iterator[Lack]:
     """Start a program as a server is started, look at it, and end it. Yield a lack for each step that fails.
 
-    If this process is root's, its servers run as another user. A container may forbid root to start, see or
-    end a process of this user. The program is `cat`, which repeats each line of its input.
+    Servers of root run as another user. A container may forbid root to start, see or end their processes.
     """
     with _background_cat() as process:
         is_started = _repeats_line(process)
-        # /proc has these only while the process runs. cat waits for the next line.
         has_visible_files = is_started and bool(process_facts.open_files(process.pid))
         has_visible_command = is_started and bool(process_facts.command_line(process.pid))
         if is_started:
@@ -263,8 +248,8 @@ def _try_server_process() -> Iterator[Lack]:
                     "root may not end its servers, which run as another user",
                     "run as an ordinary user; in a container, allow it: --cap-add KILL",
                 )
-        # communicate() closes the input, so that cat also ends without the signal. The second item of its
-        # result is the error output of cat, or of setpriv if cat was not started.
+        # communicate() closes the input, so that cat also ends without the signal. The errors are those of
+        # setpriv if cat was not started.
         errors = process.communicate()[1].decode(errors="replace").strip()
     if not is_started:
         yield Lack(
@@ -298,7 +283,6 @@ def _repeats_line(process: processes.Process) -> bool:
         process.stdin.write(b"ready\n")
         process.stdin.flush()
     except BrokenPipeError:
-        # It has ended already.
         return False
     # readline() returns b"" if the process ends instead.
     return bool(process.stdout.readline())
@@ -307,27 +291,23 @@ def _repeats_line(process: processes.Process) -> bool:
 def try_folders(plan: Plan) -> Iterator[Lack]:
     """Yield the configured folders that cannot be written, and storages that the servers' user cannot enter.
 
-    Repositories are loaded in the folder `scratch`, and their copies are on the storages (folders on disks
-    under test). A storage is tried only if a cell, a command with all its settings, uses it.
+    A storage is tried only if a cell uses it.
     """
     used_storages = _used_storages(plan)
     has_server = _has_server(plan)
     for keys, configured in plan.config.folders.items():
-        # The keys of a folder in the configuration are ("scratch",), or ("storages", NAME).
+        # The keys are ("scratch",), or ("storages", NAME).
         is_storage = len(keys) > 1
         if is_storage and keys[1] not in used_storages:
             continue
         folder = resolve(configured, plan.root)
-        # The reason is "" for a folder that can be written.
         reason, remedy = filesystems.why_unusable(folder)
         if reason:
-            # The configuration file that names the folder, and the key there, such as `storages.disk`.
             file = plan.config.source_of(keys)
             key = ".".join(keys)
             yield Lack(f"{file}: `{key}`: {folder}: {reason}", remedy)
         elif is_storage and has_server:
-            # Servers of root run as another user, and read the copies in the storage. check_reachable()
-            # raises UserError if this user cannot enter it, which _try_check() yields as a lack.
+            # Servers of root run as another user, and read the copies in the storage.
             yield from _try_check(WorkDir(folder, plan.root).check_reachable)
 
 
@@ -342,28 +322,27 @@ def try_checkout(plan: Plan) -> Iterator[Lack]:
 
 
 def _used_storages(plan: Plan) -> set[str]:
-    """Return the names of the storages of all cells. Of two names for one folder, only the first counts."""
-    # The "shelf" of a storage is the first name of its folder.
+    """Return the storages of all cells. Of two names for one folder, only the first counts (`shelf`)."""
     return {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
 
 
 def try_file_times(plan: Plan) -> Iterator[Lack]:
     """Yield a lack for the first input of a Snakemake rule whose time is in the future.
 
-    Snakemake makes outputs from inputs. It refuses an output that is older than its input, but only when
-    everything was measured, perhaps after hours.
+    Snakemake refuses an output that is older than its input, but only when everything was measured, perhaps
+    after hours.
     """
     for path in _input_files(plan.root):
         try:
             modified_s = os.stat(path).st_mtime
         except OSError:
-            # A link to nothing, or a file that another program has just removed. The other files still count.
+            # A link to nothing, or a file that another program has just removed.
             continue
         # The clock is read for each file: a session may write a result while this loop runs.
         if modified_s > time.time():
             folders = [name for name in INPUT_FOLDERS if (plan.root / name).exists()]
-            # This command gives the present time to all files from the future at once. So further files need
-            # no lack of their own. -H: the folders may be links.
+            # This command mends all such files at once. So further ones need no lack of their own. -H: the
+            # folders may be links.
             command = f"find -H {' '.join(folders)} -newermt now -exec touch {{}} +"
             yield Lack(
                 f"{path}: its time is in the future", f"correct the clock, or run: {command}"
@@ -380,17 +359,14 @@ def _input_files(root: Path) -> Iterator[str]:
     logs, environments = str(root / LOGS), str(root / ENVIRONMENTS)
     for name in INPUT_FOLDERS:
         for folder, subfolders, files in os.walk(root / name):
-            # os.walk() does not enter subfolders that are taken out of its list. A missing folder yields
-            # nothing.
+            # os.walk() does not enter subfolders that are taken out of its list.
             if folder in (logs, environments):
                 subfolders.clear()
-            # The files directly in the folder of logs are logs, too. The files next to the environments are
-            # their records, which are inputs.
+            # The files next to the environments are their records, which are inputs.
             if folder == logs:
                 continue
             for file in files:
-                # A result has two files. Rules name only the export (the times), and read the context (the
-                # facts) next to it. One job writes both.
+                # Rules name only the export, and read the context next to it. One job writes both.
                 if not file.endswith(CONTEXT):
                     yield os.path.join(folder, file)
 
@@ -424,14 +400,11 @@ def try_tracing(plan: Plan) -> Iterator[Lack]:
 
 def try_tracing_of_servers(plan: Plan) -> Iterator[Lack]:
     """Yield a lack if strace cannot count the system calls of servers. Those of root run as another user."""
-    # `trace_syscalls` has the values of axes whose cells are counted; None if the study counts nothing.
     is_traced = any(plan.config.studies[name].trace_syscalls is not None for name in plan.grids)
     # A missing strace is named with the missing packages.
     if not (is_traced and _has_server(plan) and shutil.which("strace")):
         return
     try:
-        # Without the user of root's servers, this raises UserError. So does attach() if strace cannot trace
-        # the process. The counts that end() returns are not needed.
         with _background_cat() as process:
             # Before cat repeats a line, setpriv may still be changing the user. If cat has not started,
             # try_server() yields the reason.
@@ -451,11 +424,7 @@ def try_pressure(plan: Plan) -> Iterator[Lack]:
 
 
 def try_residency_and_layout(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack for each storage on which the cached pages of files, or their places, are unknown.
-
-    A storage is a folder on a disk under test. Only those are tried that a cell uses (a cell is a command
-    with all settings that it is timed with).
-    """
+    """Yield a lack for each used storage on which the cached pages of files, or their places, are unknown."""
     for name in sorted(_used_storages(plan)):
         folder = resolve(plan.config.settings.storages[name], plan.root)
         reason, _ = filesystems.why_unusable(folder)
@@ -475,11 +444,9 @@ def _try_sample_file(name: str, folder: Path) -> Iterator[Lack]:
         file.flush()
         # A file has no place on the device before it is written there.
         os.fsync(file.fileno())
-        # None: the pages of the file cannot be queried. Otherwise, their number does not matter here.
         if caches.query_residency(Path(file.name)) is None:
             yield Lack(f"{name}: the kernel does not report the cached pages of a file")
-        # An extent is a piece of a file on the device. FIEMAP is the request to the kernel for it. This call
-        # is made only for its error.
+        # This call is made only for its error.
         try:
             first_extent(file.name)
         except ExtentsUnsupportedError as error:
@@ -522,8 +489,8 @@ def find_lacks(plan: Plan, trials: Sequence[Trial]) -> list[Lack]:
     for trial in trials:
         try:
             lacks += trial(plan)
-        # For example, the disk may be full.
         except OSError as error:
+            # For example, the disk may be full.
             lacks.append(Lack(sentence_of(error).removesuffix(".")))
     return lacks
 

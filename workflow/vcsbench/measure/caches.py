@@ -61,39 +61,34 @@ class FileUse(NamedTuple):
 
 
 def clear_caches(method: str, folders: Sequence[Path]) -> None:
-    """Clear all caches of the kernel (`drop-caches`), or the caches of the files in folders (`evict`).
-
-    `method` is one of these two words. `drop-caches` takes root. Folders that do not exist are left out.
-    """
+    """Clear all caches of the kernel (`drop-caches`, as root), or those of the files in folders (`evict`)."""
     if method == "drop-caches":
         # 3: page cache, names and inodes.
         DROP_CACHES.write_bytes(b"3")
         return
     existing = [folder for folder in folders if folder.exists()]
     if existing:
-        # -e evicts the pages of all files below the folders from the page cache, and -q prints nothing.
+        # -e evicts the pages of all files below the folders, and -q prints nothing.
         processes.run_program(["vmtouch", "-qe", *existing])
 
 
 def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     """Return how much of the files `paths`, or of all files below them, is in the page cache.
 
-    If there are more than `max_files` files, only a sample is queried, such as every second file. Return None
-    if the sample has no bytes, or if a file cannot be queried. The query opens files, and that loads their
-    inodes. So caches must be cleared again before a cold run.
+    Of more than `max_files` files, only a sample is queried. Return None if the sample has no bytes, or if a
+    file cannot be queried. The query opens files, and that loads their inodes. So caches must be cleared
+    again before a cold run.
     """
     files: list[str] = []
     for path in paths:
         files += _list_files(str(path))
     if not files:
         return None
-    # If 50,000 files may be queried, `step` is 2 for 100,000 files, and 1 for up to 50,000.
     step = math.ceil(len(files) / max_files)
     sample = files[::step]
     uses: list[FileUse] = []
     try:
-        # On an overlay (a layered file system), pages are counted in another way. The file system of the
-        # first file stands for that of all files.
+        # The file system of the first file stands for that of all files.
         filesystem = mount_of(sample[0]).filesystem
         for file in sample:
             descriptor = os.open(file, os.O_RDONLY)
@@ -115,9 +110,8 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
 def has_cached_names(*paths: Path) -> bool:
     """Return True if the kernel can report which names below the folders `paths` are in its cache.
 
-    query_residency_by_names() needs that: it opens only files whose names are cached. Return False for a file
-    system that is not in LOCAL, such as NFS, and for a kernel before Linux 5.12. This opens the paths, and
-    nothing below them.
+    query_residency_by_names() needs that. Return False for a file system that is not in LOCAL, such as NFS,
+    and for a kernel before Linux 5.12. This opens the paths, and nothing below them.
     """
     try:
         for path in paths:
@@ -135,10 +129,7 @@ def has_cached_names(*paths: Path) -> bool:
 
 
 def have_few_files(*paths: Path) -> bool:
-    """Return True if no more than QUICK_FILES files are below the folders `paths`.
-
-    A query of them by query_residency_by_names() takes up to about 0.1 s. No file is opened.
-    """
+    """Return True if at most QUICK_FILES files are in `paths`: a query by names takes up to about 0.1 s."""
     files = itertools.chain.from_iterable(_list_files(str(path)) for path in paths)
     # The listing stops at one file more than the limit, because it would take long for many files.
     counted = sum(1 for _ in itertools.islice(files, QUICK_FILES + 1))
@@ -149,8 +140,8 @@ def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
     """Return how much of the files below the folders `paths` is in memory, without a change of caches.
 
     `size` is the sum of the bytes of all these files, and is above 0. Only files whose names are in the
-    kernel's cache are opened, so no inode is loaded. The other files count as not in memory. Return None if a
-    file or folder cannot be queried. First call has_cached_names(), which checks if the kernel supports this.
+    kernel's cache are opened, so no inode is loaded. The others count as not in memory. Return None if a file
+    or folder cannot be queried. has_cached_names() has to be True.
     """
     # The parents of a cached name are cached as well. So a folder whose name is not cached is not searched.
     # If memory is short, the kernel may drop a name before the pages of its file: the result is then too low.
@@ -161,7 +152,7 @@ def query_residency_by_names(size: int, *paths: Path) -> Residency | None:
     except OSError:
         return None
     total = _sum_uses(uses)
-    # The result is about all files, also those that were not opened. `total.size` has only the opened ones.
+    # Not `total.size`, which has only the files that were opened.
     return Residency(
         share=total.cached_bytes / size, pages_bytes=total.pages_bytes, coverage="all files"
     )
@@ -192,8 +183,7 @@ def _list_files(folder: str) -> Iterator[str]:
 def _query_cached(path: bytes) -> Iterator[FileUse]:
     """Yield size and cached bytes (FileUse) of the file `path`, or of each file below the folder `path`.
 
-    Skip paths whose names are not in the kernel's cache: to open one would load its inode. Raise OSError if a
-    path cannot be opened or queried for another reason.
+    Skip paths whose names are not in the kernel's cache: to open one would load its inode.
     """
     descriptor = _open_cached(path)
     if descriptor is None:
@@ -231,10 +221,7 @@ def _open_cached(name: bytes, folder: int = AT_FDCWD) -> int | None:
 
 
 def _query_and_close(file: int, filesystem: str = "") -> FileUse:
-    """Return size and cached bytes of an open file, and close it.
-
-    `filesystem` is the kind of file system that has the file; "" for one in LOCAL.
-    """
+    """Return size and cached bytes of an open file, and close it. `filesystem` is "" for one in LOCAL."""
     pages_bytes = 0
     try:
         size = os.fstat(file).st_size
@@ -288,8 +275,7 @@ def count_by_mincore(file: int, size: int) -> int:
     if address in (None, MAP_FAILED):
         raise system_error()
     try:
-        # A byte for each page, also for a last page that the file fills in part. The lowest bit of a byte is
-        # set if its page is in memory.
+        # A byte for each page, also for a partial last one. The lowest bit is set if the page is in memory.
         states = ctypes.create_string_buffer((size + PAGE - 1) // PAGE)
         check_result(libc.mincore(address, size, states))
         return sum(state & 1 for state in states.raw)

@@ -29,7 +29,7 @@ from vcsbench.measure.untimed_runs import Captured, capture
 from vcsbench.programs import WORD, Programs
 from vcsbench.storages.filesystems import is_full
 from vcsbench.subjects.committed_repository import CommittedRepository
-from vcsbench.systems import fsfs
+from vcsbench.systems import SUBVERSION, fsfs
 
 if TYPE_CHECKING:
     from vcsbench.records import Context, Promises, Recipe, RunRecord, SetAside, Traffic
@@ -44,37 +44,29 @@ REQUEST_ERROR_LINES = 3
 
 
 class RoundMeasurement:
-    """Measure one round of a cell: a command with all its settings, which is timed once or several times.
+    """Measure one round of a cell.
 
-    A round is one repetition of all cells. open() prepares the round of this cell. measure() times the
-    command, and sets `runs`. After set_runs_aside(), measure() can be called again. describe() returns the
-    context: all facts about the round. Nothing is judged here.
+    open() prepares the round. measure() times the command, and sets `runs`. After set_runs_aside(), measure()
+    can be called again. describe() returns the context. Nothing is judged here.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
-        """Set the attributes for round `number` (from 1). `folder` is a private folder, `root` the checkout.
-
-        `recipe` has everything that the measurement depends on, such as the command and the cache state.
-        """
+        """Set the attributes for round `number` (from 1). `folder` is private, `root` the checkout."""
         self.recipe = recipe
         self.number = number
         self.folder = folder
-        # The cache state: its steps before runs (setup, first, prepare), its number of warm-up runs, and its
-        # promises about the caches of a timed run, such as {"os": "hot", "server": "kept"}.
+        # The cache state: its steps before runs, its number of warm-up runs, and its promises.
         self.state = recipe["state"]
-        # What the command reads and writes, its server, its command line, and the steps between runs.
         self.cell = PreparedCell(recipe, number, folder, root)
         # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
         self.work_kind = work.WORK_KINDS[recipe["work_kind"]]
-        # hyperfine discards the output of timed runs. The output of one untimed run is read in their place
-        # (_capture). None until that run, and in a round without one.
+        # hyperfine discards the output of timed runs: that of an untimed run is read instead (_capture).
         self.captured: Captured | None = None
         # True if the first cold run of a command is not timed but discarded (_set_up).
         self.discards = self.state.get("discard", False)
         # The bytes that the discarded run read from the device. A timed cold run has to read about as many.
-        # None if no run was discarded lately, or if the kernel did not count its reads.
         self.discarded_bytes: int | None = None
-        # The control group that counts the CPU time of the server; None for a cell without a server.
+        # The control group that counts the CPU time of the server.
         self.group: ServerGroup | None = None
         # The timed runs of this attempt.
         self.runs: list[RunRecord] = []
@@ -86,8 +78,7 @@ class RoundMeasurement:
     def open(self, stack: ExitStack) -> None:
         """Prepare what the command reads and writes, its server and its command line, and set up hyperfine.
 
-        hyperfine is the program that times the command. `stack` takes the clean-up. Raise UserError if
-        something differs from the recipe, such as a program or a copy of a repository.
+        `stack` takes the clean-up. Raise UserError if something differs from the recipe, such as a program.
         """
         self.started_at = datetime.datetime.now(datetime.UTC)
         if self.cell.server:
@@ -96,50 +87,39 @@ class RoundMeasurement:
             # server then ends before its group is closed, and the kernel removes only an empty group.
             stack.callback(self.group.close)
         self.cell.open(stack)
-        # Before and after each timed run, a hook of hyperfine calls _answer_hook().
         self.hyperfine = Hyperfine(self.folder, self._answer_hook)
-        # The first cold run of a command fills caches below this system, such as those of a hypervisor. So it
-        # is slower than later ones, and is discarded. A DiscardedRun stores how many bytes it has read. If
-        # this cell discards no run, the subject is None, and nothing is stored.
+        # Without a subject, nothing is stored.
         discarded_subject = self.cell.input if self.discards else None
         self.discarded_run = DiscardedRun(self.recipe, discarded_subject, self.cell.root)
-        # An earlier cell-round of this command may have stored the bytes within the last hour. Then this one
-        # discards no run. Otherwise, read() returns None.
+        # Not None if an earlier cell-round of this command has discarded a run within the last hour.
         self.discarded_bytes = self.discarded_run.read()
 
     def measure(self, lock: int) -> None:
         """Time the runs of the round, and set `runs`: the record of each timed run, with its evidence.
 
-        Evidence is what was observed before, within and after a run. `lock` is the descriptor of the
-        machine's lock. hyperfine inherits it, so that no other cell starts before hyperfine has ended. Raise
-        ProgramError (a UserError) if a run fails, with the error of the command and the end of the server's
-        log. Raise UserError if a run takes too long. An error of a hook, or of reading what a run wrote, is
-        raised as it is.
+        `lock` is the descriptor of the machine's lock. hyperfine inherits it, so that no other cell starts
+        before hyperfine has ended. Raise ProgramError (a UserError) if a run fails, or UserError if one takes
+        too long. An error of a hook, or of reading what a run wrote, is raised as it is.
         """
         self.runs = []
-        # The collector reads the kernel's counters before and after each run.
         self.collector = EvidenceCollector(
             # If the server is another machine, the files that it reads are not here.
             read=None if "remote" in self.recipe else self.cell.input,
             written=self.cell.output,
             server=self.cell.server,
-            # The way to clear caches, such as "drop-caches".
             clearing=self.recipe["clearing"],
-            # Measure how long the written files of a run take to be on the device.
             measures_sync=self.recipe.get("measure_sync", False),
             networks=self.cell.networks,
             group=self.group,
             # Many clients are served at once, and processes of the server may end within the run.
             samples_memory="traffic" in self.recipe,
-            # Hooks of the repository, such as pre-commit. The server starts them.
+            # Hooks of the repository, such as pre-commit.
             runs_hooks="hooks" in self.recipe,
-            # True if only this round uses the network namespace. Then all traffic in it is the cell's.
             owns_network=self.recipe.get("network") in OWN_NETWORKS,
-            # A hot run (all of its files are in memory) may still read tables of the file system that it
-            # writes to. The kernel does not separate these reads, so those of the input are counted apart.
+            # A hot run may still read tables of the file system that it writes to. The kernel does not
+            # separate these reads, so those of the input are counted apart.
             checks_input=self.state["promises"].get("os") == "hot" and self.cell.output is not None,
         )
-        # The line is a simulated network cable between client and server. Without one, this does nothing.
         self.collector.measure_line()
         try:
             # This calls _answer_hook() for each hook, which fills `runs`, and may set `read_error`.
@@ -147,12 +127,10 @@ class RoundMeasurement:
         finally:
             self.collector.close()
         if failure is not None:
-            # hyperfine does not report why a command cannot be run. So the command is run again here, and
-            # the error of this run is part of the message.
+            # hyperfine does not report why a command cannot be run. Another run shows the reason.
             outcome = self._run_again()
             raise ProgramError(f"{printable(failure)}; run again, {outcome}{self._details()}")
-        # This raises an error if a run has failed. It comes before `read_error`: a failed run may have
-        # written nothing, so its exit code is the better reason.
+        # Exit codes come before `read_error`: a failed run may have written nothing, and its code says more.
         self._check_exit_codes()
         if self.read_error:
             raise self.read_error
@@ -160,17 +138,14 @@ class RoundMeasurement:
         line_evidence = self.collector.measure_line_again()
         for run in self.runs:
             run["evidence"].update(line_evidence)
-        # The records also need the peak memory and the output of the command, which no timed run has.
-        # `captured`, an untimed run that a hook has done, has both.
         self._add_captured_run()
         # The bytes of a discarded run are valid for an hour after the last cold run. That was just now.
-        # Nothing is stored for a cell that discards no run, and renew() then does nothing.
         self.discarded_run.renew()
 
     def set_runs_aside(self) -> None:
         """Move the runs and their times to `set_aside`, and prepare another measure() with a new server.
 
-        The caller does so if a hot run, which should find all files in memory, has read from the device.
+        The caller does so if a hot run has read from the device.
         """
         export = json.loads(self.hyperfine.export.read_bytes())
         self.set_aside.append({"runs": self.runs, "results": export["results"]})
@@ -181,25 +156,22 @@ class RoundMeasurement:
     def describe(self) -> Context:
         """Return the context of the runs as JSON data: everything that may explain their times.
 
-        Some facts are checked here: raise UserError if a run wrote another tree than the one that it read, or
-        if the client does not lock the database of a working copy as the recipe has it (count_locks).
+        Raise UserError if a run wrote another tree than the one that it read, or if the client does not lock
+        the database of a working copy as the recipe has it (count_locks).
         """
         self._check_counterpart()
         context = describe_round(self.cell, self.runs, self.captured)
-        # `conditions` has the scheduling of this process, which client and server inherit. A wrapper or a
-        # user may have changed it, so the scheduling of client and server before the timed runs is added.
+        # A wrapper or a user may have given client or server another scheduling than this process has.
         conditions = context["conditions"]
         conditions["client"] = sorted(self.collector.client_scheduling)
         if self.collector.server_scheduling:
             conditions["server"] = sorted(self.collector.server_scheduling)
-        # The I/O counts of client and server in the untimed run that stands for all timed runs.
         if self.captured:
             context["captured_io"] = {**self.captured.io, **self.captured.server_io}
             if self.captured.git_trace:
                 context["git_trace"] = self.captured.git_trace._asdict()
         context["round"] = self.number
         context["started_at"] = self.started_at.strftime(TIME_FORMAT)
-        # If a hot run read from the device, the runs were set aside, and measure() was called again.
         context["set_aside"] = self.set_aside
         # The seconds of the last call of measure(): of all runs with their hooks, and of the hooks alone.
         context["took"] = {
@@ -221,9 +193,7 @@ class RoundMeasurement:
         """
         if hook is Hook.SETUP:
             self._set_up()
-            # Each run is followed by the start of a hook's shell, whose instructions are counted with the
-            # run. Between this hook and the first prepare hook, hyperfine does nothing but such a start. The
-            # collector counts it alone, and later subtracts this count from the count of each run.
+            # Until the first prepare hook, hyperfine does nothing but start the shell of that hook.
             self.collector.begin_hook(self.hyperfine.pid)
         elif hook is Hook.PREPARE:
             # Before the first prepare hook, there was no run: _end_run() then ends the count of begin_hook(),
@@ -232,10 +202,8 @@ class RoundMeasurement:
             self._prepare_run(is_timed=True, is_first=not self.runs)
         elif hook is Hook.CLEANUP:
             self._end_run(is_last=True)
-            # `captured` is the untimed run whose output is read, mostly a warm-up run.
             if self.work_kind.read and not self.captured:
-                # There was no warm-up run, so the command runs once more. Its output does not depend on
-                # caches. `is_representative` makes this run `captured`.
+                # Without a warm-up run, the command runs once more: its output does not depend on caches.
                 self.cell.reset_output()
                 # reset_output() ends the server if it puts a repository back.
                 self.cell.start_server()
@@ -249,9 +217,7 @@ class RoundMeasurement:
         """
         for step in self.state["setup"]:
             self.cell.run_step(step)
-        # With `discards`, the first cold run of a command is not timed: it fills caches below this system,
-        # such as those of a hypervisor, and is slower than later ones. `discarded_bytes` is what that run
-        # read; None if there was no such run within the last hour.
+        # The first cold run fills caches below this system, such as those of a hypervisor, and is slower.
         must_discard = self.discards and self.discarded_bytes is None
         warm_up_count = self.state["warmup"]
         if must_discard:
@@ -263,10 +229,9 @@ class RoundMeasurement:
             # All runs print the same. So the output of the first one stands for all.
             self._warm_up(is_representative=is_first)
         if must_discard:
-            # The first warm-up run has set it, because that run is representative.
+            # The first warm-up run is representative, so _warm_up() has set `captured`.
             assert self.captured
-            # The client's count is taken from `captured`, which has the command alone. The count of a warm-up
-            # run in the collector also has what this process itself has read in the meantime.
+            # The collector's count of the client also has what this process itself has read.
             client_bytes = self.captured.io["read_bytes"]
             # The key is missing without a server. A count that the kernel hides is None.
             server_bytes = self.collector.warming[0].get("server_read_bytes", 0)
@@ -277,9 +242,8 @@ class RoundMeasurement:
     def _prepare_run(self, is_timed: bool, is_first: bool) -> None:
         """Do the steps of the cache state before a run, such as "clear-caches", and read the counters.
 
-        `is_first` is True for the first warm-up run, and for the first timed run. A state may have other
-        steps (`first`) before these two than before other runs (`prepare`): a series of timed runs clears the
-        caches only once, for example. The counters are read last, so that the steps do not count for the run.
+        Before the first warm-up run and the first timed run (`is_first`), a state may have other steps: a
+        series clears the caches only once. The counters are read last, so that no step counts for the run.
         """
         steps = self.state["prepare"]
         if is_first and "first" in self.state:
@@ -287,17 +251,14 @@ class RoundMeasurement:
         for step in steps:
             self.cell.run_step(step)
             if step == "clear-caches" and is_timed:
-                # The collector stores for the evidence which share of the files is still in memory. The query
-                # returns True if it has loaded inodes of the files, which must be cleared from memory again.
+                # The query of the files that are still in memory may load inodes.
                 must_clear_again = self.collector.query_cleared()
                 if must_clear_again:
                     self.cell.run_step(step)
-        # For a command that changes its input, such as a commit, the step `restore` has ended the server.
-        # The server is started here, unless a later step has started it.
+        # The step `restore` has ended the server of a command that changes its input, such as a commit.
         if self.cell.writes_input and self.cell.server and not self.cell.server.pid:
             self.cell.start_server()
-            # The new server has empty caches. If the run needs a server with warm caches ("kept"), a command
-            # that reads the whole tree fills them. It counts as an untimed run.
+            # The new server has empty caches. To fill them ("kept") counts as an untimed run.
             if self._promises().get("server") == "kept":
                 self.collector.begin(self.hyperfine.pid, is_timed=False)
                 self.cell.fill_server_caches()
@@ -307,18 +268,17 @@ class RoundMeasurement:
     def _warm_up(self, is_representative: bool) -> None:
         """Run the command untimed, and read the counters after it. The caller has read those before it.
 
-        A representative run stands for all timed runs (_capture). It is stored as `captured`, with the bytes
-        that its server has read and written. Raise UserError if the run fails.
+        A representative run (_capture) is stored as `captured`, with the bytes that its server has read and
+        written. Raise UserError if the run fails.
         """
         try:
             captured = self._run_untimed(is_representative)
         except UserError as error:
-            # The same class of error, with more details, such as the end of the server's log.
             raise type(error)(f"{error}{self._details()}") from None
         # The untimed run was a child of this process, while hyperfine waited. end() counts both processes.
         self.collector.end(self.hyperfine.pid)
         if is_representative:
-            # `warming` has the counts of all untimed runs. end() has just appended those of this run.
+            # end() has just appended the counts of this run.
             reads = self.collector.warming[-1]
             server_io = {
                 "server_rchar": reads.get("server_rchar"),
@@ -327,18 +287,15 @@ class RoundMeasurement:
             self.captured = captured._replace(server_io=server_io)
 
     def _run_untimed(self, is_representative: bool) -> Captured:
-        """Run the command once, and return the run.
+        """Run the command once, and return the run. `work` is {} unless the run is representative (_capture).
 
-        A representative run stands for all timed runs, so its output is read. Otherwise, `work` of the run
-        is {}. In a cell with traffic, many clients send requests at once in a timed run. Here, each client
-        sends one request, one after another, and the run of the first reader is returned. Raise UserError if
-        a run fails, or if two readers got different answers.
+        In a cell with traffic, each client sends one request, one after another, and the run of the first
+        reader is returned. Raise UserError if a run fails, or if two readers got different answers.
         """
         # Only a cell with traffic has `requests`.
         if not self.cell.requests:
             return self._capture(self.cell.timed, is_representative)
-        # The requests of readers come first, and commits follow. A cell without readers also has one
-        # request of a reader, because its answer identifies the repository.
+        # Readers come first. A cell without readers has one here: its answer identifies the repository.
         readers = max(1, self.cell.readers)
         first_run = self._capture(self.cell.requests[0], is_representative)
         for number, request in enumerate(self.cell.requests[1:readers], 2):
@@ -370,8 +327,7 @@ class RoundMeasurement:
         if read_work:
             # With a quiet option, the command would print no output to read.
             argv = [word for word in argv if word not in self.work_kind.quiet_options]
-        # git traces to a file. A command without {url} or {push_url} is local: its trace would have neither a
-        # protocol nor sent objects.
+        # The trace of a local command, without {url} or {push_url}, has neither a protocol nor sent objects.
         trace = None
         has_url = not URL_WORDS.isdisjoint(WORD.findall(self.recipe["argv"]))
         if self._program == "git" and has_url:
@@ -384,7 +340,6 @@ class RoundMeasurement:
         def read_output(output: IO[bytes]) -> work.Fingerprint:
             if not read_work:
                 return work.discard_output(output)
-            # The fingerprint leaves out these URLs, which differ between cells with equal work.
             return read_work(output, self.cell.urls)
 
         captured = self._capture_with_server_peak(read_command, read_output, log)
@@ -398,7 +353,6 @@ class RoundMeasurement:
         """Run a command untimed (capture), and return the run with the server's peak memory, if one runs."""
         if not self.cell.server or not self.cell.server.pid:
             return capture(command, read_output, log)
-        # A thread of the sampler reads the memory of the server again and again, until stop().
         sampler = MemorySampler(self.cell.server.pid, SHORT_INTERVAL_S)
         try:
             captured = capture(command, read_output, log)
@@ -409,13 +363,11 @@ class RoundMeasurement:
     def _add_trace(self, captured: Captured, trace: Path) -> Captured:
         """Return the run `captured` with the facts from git's trace, which are in the file `trace`.
 
-        Raise UserError if git has written no trace, or if the protocol is another one than the value of the
-        cell's axis `protocol`.
+        Raise UserError if git has written no trace, or if the protocol is not that of the cell.
         """
         git_trace = read_git_trace(trace)
         io = dict(captured.io)
-        # The timed runs do the same work, but write no trace. So the bytes of the trace are subtracted from
-        # `wchar`, all bytes that this run wrote.
+        # The timed runs write no trace, so its bytes are subtracted from all bytes that this run wrote.
         if io["wchar"] is not None:
             io["wchar"] -= trace.stat().st_size
         expected = self.recipe["axes"].get("protocol", "")
@@ -429,17 +381,14 @@ class RoundMeasurement:
     def _end_run(self, is_last: bool) -> None:
         """Add the record of the timed run that has ended to `runs`, with its evidence and its work.
 
-        The evidence is the kernel's counts within the run, and the work is a fingerprint of what the run
-        wrote. `is_last` is True after the last run. If the written files cannot be read, set `read_error`.
+        If the written files cannot be read, set `read_error`.
         """
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         # There was no timed run before the first prepare hook.
         if not evidence:
             return
-        # By now, the key has the time between the two readings of the counters. It includes the time that the
-        # readings take. So it is replaced by the time between the hooks before and after the run.
+        # The time between the hooks replaces that between the readings, which includes the readings.
         evidence["window_s"] = round(self.hyperfine.since_hook_s, 6)
-        # The discarded run was the first cold one. A timed cold run has to read about as many bytes.
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
         # A commit adds files to the repository, its input. They are in memory although nothing has read them.
@@ -457,8 +406,7 @@ class RoundMeasurement:
         try:
             self._read_what_was_written(run)
         except (OSError, UserError, ValueError) as error:
-            # A command that failed may have written nothing, and its exit code is then the better reason. So
-            # measure() raises this error after it has checked the exit codes.
+            # measure() first checks the exit codes: a command that failed may have written nothing.
             self.read_error = self.read_error or error
 
     def _promises(self) -> Promises:
@@ -471,21 +419,19 @@ class RoundMeasurement:
     def _read_what_was_written(self, run: RunRecord) -> None:
         """Add to a run what is in files: its work, and the report of the launcher or the traffic program.
 
-        The work is a fingerprint of the written files. Raise OSError, UserError or ValueError if one of the
-        files cannot be read. Raise UserError as well if the run does not match the label of its cell, such as
-        a commit whose hook has not run.
+        Raise OSError, UserError or ValueError if one of the files cannot be read. Raise UserError as well if
+        the run does not match the label of its cell, such as a commit whose hook has not run.
         """
-        # A subject is what the command reads or writes. check_run() raises for a run that does not match.
         for subject in self.cell.subjects:
             subject.check_run()
         output = self.cell.output
         if self.work_kind.inspect and output:
-            # The fingerprint of files leaves out these URLs, which differ between cells with equal work.
             run["work"] = self.work_kind.inspect(output.inspected, self.cell.urls)
-        # The launcher starts several clients at once, and reports the times of each.
+            server = self.cell.server
+            if server and server.kind in SUBVERSION.servers and self.work_kind.writes_tree:
+                run["compressed_bytes"] = self._estimate_compressed(run, output.inspected)
         if "clients" in self.recipe:
             run["launched"] = json.loads(self.cell.launcher_report.read_text())
-        # The traffic program sends requests of many clients for some time, and reports the times of requests.
         if "traffic" in self.recipe:
             report: Traffic = json.loads(self.cell.traffic_report.read_text())
             # These settings of the traffic are in the recipe, and not in the program's report.
@@ -499,6 +445,13 @@ class RoundMeasurement:
                 report["revisions_added"] = fsfs.youngest(repository.path) - repository.base
             run["traffic"] = report
 
+    def _estimate_compressed(self, run: RunRecord, tree: Path) -> int:
+        """Estimate the compressed size of the written files, once for all runs that wrote equal files."""
+        for earlier in self.runs:
+            if "compressed_bytes" in earlier and earlier["work"] == run["work"]:
+                return earlier["compressed_bytes"]
+        return work.estimate_compressed_bytes(tree)
+
     # The checks after the runs
 
     def _check_exit_codes(self) -> None:
@@ -506,7 +459,6 @@ class RoundMeasurement:
         # The code is None if a signal ended the run. For this code, too, signal_of() returns a text.
         codes = [run.exit_code for run in read_export(self.hyperfine.export)]
         expected = self.recipe["runs"]
-        # hyperfine's export has a code for each run, and its hooks added a record for each run to `runs`.
         if len(codes) != expected or len(self.runs) != expected:
             raise UserError(
                 f"{Programs().get('hyperfine')}: its export has {len(codes)} runs, and the recipe asks for "
@@ -516,8 +468,7 @@ class RoundMeasurement:
             if code == 0:
                 continue
             failure = f"{self._program} {processes.how_it_ended(code)} in timed run {number} of {len(codes)}"
-            # The export has no output, so the command runs again: the message gets the error that it prints.
-            # A program that a signal ended prints no reason, so another run would show nothing.
+            # The export has no output, so another run shows the error. After a signal, it would show none.
             if not processes.signal_of(code):
                 outcome = self._run_again()
                 failure += f"; run again, {outcome}"
@@ -532,7 +483,7 @@ class RoundMeasurement:
                 evidence["client_peak_memory_bytes"] = None
                 continue
             evidence["client_peak_memory_bytes"] = captured.peak_bytes
-            # It is None if a process of the server has ended in the run: the kernel keeps no peak of it.
+            # The kernel keeps no peak of a server process that has ended in the run.
             if evidence.get("server_peak_memory_bytes") is None:
                 evidence["server_peak_memory_bytes"] = captured.server_peak_bytes
             if self.work_kind.read:
@@ -545,7 +496,6 @@ class RoundMeasurement:
         and the URL in the expanded keywords of this tree, such as $HeadURL$.
         """
         output = self.cell.output
-        # The function for the fingerprint of written files; None for a command whose output is read instead.
         inspect = self.work_kind.inspect
         if not output or not output.counterpart or not inspect:
             return

@@ -99,32 +99,25 @@ class MachineCounters(NamedTuple):
 def read_counters(devices: CountedDevices) -> MachineCounters:
     """Read the counters of the machine and of some block devices now.
 
-    The counters only grow. So the difference of two readings of the same devices is the number of events
-    between them, such as before and after a run. A counter is None if this machine does not have it. Raise
-    UserError if /proc lacks the files about the machine.
+    Raise UserError if /proc lacks the files about the machine.
     """
     clock_s = time.monotonic()
     # `cpu 4705 356 584 3699 23 23 0 0 0 0`: ticks of all processors as user, nice, system, idle, and so on.
     line = read("/proc/stat").split("\n", 1)[0]
     ticks = [int(field) for field in line.split()[1:]]
-    # read() returns "" for a file that cannot be read. Then this call raises UserError.
     if not ticks:
         kernel.check_system_files()
     return MachineCounters(
         clock_s=clock_s,
-        # As user, nice, system, irq and softirq.
         busy_ticks=sum(ticks[column] for column in BUSY),
         # The ticks that the hypervisor gave to other virtual machines.
         steal_ticks=ticks[STEAL],
-        # The columns after STEAL are of guests, and a part of earlier columns.
         all_ticks=sum(ticks[: STEAL + 1]),
         cpu_stalled_us=_read_stalled_us("cpu"),
         memory_stalled_us=_read_stalled_us("memory"),
         io_stalled_us=_read_stalled_us("io"),
         device=_read_use(devices),
-        # The calls of this machine's client of NFS, a network file system.
         rpcs=number_in(NFS_CLIENT, "rpc"),
-        # TCP acknowledgements that were sent late, and bytes through the network interfaces.
         delayed_acks=_read_delayed_acks(),
         wire_bytes=_read_wire_bytes(),
         swapped_in_pages=number_in("/proc/vmstat", "pswpin"),
@@ -154,7 +147,6 @@ def _read_delayed_acks() -> int | None:
 
 def _read_wire_bytes() -> int | None:
     """Return the bytes through all interfaces; None if the kernel does not list them."""
-    # It stays None if the file is missing: the loop then has no lines.
     total = None
     # After two lines of heads, each line is `eth0: 4096 12 ...`: the received bytes come first.
     for line in read(INTERFACES).splitlines()[2:]:
@@ -186,11 +178,10 @@ def subtract(after: float | None, before: float | None) -> Any:
 def count_growth(
     before: object, after: object, names: Iterable[str], prefix: str = ""
 ) -> EvidencePart:
-    """Return how much counters have grown between two readings, by `prefix` and name.
+    """Return how much counters have grown between two readings: {"client_rchar": 4096, "client_wchar": None}.
 
-    `before` and `after` are named tuples of one class, and `names` are those of their fields that count. With
-    the prefix "client_", a result is {"client_rchar": 4096, "client_wchar": None}. None stands for a counter
-    that one of the readings lacks.
+    `before` and `after` are named tuples of one class, and `names` are those of their fields that count. None
+    stands for a counter that one of the readings lacks.
     """
     return {
         f"{prefix}{name}": subtract(getattr(after, name), getattr(before, name)) for name in names
@@ -200,7 +191,7 @@ def count_growth(
 def count_events(before: MachineCounters, after: MachineCounters) -> EvidencePart:
     """Return what happened on the machine within a run, for example {"rpcs": 12, "device_reads": 3}.
 
-    A value is None if the machine does not count it. `window_s` is the time between both readings.
+    `window_s` is the time between both readings.
     """
     return {
         "window_s": round(after.clock_s - before.clock_s, 6),
@@ -213,9 +204,8 @@ def measure_load(before: MachineCounters, after: MachineCounters) -> EvidencePar
     """Return how busy the machine was in a run, such as {"busy_s": 1.5, "steal_s": 0.0, "steal_pct": 0.0}.
 
     The seconds are of all processors together: 2 processors can be busy for 2 s in a run of 1 s. `steal_pct`
-    is the share of their time that the hypervisor gave to other virtual machines. `cpu_pressure_pct`,
-    `memory_pressure_pct` and `io_pressure_pct` are the shares of the run in which some task waited for this
-    resource. The result lacks the key of a pressure that the kernel does not count.
+    is the share of their time that the hypervisor gave to other virtual machines. Keys such as
+    `cpu_pressure_pct`, the share of the run in which some task waited for a processor, may be missing.
     """
     busy_ticks = after.busy_ticks - before.busy_ticks
     steal_ticks = after.steal_ticks - before.steal_ticks
@@ -240,8 +230,7 @@ def choose_devices(*paths: Path, written: Sequence[Path] | None = None) -> Count
     """Return the block devices whose use is counted, so that each byte counts once.
 
     Reads count on the devices that hold any of the `paths`. Written bytes and flushes count only on those
-    that hold a path in `written`; None stands for all `paths`. A device that holds several paths counts once.
-    A path without a device, as in memory, counts nothing.
+    that hold a path in `written`; None stands for all `paths`.
     """
     # Example: a command exports from a disk to RAM. It reads from the disk, and writes to none. If another
     # program writes to that disk, these bytes must not count as the command's.
@@ -261,18 +250,12 @@ def _find_devices(paths: Iterable[Path]) -> frozenset[str]:
 
 
 def read_device_use(*paths: Path, written: Sequence[Path] | None = None) -> DeviceUse:
-    """Return the use, by all processes since boot, of the block devices that hold some paths.
-
-    choose_devices() chooses the devices, by the same arguments. A field is None if no device counts for it,
-    or if the counts of one device cannot be read.
-    """
+    """Return the use, by all processes since boot, of the block devices of some paths (choose_devices)."""
     return _read_use(choose_devices(*paths, written=written))
 
 
 def _read_use(devices: CountedDevices) -> DeviceUse:
     """Return the use of block devices since boot, by all processes (read_device_use)."""
-    # For each device, the columns that the kernel counts: reads, sectors read, and so on. [] without devices,
-    # or if one of them cannot be read.
     read_statistics = _read_statistics(devices.read)
     written_statistics = _read_statistics(devices.written)
     return DeviceUse(
@@ -284,16 +267,15 @@ def _read_use(devices: CountedDevices) -> DeviceUse:
 
 
 def _count_flushes(devices: Iterable[str]) -> int | None:
-    """Return the flushes of the disks of some devices since boot.
+    """Return the flushes of the disks of some devices since boot. `devices` are folders of sysfs.
 
     A flush makes a disk write its volatile cache, so a disk without such a cache gets none. Return None if no
-    disk gets flushes, or if the kernel does not count the flushes of one of the disks. `devices` are folders
-    of sysfs, such as /sys/devices/.../sda/sda1, a partition of the disk sda.
+    disk gets flushes, or if the kernel does not count the flushes of one of the disks.
     """
     # The kernel counts flushes of whole disks only: not of partitions, and not of devices of LVM or RAID,
     # which lie on disks.
     disks = {disk for disk in _find_disks(devices) if has_volatile_cache(disk)}
-    # A sum without the flushes of one disk would be too small, so there is no sum then.
+    # A sum without the flushes of one disk would be too small.
     if not all(has_counted_flushes(disk) for disk in disks):
         return None
     total = None

@@ -38,10 +38,8 @@ class DiscardedRun:
     def __init__(self, recipe: Recipe, subject: Subject | None, root: Path) -> None:
         """Set `file` to the file of this command and this copy; None if nothing is stored.
 
-        write() stores there the number of bytes that the discarded run read. `recipe` has everything that the
-        measurement of a cell depends on, such as its command. `subject` is what the command reads, such as a
-        copy of a repository, and `root` the checkout. The name of the file is a digest of the boot, the
-        command and the folders of the subject.
+        The command reads `subject`. The name of the file is a digest of the boot, the command and the folders
+        of the subject.
         """
         self.file: Path | None = None
         folders: list[Path] = []
@@ -55,13 +53,11 @@ class DiscardedRun:
         for folder in folders:
             status = os.stat(folder)
             copies.append((str(folder), status.st_ino, status.st_ctime_ns))
-        # Each boot has another id. So a discarded run before the last boot does not count.
+        # A discarded run before the last boot does not count.
         boot_id = read("/proc/sys/kernel/random/boot_id")
-        # The command with its words in braces, such as "{svn} log {url}", and its standard input.
         templates = [recipe["argv"], recipe["stdin"]]
-        # `axes` has the cell's value on each axis, such as {"level": "3", "access": "svn"}. Two values of an
-        # axis are two commands only if a template has the axis as a word, such as {level}. Any other axis
-        # changes the folders of the subject, a key in READING_KEYS, or nothing that the command reads.
+        # Two values of an axis are two commands only if a template has the axis as a word, such as {level}.
+        # Any other axis changes the folders of the subject, a key in READING_KEYS, or nothing that is read.
         word_values = {}
         for axis, value in recipe["axes"].items():
             if any(f"{{{axis}}}" in template for template in templates):
@@ -72,10 +68,7 @@ class DiscardedRun:
         self.file = WorkDir(recipe["storage"]["path"], root).make("discarded") / name
 
     def read(self) -> int | None:
-        """Return the bytes that the discarded run read from the device, for example 104857600.
-
-        Return None if there was no discarded run, if it is too old, or if its file is damaged.
-        """
+        """Return the bytes that the discarded run read from the device; None without a recent run."""
         if not self.file or not self.file.exists():
             return None
         age_s = time.time() - self.file.stat().st_mtime

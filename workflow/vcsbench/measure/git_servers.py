@@ -131,10 +131,8 @@ class GitSshd(_GitServer, Sshd):
         return ""
 
     def version_commands(self) -> dict[str, list[str]]:
-        commands = Sshd.version_commands(self)
         # Here, sshd starts git-shell in the place of svnserve.
-        del commands["svnserve"]
-        return {**commands, **super().version_commands()}
+        return {**self.ssh_version_commands(), **super().version_commands()}
 
     def system_command(self) -> list[str]:
         return [self.programs.path("git-shell")]

@@ -29,16 +29,15 @@ class GitTrace(NamedTuple):
 def read_git_trace(path: Path) -> GitTrace:
     """Return the version of the protocol and the number of sent objects, from the trace of a client's run.
 
-    They are "" and 0 for a run without a server. A trace is a file (`path`) in which git writes a line for
-    each step of its work, such as {"event": "data", "key": "negotiated-version", "value": "2"}. Raise
-    UserError if git has written no trace.
+    They are "" and 0 for a run without a server. A line of the trace is a step of git's work: {"event":
+    "data", "key": "negotiated-version", "value": "2"}. Raise UserError if git has written no trace.
     """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         raise UserError("git writes no trace. Use git 2.22 or newer.") from None
     protocol = ""
-    # The numbers of objects that the client received from the server, and that it wrote to a pack.
+    # Numbers of objects.
     received = 0
     written = 0
     # The lines of bytes, not of text: a text also ends a line at U+2028, which may stand within JSON.
@@ -48,8 +47,8 @@ def read_git_trace(path: Path) -> GitTrace:
             protocol = str(event["value"])
         elif event["event"] == "data" and event["key"] == "write_pack_file/wrote":
             written += int(event["value"])
-        # A client that receives a pack starts a child, whose arguments have the number of objects in it.
         elif event["event"] == "child_start":
+            # A client that receives a pack starts a child, whose arguments have the number of its objects.
             received += _count_received(event["argv"])
     # A client that pushes receives no objects, but writes the pack that it sends. So written objects count
     # only without received ones.

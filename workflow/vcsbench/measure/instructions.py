@@ -47,11 +47,9 @@ class InstructionCounter:
     def end(self) -> int | None:
         """Return the number of instructions until now, and close the counters.
 
-        Return None if a counter could not be opened, or if other users had the counter of the hardware for
-        some of the time.
+        Return None if a counter could not be opened, or did not count for some of the time.
         """
         total = 0
-        # Each thread of the processes has its own counter.
         while self.events:
             event = self.events.pop()
             # Three numbers of 8 bytes: the count, the time since the counter was enabled, and the part of
@@ -84,8 +82,7 @@ def why_no_instructions() -> str:
 def count_instructions(sides: Mapping[str, Sequence[int]]) -> dict[str, InstructionCounter]:
     """Start to count the instructions of processes, and return the counters by side, such as "client".
 
-    `sides` has the pids of each side: {"client": [4711], "server": [4712, 4713]}. Return {} if instructions
-    cannot be counted on this machine.
+    Example of `sides`: {"client": [4711], "server": [4712, 4713]}. Return {} if nothing can be counted.
     """
     if why_no_instructions():
         return {}
@@ -94,7 +91,6 @@ def count_instructions(sides: Mapping[str, Sequence[int]]) -> dict[str, Instruct
 
 def _open_event(thread: int) -> int:
     """Open the counter of a thread and return its descriptor. 0 is this thread. Raise OSError if refused."""
-    # The kind of counter and the event that it counts: a counter of the hardware, and instructions.
     kind, config = EVENT
     # The fields that are 0 are not used: the counter only counts, and takes no samples.
     attributes = ATTRIBUTES.pack(kind, ATTRIBUTES.size, config, 0, 0, TIMES, EVENT_FLAGS, 0, 0, 0)

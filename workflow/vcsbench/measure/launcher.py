@@ -33,10 +33,8 @@ class Client:
 def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
     """Run `client_count` clients at once, write the report, and return the exit code.
 
-    `argv` is the command of a client, in which its number (from 1) replaces `mark`. Return 0 if all clients
-    succeed. If one fails, end all others, write no report, and return the exit code of the failed client. If
-    a signal ended it, the code is 128 plus the number of the signal, as in a shell. If one cannot be started,
-    the code is CANNOT_RUN.
+    If a client fails, end all others, write no report, and return its exit code: 128 plus the number of a
+    signal, as in a shell, or CANNOT_RUN if it cannot be started.
     """
     # Memory that is shared with the clients, which write the times of their starts to it.
     starts = mmap(-1, START_BYTES * client_count)
@@ -45,7 +43,6 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
     gate, gate_writer = os.pipe()
     began_ns = _now_ns()
     clients: dict[int, Client] = {}  # by pid
-    # Start all clients. Each one waits at the gate.
     for number in range(client_count):
         client_argv = [word.replace(mark, str(number + 1)) for word in argv]
         try:
@@ -56,9 +53,8 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
             name = f"client {number + 1} of {client_count}"
             print(f"{name} cannot be started: {error.strerror}", file=sys.stderr)
             return CANNOT_RUN
-        # fork() returns 0 in the new process.
         if not pid:
-            # From here on, this is the client. The call does not return.
+            # This is the client. The call does not return.
             _run_client(client_argv, gate, gate_writer, starts, number)
         clients[pid] = Client(number)
     os.close(gate)
@@ -66,14 +62,12 @@ def main(report: str, client_count: int, mark: str, argv: list[str]) -> int:
     # Each client closes its own copy before it waits. So with this copy closed, all clients go on.
     os.close(gate_writer)
 
-    # Wait for the end of all clients. The first one that fails ends the launcher.
     for _ in range(client_count):
-        # With -1, wait4() returns the next client that ends, whichever it is.
+        # The next client that ends, whichever it is.
         pid, status, usage = os.wait4(-1, 0)
         ended_ns = _now_ns()
         client = clients[pid]
         client.ended_ns = ended_ns
-        # 0 is the status of a client that succeeded.
         if status:
             _end_all(clients)
             code = os.waitstatus_to_exitcode(status)
@@ -94,9 +88,8 @@ def _now_ns() -> int:
 def _run_client(argv: list[str], gate: int, gate_writer: int, starts: mmap, number: int) -> None:
     """Wait at a gate, and execute the command `argv` in the place of this process. Never return.
 
-    `gate` is the end of a pipe for reading, `gate_writer` its end for writing. The gate opens when all copies
-    of `gate_writer` are closed. Then the client writes the time to its START_BYTES in `starts`. `number` is
-    the number of the client, from 0.
+    The gate opens when all copies of `gate_writer` are closed. Then the client, `number` from 0, writes the
+    time to its START_BYTES in `starts`.
     """
     # The client would wait for itself if its copy of the writer stayed open.
     os.close(gate_writer)
@@ -107,7 +100,6 @@ def _run_client(argv: list[str], gate: int, gate_writer: int, starts: mmap, numb
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     except PermissionError:
         pass
-    # The read returns when the parent closes the last writer, for all clients at once.
     os.read(gate, 1)
     offset = START_BYTES * number
     starts[offset : offset + START_BYTES] = _now_ns().to_bytes(START_BYTES, "little")
@@ -116,7 +108,6 @@ def _run_client(argv: list[str], gate: int, gate_writer: int, starts: mmap, numb
     # The other clients get their turn before this one executes its command.
     os.sched_yield()
     try:
-        # The p is for the PATH, on which a program such as git is found.
         os.execvp(argv[0], argv)
     except OSError as error:
         print(f"{argv[0]}: {error.strerror}", file=sys.stderr)
@@ -134,10 +125,8 @@ def _write_report(
 ) -> None:
     """Write the times of all clients as JSON, in seconds. Starts and ends count from the common release.
 
-    `starts` has START_BYTES for each client in order: its start (`went_s`) in nanoseconds. `began_ns` is the
-    time before the first fork, and `released_ns` that of the release. `all_s` is the end of the last client.
     Example (records.Launched), shortened: {"forking_s": 0.002, "all_s": 1.5, "clients": [{"went_s": 0.0001,
-    "ended_s": 1.5, "user_s": 0.2, "system_s": 0.1}]}.
+    "ended_s": 1.5, "user_s": 0.2, "system_s": 0.1}]}. `went_s` is the start of a client.
     """
     # Without the module json: its import would be part of the measured time.
     times = []

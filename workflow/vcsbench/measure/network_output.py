@@ -43,8 +43,7 @@ class NetworkOutput(NamedTuple):
     def read_counts(self) -> NetworkCounts:
         """Return the bytes that were read so far. The difference of two readings is the bytes of a run."""
         storage_read_bytes = None
-        # The run may have written to any of these folders. If one has no device, its reads are unknown. For a
-        # server on another machine, `storage` is empty, and read_device_use() has no count.
+        # If a folder has no device, its reads are unknown. Without folders, read_device_use() has no count.
         if all(find_block_devices(folder) for folder in self.storage):
             storage_read_bytes = read_device_use(*self.storage).read_bytes
         return NetworkCounts(_read_from_server(self.mount), storage_read_bytes)
@@ -64,8 +63,7 @@ def find_network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> Netw
     if mount.filesystem not in NETWORK:
         return None
     has_input = any(mount_of(folder).point == mount.point for folder in inputs)
-    # The exported folders of a server on this machine. Only an NFS server with a loopback address is known to
-    # be here. The disks of other servers are unknown.
+    # Only an NFS server with a loopback address is known to be on this machine.
     storage: tuple[Path, ...] = ()
     if mount.filesystem in NFS and LOOPBACK_ADDRESS.search(mount.options):
         storage = _read_local_exports()
@@ -81,12 +79,10 @@ def _read_from_server(mount: Mount) -> int | None:
     """
     if mount.filesystem not in NFS:
         return None
-    # True while the lines are those of this mount.
     is_this_mount = False
     for line in read(MOUNT_STATISTICS).splitlines():
         words = line.split()
         if words[:1] == ["device"]:
-            # The folder of the mount follows the word `on`.
             is_this_mount = "on" in words and unescaped(words[words.index("on") + 1]) == mount.point
         elif is_this_mount and words[:1] == ["bytes:"]:
             numbers = [int(word) for word in words[1:]]

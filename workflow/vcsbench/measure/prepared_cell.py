@@ -95,50 +95,41 @@ class PreparedCell:
     """One round of a cell: a command, what it reads and writes, its server, and the steps between runs."""
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
-        """Make the subjects (what the command reads and writes) and the server, which does not run yet.
+        """Make the subjects and the server, which does not run yet. open() checks the subjects.
 
-        open() checks the subjects. `recipe` has everything that the measurement depends on, such as the
-        command and the kind of server. `number` is the number of the round, from 1, `folder` a private
-        folder, and `root` the checkout of vcsbench.
+        `number` is the number of the round, from 1, `folder` a private folder, and `root` the checkout.
         """
         self.recipe = recipe
         self.number = number
         self.folder = folder
         self.root = root
 
-        # The subjects: the command reads the input, such as a repository, and writes the output, such as a
-        # tree. Each is None if the command reads or writes nothing.
+        # The command reads the input, and writes the output.
         self.input = self._make_subject(recipe["input"])
         self.output = self._make_subject(recipe["output"])
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         if self.input and self.output:
             # Some outputs, such as a git clone, are made from the input.
             self.output.input = self.input
-            # A working copy, for example, needs the URL of the input, by which the command will find it. The
-            # URL may have the port of the server, which does not exist yet. So the output gets a method that
-            # returns the URL later. `served` is None for an input that no server can serve, such as a tree.
+            # A method, because the URL of the input may have the port of a server, which does not exist yet.
+            # `served` is None for an input that no server can serve, such as a tree.
             self.output.origin = self.origin if self.input.served else None
-        # The folder that the server serves; None if no subject has one. If both have one, it is the last one,
-        # that of the output: a push goes to the output, and not to the input.
+        # The folder that the server serves: if both have one, that of the output, to which a push goes.
         served_folders = [subject.served for subject in self.subjects if subject.served]
         self.served = served_folders[-1] if served_folders else None
 
-        # The programs of the client's build, and the variables of the client's environment.
         self.client = Programs(**recipe["build"]["client"])
         self.environment = self.client.environment()
         for name, value in recipe["environment"].items():
             # Some variables name a file of the run, such as the report of a preloaded library.
             self.environment[name] = value.replace("{run}", str(folder))
 
-        # The folder with a copy of the server configuration.
         self.files = self._copy_server_files()
-        # Networks of client and server with a line between them, a simulated network cable. open() makes
-        # them. None without a line: client and server then use one network.
+        # The networks of client and server, which open() makes; None without a line between them.
         self.networks: LinkedNetworks | None = None
         if "link" in recipe:
             line = recipe["link"]
             link = Link(line["delay_ms"], line["rate_mbit"], line["loss_pct"])
-            # The shaper is the means that delays the packets, such as the kernel's netem.
             self.networks = LinkedNetworks(link, Shaper(line["shaper"]))
         self.server = self._make_server()
         if self.server:
@@ -147,22 +138,17 @@ class PreparedCell:
         # True after the server has refused what its settings forbid (_check_refusals).
         self.has_checked_refusals = False
 
-        # Files that a timed run writes: the report of the launcher of several clients, the report of the
-        # program that sends requests of many clients (traffic), and the errors that these requests print.
+        # Files that a timed run writes. The errors are those that requests print.
         self.launcher_report = folder / "launched.json"
         self.traffic_report = folder / "traffic.json"
         self.traffic_errors = folder / "traffic-errors"
 
-        # fill_in() sets the next four attributes: some commands have the port of the server, or facts that
-        # open() reads. `argv` is the command line of one client.
+        # fill_in() sets the next four: some commands have the port of the server, or facts that open() reads.
         self.argv: list[str] = []
-        # The command of one client on an empty repository or tree; [] if there is no such command.
         self.idle_argv: list[str] = []
-        # hyperfine times this command: the client, the launcher, or the program that sends the requests.
         self.timed = Invocation([], "", self.environment, recipe["time_limit_s"])
-        # In a cell with traffic, one request of each client, at least one reader's first; otherwise [].
         self.requests: list[Invocation] = []
-        # The versions of the programs by their names. open() sets this attribute.
+        # The versions of the programs by their names, which open() sets.
         self.versions: dict[str, str] = {}
 
     def _make_subject(self, kind: str) -> Subject | None:
@@ -173,8 +159,7 @@ class PreparedCell:
     def _copy_server_files(self) -> Path:
         """Return a folder with a copy of the server configuration, empty for a cell without one.
 
-        The server reads the copy, so that an edit of the original during the run has no effect. Raise
-        UserError if the files do not match the recipe.
+        An edit of the original then has no effect. Raise UserError if the files do not match the recipe.
         """
         copy = self.folder / "files"
         copy.mkdir()
@@ -200,21 +185,17 @@ class PreparedCell:
         folder = self.folder / "server"
         folder.mkdir()
         server_class = SERVER_KINDS[kind]
-        # The user's configuration file. The server reads a copy of it (`files`), and errors name this one.
-        # None without a configuration, and for a kind of server that reads no such file.
+        # The user's configuration file, which errors name. The server reads a copy (`files`).
         source = None
         if recipe["server_folder"] and server_class.file:
             source = server_file(self.root / recipe["server_folder"], server_class.file)
         return server_class(
-            # The folder that the server serves.
             root=self.served,
             files=self.files,
-            # A private folder for the files that are written for the server.
             run=folder,
             programs=Programs(**recipe["build"]["server"]),
             # Options that the cell adds to the command line, such as ["--compression", "5"].
             options=recipe.get("server_options", []),
-            # Authentication, access rules, encryption and the like.
             deployment=deployment_of(recipe),
             source=source,
             # With a line, client and server have networks and addresses of their own.
@@ -225,16 +206,14 @@ class PreparedCell:
     def open(self, stack: ExitStack) -> None:
         """Check disks, subjects, programs and code against the recipe, and set the commands and `versions`.
 
-        A recipe has everything that the measurement depends on, as it was when the workflow run began. A
-        subject is what the command reads or writes. The server is not started, but its port is reserved,
-        because the command names it. `stack` takes the clean-up. Raise UserError if something differs.
+        The server is not started, but its port is reserved, because the command names the port. `stack` takes
+        the clean-up. Raise UserError if something differs.
         """
         # In a virtual machine, the storage is a mount of the host's files, and has other disks.
         if not self.recipe.get("is_in_guest"):
             check_same_disks(self.recipe.get("disks", {}))
         for subject in self.subjects:
-            # A check that fails, as on a full disk, may have made some files already. So the clean-up is
-            # registered before it.
+            # The clean-up comes first: a check that fails, as on a full disk, may have made some files.
             stack.callback(subject.discard)
             subject.check()
         # The server reserves its port in its network, so the networks must exist before that.
@@ -251,8 +230,7 @@ class PreparedCell:
                     programs.get("svnlook"), self.input.prepared, tree, programs.environment()
                 )
                 self.server.rules = write_rules(folders, self.recipe["access_rules"]["count"])
-        # check_unchanged() compares the programs of client and server with their digests in the recipe. A
-        # cell without a server has digests of client programs only, and the last argument is then not used.
+        # Without a server, the recipe has digests of client programs only: `server_programs` is not used.
         server_programs = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server_programs)
         if cell_code(self.recipe) != self.recipe["code"]:
@@ -298,8 +276,7 @@ class PreparedCell:
         client_command = Invocation(self.argv, stdin, self.environment, self.recipe["time_limit_s"])
         if "traffic" in self.recipe:
             commits = self._prepare_commits(words)
-            # `requests` are sent once in an untimed run. In a cell without readers, this run also sends one
-            # read, because its output identifies the repository.
+            # Without readers, there is one read as well, because its output identifies the repository.
             self.requests = [client_command for _ in range(max(1, self.readers))]
             self.requests += [client_command._replace(argv=commit.argv) for commit in commits]
             specification = self._write_traffic_specification(commits)
@@ -341,10 +318,9 @@ class PreparedCell:
             # The number of the round: all cells of a round have the same arrivals.
             "seed": self.number,
             "readers": self.readers,
-            # The command of each reader. Each committer has a command and a changed file of its own.
             "read": self.argv,
             "commits": [commit._asdict() for commit in commits],
-            # The program writes these two: the times of all requests, and the errors that requests print.
+            # The program writes these two files.
             "report": str(self.traffic_report),
             "errors": str(self.traffic_errors),
         }
@@ -355,10 +331,8 @@ class PreparedCell:
     def _fill_in_idle_command(self, words: Words) -> list[str]:
         """Return the command on empty subjects, such as an empty repository or an empty working copy.
 
-        This command loads the client's own files into the page cache (touch_client), and reads nothing of the
-        real subjects. `words` are the values of the words in braces for the real subjects. Return [] without
-        an input, if a subject has no empty counterpart, or if the server is on another machine, where
-        vcsbench makes no empty repository.
+        `words` are those of the real subjects. Return [] without an input, if a subject has no empty
+        counterpart, or if the server is on another machine, where vcsbench makes no empty repository.
         """
         if not self.input or "remote" in self.recipe:
             return []
@@ -372,7 +346,7 @@ class PreparedCell:
             # These words, such as {repository} and {tree}, replace those of the real subject.
             idle_words |= subject_words
         argv = fill_template(self.recipe["argv"], idle_words)
-        # If several clients run, this mark stands for the number of each. One is enough to load the program.
+        # One of several clients is enough to load the program.
         return [word.replace(CLIENT_NUMBER, "1") for word in argv]
 
     def fill_template(self, template: str) -> list[str]:
@@ -381,24 +355,21 @@ class PreparedCell:
     def _words(self) -> Words:
         """Return the values of the words in templates: the value of "url" replaces {url} in a command.
 
-        A value is a text, a list of arguments, or a function that returns one of them. fill_template() calls
-        the function only if a command has its word: {url}, for example, needs a port. Example: {"format":
-        "f7", "python": ["/usr/bin/python3", "-I"], "url": <function>}.
+        fill_template() calls a value that is a function only if a command has its word: {url}, for example,
+        needs a port. Example: {"format": "f7", "python": ["/usr/bin/python3", "-I"], "url": <function>}.
         """
         # The value of an axis is a word as well, such as {format}, unless a word below has the same name.
         words: Words = {axis: str(value) for axis, value in self.recipe["axes"].items()}
         words["python"] = PYTHON
-        # A program of vcsbench that builds a tree. Other commands do not use this word.
+        # A program of vcsbench that builds a tree.
         words["program"] = [*PYTHON, strategies.__file__, self.recipe.get("program", "")]
-        # The folder with the programs that set-up has built.
         words["built"] = str(BUILT)
-        # {svn}, {git} and other programs of a build, with the options that they need.
         for name in BUILD_PROGRAMS:
             words[name] = partial(self._program, name)
         # {svnadmin_args} and {load_args}: options in files of the server configuration, such as cache sizes.
         for program in ("svnadmin", "load"):
             words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
-        # Only a repository that a server may serve has a URL. `served` is None for all other subjects.
+        # Only a repository that a server may serve has a URL.
         if self.input and self.input.served:
             words["url"] = partial(self.url, self.input.name)
         if self.output and self.output.served:
@@ -417,11 +388,10 @@ class PreparedCell:
     def _client_with(self, name: str, config: Path) -> list[str]:
         """Return the start of the command line of a client: a program of Subversion with its options.
 
-        Example: ["/usr/bin/svn", "--non-interactive", "--config-dir", FOLDER]. `config` is this folder.
+        Example: ["/usr/bin/svn", "--non-interactive", "--config-dir", FOLDER].
         """
         argv = [self.client.get(name), "--non-interactive", "--config-dir", str(config)]
-        # Options by the cell's values of axes, such as the one for exclusive locks of a working copy, and the
-        # number of connections over http.
+        # Such as exclusive locks of a working copy, and the number of connections over http.
         argv += self.recipe.get("client_options", [])
         argv += self.recipe.get("http_options", [])
         # The certificate that the client has to trust; None without encryption.
@@ -432,10 +402,9 @@ class PreparedCell:
 
     @cached_property
     def _client_config(self) -> Path:
-        """The client's configuration folder: a copy, because the client writes into it.
+        """The client's configuration folder: a copy for all commands, because the client writes into it.
 
-        The first use makes the copy, so that all commands of the round share it. Raise UserError if settings
-        of the user would replace an option that the cell is labelled with (_check_groups).
+        Raise UserError if the user's settings replace an option of the cell (_check_groups).
         """
         copy = self.folder / "client"
         # The folder is missing if the server configuration has no settings of the client.
@@ -463,9 +432,9 @@ class PreparedCell:
         A group has options for some hosts. svn uses them in place of options of its command line.
         """
         # Each option, such as "servers:global:http-max-connections=1", follows the word `--config-option`.
-        # So every second word is an option. Options of http have no effect over svn://.
         options = self.recipe.get("http_options", [])[1::2]
         if not options or not self.recipe["access"]["scheme"].startswith("http"):
+            # Options of http have no effect over svn://.
             return
         host = self.server.host if self.server else ""
         if "remote" in self.recipe:
@@ -552,16 +521,15 @@ class PreparedCell:
         if must_check and not self.has_checked_refusals:
             self._check_refusals(self.server)
             self.has_checked_refusals = True
-            # The server has read rules and a repository. After its restart, its caches are empty, as after
-            # any other start.
+            # The check has filled caches of the server. They are empty after a restart, as after any start.
             self.server.stop()
             self.server.start()
 
     def _check_refusals(self, server: Server) -> None:
         """Raise UserError unless the server refuses an anonymous client, and a path that the rules forbid.
 
-        A server that answers one of the two does not have the settings with which the cell is labelled. Also
-        raise UserError if the server refuses the cell's own client. Requests are `svn info`.
+        A server that answers either lacks settings of the cell's label. Also raise UserError if the server
+        refuses the cell's own client.
         """
         assert self.input
         # The server also serves an empty repository, under this name.
@@ -619,7 +587,6 @@ class PreparedCell:
         # copy, which is made later and then is in memory.
         if not self.input or "remote" in self.recipe or self.writes_input:
             return
-        # Bytes; None if the kernel does not report them. The files may take a quarter of them.
         available = kernel.memory().available
         if available is None or self.input.size > MAX_LOADED_SHARE * available:
             return
@@ -629,10 +596,7 @@ class PreparedCell:
         os.sync()
 
     def touch_client(self) -> None:
-        """Run the client on empty subjects, so that its own files are in the page cache.
-
-        `idle_argv` is the command on an empty repository, tree or working copy; [] if there is none.
-        """
+        """Run the client on empty subjects, so that its own files are in the page cache."""
         if not self.idle_argv:
             return
         # A command with `fixed_cost: false` may fail on an empty repository. It has loaded the client's files
@@ -643,9 +607,8 @@ class PreparedCell:
         except UserError as error:
             if not may_fail:
                 raise ProgramError(f"{error} (against an empty repository)") from None
-        # Remove the output of this run. A commit, which changes its input, has no output on empty subjects.
-        # The input stays as it is. To reset it would load names of its files into the caches, which were
-        # cleared before this step.
+        # A commit, which changes its input, has no output on empty subjects. The input stays as it is: to
+        # reset it would load names of its files into the caches, which were cleared before this step.
         if self.output and not self.writes_input:
             self.output.restore_after_idle_run()
 
@@ -697,7 +660,6 @@ def fill_template(template: str, words: Words) -> list[str]:
     is_git = template.startswith("git ")
     argv: list[str] = []
     for part in shlex.split(template):
-        # A part that is one word in braces, such as {svn}, may stand for several arguments.
         only_word = WORD.fullmatch(part)
         if only_word:
             value = _get_word(only_word[1], words)
@@ -741,14 +703,12 @@ def find_replacing_group(servers: Path, host: str, option: str) -> str:
     except configparser.Error:
         # There are no groups. Or svn cannot read the file either, and reports that.
         return ""
-    # The name and the value of the option: "http-max-connections" and "1".
     name, _, value = option.split(":")[-1].partition("=")
     # svn compares the names of sections without case, and the names in `groups` are in lower case here.
     sections = {section.lower(): section for section in parser.sections()}
     for group, patterns in groups:
         has_host = any(fnmatchcase(host, pattern.strip()) for pattern in patterns.split(","))
-        # A group may lack a section ("" names none), or its section may lack the option. Then the group does
-        # not replace the value.
+        # A group may lack a section ("" names none), or its section may lack the option.
         own_value = parser.get(sections.get(group, ""), name, fallback=value)
         if has_host and own_value.lower() != value:
             return group
@@ -759,7 +719,6 @@ def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the versions that commands print, by their names, and the versions of vcsbench and Python.
 
     {"svn": ["/usr/bin/svn", "--version", "--quiet"]} gives {"svn": "1.14.2", "vcsbench": ..., "python": ...}.
-    A version is "" if the program does not print it.
     """
     versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for name, argv in commands.items():

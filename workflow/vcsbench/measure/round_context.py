@@ -15,6 +15,7 @@ from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.programs import digest, joined_digest, path_of
 from vcsbench.storages.disks import describe_storage
 from vcsbench.storages.workdir import WorkDir
+from vcsbench.systems import SUBVERSION
 
 if TYPE_CHECKING:
     from vcsbench.records import (
@@ -66,24 +67,18 @@ def describe_round(
 ) -> Context:
     """Return the context of one cell's runs in one round: facts that may explain their times, as JSON data.
 
-    A cell is a command with all its settings, and is measured in several rounds. `cell` still has its running
-    server, if it has one. `runs` are the records of the timed runs, with their evidence. `captured` is the
-    untimed run whose output was read; None if there was none.
+    The server of `cell` still runs, if there is one. `captured` is the untimed run whose output was read.
     """
-    # A recipe has everything that the measurement of a cell depends on. Its `state` is the cache state: the
-    # steps that make the caches cold or warm before the runs.
     recipe = cell.recipe
     state = recipe["state"]
     storage = recipe["storage"]
     subject_facts: SubjectFacts = {}
     # Flags that all runs get, such as "nothing-packed": the repository should be packed, and is not.
     flags: list[str] = []
-    # A subject is what the command reads or writes, such as a copy of a repository or a tree. facts() also
-    # checks some subjects after the runs, and raises UserError if a working copy has changes, for example.
+    # facts() raises UserError after some runs, such as one that has changed a working copy.
     for subject in cell.subjects:
         subject_facts |= subject.facts()
         flags += subject.flags()
-    # The storage of the folder that the command writes to; {} if it writes nothing.
     target_storage: StorageFacts = {}
     if recipe["targets"]:
         target_storage = describe_storage("", Path(recipe["targets"]))
@@ -96,36 +91,31 @@ def describe_round(
         "argv": list(cell.timed.argv),
         "argv_template": recipe["argv"],
         "stdin": cell.timed.stdin,
-        # The steps of the cache state in each hook of hyperfine: `setup` once before all runs, `prepare`
-        # before each run. Before the first warm-up run and the first timed run, the steps of `first` replace
-        # those of `prepare`, unless `first` is []. No cache state has steps after the runs (`cleanup`).
+        # Before the first warm-up run and the first timed run, the steps of `first` replace those of
+        # `prepare`, unless `first` is []. No cache state has steps after the runs.
         "hooks": {
             "setup": state["setup"],
             "first": state.get("first", []),
             "prepare": state["prepare"],
             "cleanup": [],
         },
-        # The number of warm-up runs.
         "warmup": state["warmup"],
         # The network namespace of the processes, such as "own": one for this round alone.
         "network": recipe.get("network"),
-        # The shaped network between client and server, such as one with a delay of 20 ms.
         "line": cell.networks.describe() if cell.networks else None,
         "environment": cell.environment,
         "server": _describe_server(cell, runs),
-        # The folder of the server configuration, and the texts of its files.
         "server_folder": recipe["server_folder"],
         "remote": recipe.get("remote"),
         "server_files": _read_server_files(cell.files),
         "host": host(),
         # The folder that the command writes to; "" if it writes nothing.
         "targets": recipe["targets"],
-        # The storage under test. make() returns the folder of vcsbench on it.
+        # make() returns the folder of vcsbench on the storage under test.
         "storage": describe_storage(storage["name"], WorkDir(storage["path"], cell.root).make()),
         "target_storage": target_storage,
         "versions": cell.versions,
         "build": _describe_build(cell, captured),
-        # The libraries that the loader adds to all programs of this machine.
         "preloaded": read(PRELOADED).split(),
         **subject_facts,
         "work_kind": recipe["work_kind"],
@@ -138,9 +128,8 @@ def describe_round(
 def _describe_server(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, object] | None:
     """Return the facts about the server; None for a cell without one.
 
-    Example: {"kind": "svnserve", "argv": ["/usr/bin/svnserve", ...], "port": 40123, "pid": 4711, "settings":
-    ""}. `settings` are the lines of its configuration for passwords, access rules and the like. If the server
-    is sshd, `subversion_argv` is the command line of the program that sshd starts for each connection.
+    `settings` are the lines of the server's configuration for passwords, access rules and the like. If the
+    server is sshd, `subversion_argv` is the command line of the program that sshd starts for each connection.
     """
     server = cell.server
     if not server:
@@ -170,10 +159,8 @@ def _read_server_files(folder: Path) -> dict[str, str]:
 def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildFacts:
     """Return the programs of client and server, and a digest that identifies the build.
 
-    A build is an installed version of the programs, such as Subversion 1.14. Example: {"name": "1.14",
-    "client": {"program": "/usr/bin/svn", ...}, "server": None, "digest": "9f86"}. `server` is None for a cell
-    without a server, and if the server does not run. `captured` is the untimed run whose output was read;
-    None if there was none.
+    Example: {"name": "1.14", "client": {"program": "/usr/bin/svn", ...}, "server": None, "digest": "9f86"}.
+    `server` is None if no server runs.
     """
     client_side = _describe_client(cell, captured)
     server_side = None
@@ -182,9 +169,7 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
         server_side = _describe_side(
             program=server.system_command()[0],
             version=server.system_version(cell.versions),
-            # The folders with the libraries of the build.
-            places=server.programs.places,
-            # The programs and libraries in the memory of the server; None if they are unknown.
+            places=server.programs.places if server.kind in SUBVERSION.servers else [],
             mapped=server.mapped_files(),
         )
     # `digest` covers the programs and Subversion's libraries only. Other libraries, such as the C library,
@@ -204,25 +189,20 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
 
 
 def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildSide:
-    """Return program, version and files of the client. Only a client of Subversion has `libraries`.
-
-    `captured` is the untimed run whose output was read. Its `mapped` are the programs and libraries that the
-    client had in memory; None if the kernel allowed no tracing. If there was no such run, `captured` is None.
-    """
+    """Return program, version and files of the client. Only a client of Subversion has `libraries`."""
     name = os.path.basename(cell.argv[0])
     # A command may name a program on the PATH, such as git.
     program = cell.argv[0] if "/" in cell.argv[0] else path_of(name)
     is_subversion = name.startswith("svn")
+    # The files that the client had in memory; None if the kernel allowed no tracing.
     mapped = captured.mapped if captured else None
-    # If the files are unknown, a client of Subversion is run again to list them. `idle_argv` is its command
-    # on an empty repository; [] if there is none. Other clients are not run again, because they could change
-    # the tree that they work on.
+    # Another client than Subversion's is not run again: it could change the tree that it works on.
     if mapped is None and is_subversion:
         mapped = untimed_runs.trace_mapped_files(cell.idle_argv or cell.argv, cell.environment)
-    client = _describe_side(program, cell.versions[name], cell.client.places, mapped)
+    places = cell.client.places if is_subversion else []
+    client = _describe_side(program, cell.versions[name], places, mapped)
     if not is_subversion:
-        # Another client may have run svn. The libraries of svn are then among the mapped files, but this
-        # client itself does not use them.
+        # Another client may have run svn, whose libraries are then among the mapped files.
         client["libraries"] = None
     return client
 
@@ -234,9 +214,9 @@ def _describe_side(
 
     Example: {"program": "/opt/svn/bin/svn", "version": "1.14.2", "places": ["/opt/svn"], "libraries":
     ["/opt/svn/lib/libsvn_client-1.so.0"], "mapped": {"/opt/svn/bin/svn": "9f86...", ...}}. `places` are the
-    folders with the libraries of the build. The parameter `mapped` has the paths of programs and libraries in
-    memory; None if they are unknown. The result has their digests as `mapped`, and Subversion's libraries
-    among them as `libraries`. Both are None if the parameter is None.
+    folders with the libraries of a build of Subversion. Programs of git have no libraries of their own, so
+    there are no such folders: []. The parameter `mapped` has the paths of programs and libraries in
+    memory. If it is None, so are `libraries` and `mapped` of the result.
     """
     digests = None
     if mapped is not None:
@@ -253,12 +233,10 @@ def _describe_side(
 def _read_conditions() -> RoundConditions:
     """Return the settings that a user or a cluster gave this process. Client and server inherit them.
 
-    `io_priority` is the number of ioprio_get(2), None if the kernel has no such call. `quota_cores`,
-    `io_limits`, `memory_limit_bytes` and `weights` come from control groups. `governor` is the kernel's
-    policy for the processor's frequency, such as "performance"; "" if the kernel does not show it. Client
-    and server may change what they inherit: RoundMeasurement.describe() adds how they were scheduled.
+    `quota_cores`, `io_limits`, `memory_limit_bytes` and `weights` come from control groups. `governor` is the
+    kernel's policy for the processor's frequency, such as "performance". Client and server may change what
+    they inherit: RoundMeasurement.describe() adds how they were scheduled.
     """
-    # The call returns -1 if it fails.
     priority = libc.syscall(IOPRIO_GET, IOPRIO_WHO_PROCESS, THIS_PROCESS)
     return {
         "cpus": sorted(os.sched_getaffinity(THIS_PROCESS)),
@@ -275,10 +253,7 @@ def _read_conditions() -> RoundConditions:
 
 
 def _read_io_limits() -> list[str]:
-    """Return the I/O limits of all control groups around this process: ["io.max 8:0 rbps=1048576"].
-
-    A control group is a set of processes for which the kernel limits a resource, such as a container.
-    """
+    """Return the I/O limits of all control groups around this process: ["io.max 8:0 rbps=1048576"]."""
     limits = []
     for version, (controller, names) in IO_LIMITS.items():
         for name in names:
@@ -290,9 +265,8 @@ def _read_io_limits() -> list[str]:
 def _read_weights() -> list[str]:
     """Return the weights of all control groups around this process: ["cpu.weight 30"], without defaults.
 
-    A group (a set of processes) gets processors and I/O in proportion to its weight, if its siblings need
-    them as well. Default weights are left out. Otherwise, two equal rounds would have different lists: the
-    number of groups around a process depends on how the process was started.
+    A group gets processors and I/O in proportion to its weight. With default weights, two equal rounds would
+    have different lists: the number of groups around a process depends on how the process was started.
     """
     weights = []
     for version, files in WEIGHTS.items():

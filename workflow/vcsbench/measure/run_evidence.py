@@ -114,23 +114,20 @@ class EvidenceCollector:
         owns_network: bool = False,
         checks_input: bool = False,
     ) -> None:
-        """Store how to observe the runs of a cell-round: one cell (a command and its settings) in one round.
+        """Store how to observe the runs of a cell-round.
 
-        - `read` is the subject that the command reads, such as a repository, and `written` the subject that
-          it writes, such as a tree. Each is None for a command without it.
-        - `server` is None for a cell without a server.
+        - `read` and `written` are the subjects that the command reads and writes.
         - `clearing` is the way to clear caches, such as "drop-caches".
         - `measures_sync`: after each run, measure how long its output takes to be on the device.
-        - `networks` are the networks of client and server; None if vcsbench makes no line between them.
-        - `group` is a control group. The server is added to it, so that it counts the server's CPU time.
+        - `networks` are those of client and server, with a line between them.
+        - `group` is a control group, which counts the CPU time of the server.
         - `samples_memory`: read the memory of the server at intervals during a timed run. After the run, the
           processes of a server that forks have ended.
-        - `runs_hooks`: the server starts hooks of the repository, which end within the run.
+        - `runs_hooks`: the server starts hooks of the repository, which end within the run. All other hooks
+          in this class are hyperfine's.
         - `owns_network`: only processes of the cell use the network of this process.
         - `checks_input`: count how much of the input gets into memory in each timed run, where that is quick
           and changes no caches.
-
-        All other hooks in this class are hyperfine's: commands that it starts before and after the runs.
         """
         # As in PreparedCell, the subjects are called input and output.
         self.input = read
@@ -145,29 +142,27 @@ class EvidenceCollector:
         self.owns_network = owns_network
         inputs = read.folders if read else []
         outputs = written.folders if written else []
-        # True if the kernel reports which names below the input are cached. A query of the share in memory
-        # then opens only files with cached names, and loads no inode.
+        # If the kernel reports which names are cached, a query of the input loads no inode.
         self.has_cached_names = bool(read and read.size and caches.has_cached_names(*inputs))
-        # A command may change its input, as a commit does, or leave files there. These files are in memory
-        # without a read.
+        # Files that a command writes to its input, as a commit does, are in memory without a read.
         is_only_read = read is not None and not read.is_written and not read.gets_traces
         may_check_input = checks_input and is_only_read and self.has_cached_names
         self.checks_input = may_check_input and caches.have_few_files(*inputs)
-        # The network file system, such as NFS, that the runs write to; None if they write to a local one.
+        # The network file system, such as NFS, that the runs write to.
         self.network = find_network_output(inputs, outputs)
         kinds = {mount_of(folder).filesystem for folder in (*inputs, *outputs)}
         # True on ZFS: the kernel may count bytes from the cache of ZFS as read from the disk.
         self.has_own_cache = not kinds.isdisjoint(OWN_CACHE)
 
-        # Facts about all runs. The first is the delay and rate of the line, as set and as measured.
+        # Facts about all runs.
         self.line_evidence: Evidence = {}
         # The reads of the untimed runs, in their order.
         self.warming: list[WarmUpReads] = []
         # The server that was last added to the group.
         self.grouped: ServerIdentity | None = None
-        # The bytes that each server has read in each of its runs; None for a run without this count.
+        # The bytes that each server has read in each of its runs.
         self.server_reads: dict[ServerIdentity, list[int | None]] = {}
-        # The instructions of the start of a hook's shell; None if they cannot be counted.
+        # The instructions of the start of a hook's shell.
         self.hook_instructions: int | None = None
         # How hyperfine and the server were scheduled before the timed runs, such as {"nice 0, ..."}.
         self.client_scheduling: set[str] = set()
@@ -176,7 +171,6 @@ class EvidenceCollector:
         # Facts about the present run, which are set before it. `before` is None if no run has begun.
         self.is_timed = False
         self.before: Snapshot | None = None
-        # The devices of input and output, whose use is counted.
         self.devices = CountedDevices()
         # None if the caches were not cleared before the run.
         self.cleared: ClearedResidency | None = None
@@ -189,7 +183,7 @@ class EvidenceCollector:
         self.sampler: MemorySampler | None = None
 
     def measure_line(self) -> None:
-        """Measure the line (a simulated network cable), if there is one. All runs get this evidence."""
+        """Measure the line, if there is one. All runs get this evidence."""
         if not self.networks:
             return
         link = self.networks.link
@@ -216,12 +210,10 @@ class EvidenceCollector:
     def query_cleared(self) -> bool:
         """Store how much of input and output is in memory after caches were cleared, before a timed run.
 
-        Return True if the query may have loaded inodes into memory, because it has opened files. The caches
-        must then be cleared again, so that the run is cold.
+        Return True if the query has opened files, which may load inodes: caches must be cleared again.
         """
         self.cleared = ClearedResidency(self._query_input(), _query_subject(self.output))
-        # With cached names (of this file system, the kernel reports which names are in its cache), the query
-        # of the input opens only files whose inodes are in memory.
+        # With cached names, the query of the input opens only files whose inodes are in memory.
         has_opened_input = self.input is not None and not self.has_cached_names
         # None: there is no output, it has no bytes yet, or it cannot be queried.
         has_opened_output = self.cleared.written is not None
@@ -239,21 +231,20 @@ class EvidenceCollector:
     def begin(self, hyperfine_pid: int, is_timed: bool) -> None:
         """Read the counters before a run. Before a timed run, also read facts about the machine.
 
-        This is part of a hook of hyperfine, which starts a timed run as soon as the hook ends. An untimed run
-        is started by this process, and needs fewer counts.
+        hyperfine starts a timed run as soon as the calling hook ends. This process starts an untimed run.
         """
         self.is_timed = is_timed
         if self.server:
             # The processes of earlier connections must end before this run. Otherwise they count for it.
             self.server.await_connections()
-        # end() reads the counts of these devices again. It does not choose devices itself: counts of other
-        # devices could not be subtracted, and the choice makes calls on NFS, which would count for the run.
+        # end() does not choose devices: counts of other devices could not be subtracted, and the choice makes
+        # calls on NFS, which would count for the run.
         self.devices = self._choose_devices()
         if not is_timed:
             self.before = self._snapshot([hyperfine_pid])
             return
         counted_pids = {"client": [hyperfine_pid]}
-        # The server first, then its descendants; [] without a server.
+        # The server first, then its descendants.
         server_pids: list[int] = []
         if self.server and self.server.pid:
             server_pids = process_facts.family(self.server.pid)
@@ -268,8 +259,7 @@ class EvidenceCollector:
             "other_servers": find_other_servers(server_pids),
         }
         # This hook is a shell, a child of hyperfine. When it ends, within the run, the kernel adds its counts
-        # to those of hyperfine. They do not belong to the run. So they are also in this reading, and cancel
-        # out when it is subtracted from hyperfine's counts after the run.
+        # to those of hyperfine. This reading has these counts as well, so they cancel out.
         self.before = self._snapshot(client_pids)
         # Until the run starts, only the lines below and the end of this hook follow.
         now = datetime.datetime.now(datetime.UTC)
@@ -281,17 +271,14 @@ class EvidenceCollector:
     def end(self, hyperfine_pid: int, is_last: bool = False) -> Evidence | None:
         """Return the evidence of a timed run that has ended, such as {"client_read_bytes": 4096, ...}.
 
-        After a timed run, the next hook of hyperfine calls this. `is_last` is True after the last run. After
-        an untimed run, add its reads to `warming`, and return None. Also return None in the hook after
+        After an untimed run, add its reads to `warming`, and return None. Also return None in the hook after
         begin_hook(), before which there was no run.
         """
         # These counters end before all other steps, because the steps execute instructions, too.
         instruction_counts = self._end_instruction_counters()
-        # The sampler is a thread that has read the server's memory within the run; None without one. close()
-        # ends it. Its peak is read below.
+        # close() ends the sampler, whose peak is read below.
         sampler = self.sampler
         self.close()
-        # The counters before the run, which begin() has read; None if no run has begun since the last end().
         before = self.before
         self.before = None
         if not before:
@@ -300,28 +287,24 @@ class EvidenceCollector:
             return None
 
         if instruction_counts:
-            # The start of this hook's shell was counted with the run, and is subtracted. `hook_instructions`
-            # is the count of such a start alone.
+            # The start of this hook's shell was counted with the run.
             counted = instruction_counts["client_instructions"]
             instruction_counts["client_instructions"] = subtract(counted, self.hook_instructions)
         if self.server:
-            # The kernel adds the counts of a process to those of its parent when the process ends. So the
-            # processes of the run's connections must end before the counters are read.
+            # The kernel adds the counts of a process to those of its parent when the process ends.
             self.server.await_connections()
         after = self._snapshot([hyperfine_pid])
-        # The seconds until all written data are on the device. This comes after the counters were read,
-        # because it writes to the device itself.
+        # The sync comes after the counters were read, because it writes to the device itself.
         sync_s = None
         if self.measures_sync and self.output:
             sync_s = counters.measure_sync_s(self.output.folders[0])
 
         counts = self._describe_run(before, after, instruction_counts)
-        # This key exists only if the same server ran before and after the run. Its value covers the processes
-        # that still run. The sampled peak replaces it, because it also covers processes that have ended.
+        # The key exists only if the same server ran before and after the run. The sampled peak also covers
+        # processes that have ended.
         if sampler and "server_peak_memory_bytes" in counts:
             counts["server_peak_memory_bytes"] = sampler.peak_bytes
-        # The bytes that this server process has read in each of its earlier runs, timed or not. These runs
-        # have filled its caches. The list is [] for a new process, and if no server runs.
+        # The earlier runs of this server process, timed or not, have filled its caches.
         earlier_reads = self._add_server_read(after.server_identity, counts.get("server_rchar"))
         if not self.is_timed:
             reads = {name: value for name, value in counts.items() if name in WARM_UP_KEYS}
@@ -332,7 +315,6 @@ class EvidenceCollector:
         evidence = {
             **self._query_residency(is_last),
             **counts,
-            # The facts about the machine that begin() has read, and those about the line to the server.
             **self.begin_evidence,
             **self.line_evidence,
         }
@@ -363,7 +345,6 @@ class EvidenceCollector:
     def _choose_devices(self) -> CountedDevices:
         """Return the block devices of input and output, before a run. Their reads and writes are counted."""
         folders: list[Path] = []
-        # The folders among them that the command writes to.
         written_folders: list[Path] = []
         for subject in (self.input, self.output):
             if not subject:
@@ -388,25 +369,19 @@ class EvidenceCollector:
             # An untimed run is a child of this process, not of hyperfine.
             counted_pids.append(os.getpid())
         client = process_facts.usage(counted_pids)
-        # The CPU time of vcsbench: of this process, and of the relay on a line between client and server.
         own_cpu_s = time.process_time()
-        # None for a cell without such a line.
         if self.networks:
             own_cpu_s += self.networks.cpu_s()
         return Snapshot(
             machine=counters.read_counters(self.devices),
             client=client,
             own_cpu_s=own_cpu_s,
-            # `self.network` is the network file system of the output; None without one.
             network=self.network.read_counts() if self.network else None,
             server=self._read_server(),
         )
 
     def _read_server(self) -> ServerCounters | None:
-        """Return the server's counters; None if no server runs. Add a new server to the control group.
-
-        The group counts the CPU time of the server, also of its processes that have ended.
-        """
+        """Return the server's counters; None if no server runs. Add a new server to the control group."""
         pid = self.server.pid if self.server else 0
         if not pid:
             return None
@@ -427,10 +402,8 @@ class EvidenceCollector:
     ) -> EvidencePart:
         """Return the evidence that follows from the counters before and after a run, timed or not.
 
-        For example, {"client_read_bytes": 4096, "server_cpu_s": 0.25, "others_cpu_pct": 1.5}. The parts that
-        are merged here have no keys in common, so merging replaces no value.
+        The parts that are merged here have no keys in common.
         """
-        # Events of the machine, such as {"device_reads": 3, "wire_bytes": 8192}.
         events = counters.count_events(before.machine, after.machine)
         if not self.owns_network:
             # Other programs of the machine use the same interfaces, so the cell's bytes are unknown.
@@ -438,24 +411,20 @@ class EvidenceCollector:
         client_counts = count_growth(
             before.client, after.client, process_facts.IO_COUNTS, "client_"
         )
-        # Bytes that were read from a network file system, such as NFS, if the run writes to one.
         network_counts: EvidencePart = {}
         if before.network and after.network:
             network_counts = count_growth(
                 before.network, after.network, NetworkCounts._fields, "network_"
             )
-        # {} if no server ran, or not the same one before and after the run.
         server_counts = _count_server(before, after)
         load = counters.measure_load(before.machine, after.machine)
         evidence = {**events, **client_counts, **network_counts, **server_counts, **load}
 
         # Without counts, the server's CPU time is taken as 0 s. None: the kernel does not report it.
         server_s = server_counts.get("server_cpu_s", 0.0)
-        # `busy_s` are the seconds in which processors were busy with any program.
         other_programs = _estimate_others(before, after, load["busy_s"], server_s)
-        # The kernel adds the CPU time of an ended process to that of its parent in whole ticks. For a short
-        # time, the error of two ticks is too large, so the time becomes unknown (None). A control group has
-        # no such error. The estimate above has used the short time, because `busy_s` is in ticks as well.
+        # The kernel adds the CPU time of an ended process to that of its parent in whole ticks, too coarse a
+        # unit for a short time. The estimate above has used this time: `busy_s` is in ticks as well.
         has_group = _count_group_cpu(before, after) is not None
         is_in_ticks = not has_group and _have_server_processes_ended(before, after)
         is_short = server_s is not None and server_s < COARSE_S
@@ -467,17 +436,13 @@ class EvidenceCollector:
         if self.network:
             evidence |= self.network.facts()
         evidence |= instruction_counts
-        # The reason why instructions cannot be counted on this machine; "" if they can.
         evidence["instructions_why_not"] = instructions.why_no_instructions()
         return evidence | other_programs
 
     def _add_server_read(
         self, server: ServerIdentity | None, rchar: int | None
     ) -> list[int | None]:
-        """Store the bytes that a server process has read in a run (`rchar`); None if they are unknown.
-
-        Return the bytes of the earlier runs of this process. Return [] if no server runs (None).
-        """
+        """Store the bytes that a server process has read in a run, and return those of its earlier runs."""
         if not server:
             return []
         earlier_reads = self.server_reads.get(server, [])
@@ -487,23 +452,18 @@ class EvidenceCollector:
     def _query_residency(self, is_last: bool) -> EvidencePart:
         """Return how much of input and output was in memory before and after a run, as shares from 0 to 1.
 
-        Example: {"resident_before": 0.0, "resident_after": 0.75, "resident_of": "all files", ...}. A share is
-        None if it was not queried, or if the kernel does not answer. `resident_of` has the number of files
-        that were queried after the run; "" if there were none.
+        Example: {"resident_before": 0.0, "resident_after": 0.75, "resident_of": "all files", ...}.
+        `resident_of` has the number of files that were queried after the run.
         """
-        # The shares before this run, which query_cleared() has stored; None if no caches were cleared.
         cleared = self.cleared
-        # They do not belong to the next run.
+        # These shares do not belong to the next run.
         self.cleared = None
         is_cleared = cleared is not None
-        # Both shares of the empty ClearedResidency are None.
         before = cleared or ClearedResidency()
         # A query opens files, and that changes caches. After a run with cleared caches, this is accepted,
         # because the query shows what the run has loaded. Otherwise, only the last run is queried.
         may_query = is_cleared or is_last
         # `input_before` is set only if a query of the input is quick and changes no caches (`checks_input`).
-        # Then the input is queried after each run, to count the pages that the run has loaded. The share of
-        # the input is still recorded only where `may_query` is True.
         queried = self._query_input() if may_query or self.input_before else None
         read_after = queried if may_query else None
         evidence: EvidencePart = {
@@ -540,8 +500,7 @@ def _share(residency: caches.Residency | None) -> float | None:
 def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
     """Return CPU time and I/O of the server within a run: {"server_cpu_s": 0.25, "server_rchar": 4096, ...}.
 
-    Return {} if there was no server, or another one before the run than after it: the counters of two
-    different servers cannot be subtracted.
+    Return {} unless the same server ran before and after the run.
     """
     if not before.server or not after.server or before.server_identity != after.server_identity:
         return {}
@@ -557,8 +516,7 @@ def _count_server(before: Snapshot, after: Snapshot) -> EvidencePart:
 def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
     """Return the CPU time of the server's control group within a run; None if it is unknown.
 
-    The control group counts in microseconds, also processes of the server that have ended. Return None if
-    there was no group, no server, or another server before the run than after it.
+    The group counts in microseconds, also processes of the server that have ended.
     """
     if not before.server or not after.server or before.server_identity != after.server_identity:
         return None
@@ -569,8 +527,7 @@ def _count_group_cpu(before: Snapshot, after: Snapshot) -> float | None:
 def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
     """Return True if a server's descendant has ended within a run, or the server has started or ended."""
     if not before.server or not after.server:
-        # At least one of them is None. They differ if the server has started or ended, and are both None if
-        # there was no server at all.
+        # Both are None if there was no server at all.
         return before.server is not after.server
     # The page faults of ended children grow with the end of each child.
     return before.server.ended_faults != after.server.ended_faults
@@ -581,17 +538,15 @@ def _estimate_others(
 ) -> EvidencePart:
     """Return the CPU time of other programs in a run: busy time without that of client, server and vcsbench.
 
-    `busy_s` is the busy time of all processors together, and `server_s` the CPU time of the server. Example:
-    2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s. The result
-    is {"others_cpu_s": 0.2, "others_cpu_pct": 10.0}: 0.2 s of the available 2 s. Both are None if the time of
-    the client or of the server is unknown (None).
+    Example: 2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s. The
+    result is {"others_cpu_s": 0.2, "others_cpu_pct": 10.0}: 0.2 s of the available 2 s. Both are None if the
+    time of the client or of the server is unknown.
     """
     client_s = subtract(after.client.cpu_s, before.client.cpu_s)
     if client_s is None or server_s is None:
         return {"others_cpu_s": None, "others_cpu_pct": None}
     own_s = after.own_cpu_s - before.own_cpu_s
-    # The kernel counts busy time in ticks and the time of processes more exactly, so the difference may be
-    # negative.
+    # Busy time is in ticks, less exact than the time of processes, so the difference may be negative.
     others_s = max(0.0, busy_s - (client_s + own_s + server_s))
     # The time between the two readings, rounded as the `window_s` of the evidence.
     window_s = round(after.machine.clock_s - before.machine.clock_s, 6)
@@ -607,10 +562,9 @@ def _describe_server(
 ) -> EvidencePart:
     """Return facts such as {"server_kind": "svnserve", "server_pid": 4711, "server_same": True, ...}.
 
-    `server_pid` is the pid of the server after the run, 0 if none runs. `server_same` is True if this server
-    also ran before the run. Only then the facts have its age, command line, program and peak memory. The peak
-    memory is None if a process of the server was started or has ended: the kernel keeps no peak of an ended
-    one. With `runs_hooks`, the server also starts hooks of the repository. They do not count here.
+    `server_same` is True if the server also ran before the run. Only then the facts have its age, command
+    line, program and peak memory. The peak memory is None if a process of the server was started or has
+    ended: the kernel keeps no peak of an ended one.
     """
     is_same = after.server is not None and before.server_identity == after.server_identity
     pid = after.server.identity.pid if after.server else 0
@@ -642,21 +596,18 @@ def _have_server_processes_changed(
     if pids_before != pids_after:
         return True
     if runs_hooks and after.server:
-        # Only the server's page faults show a process that was started and has ended within the run. The page
-        # faults of a hook look the same. So they are not used here, and the kind of the server decides: a
-        # svnserve without threads starts a process for each client.
+        # The page faults of a hook look like those of a server process that has ended within the run. So the
+        # kind of the server decides: a svnserve without threads starts a process for each client.
         return server.kind == "svnserve" and THREADED.isdisjoint(server.argv)
     # A process that was started and has ended within the run has no pid in either list.
     return _have_server_processes_ended(before, after)
 
 
 def _query_subject(subject: Subject | None) -> caches.Residency | None:
-    """Return how much of a subject is in memory; None without one, or if the kernel does not answer.
-
-    A subject is what the command reads or writes, such as a repository. An output may not exist yet.
-    """
+    """Return how much of a subject is in memory; None without one, or if the kernel does not answer."""
     if not subject:
         return None
+    # An output may not exist yet.
     existing = [folder for folder in subject.folders if folder.exists()]
     return caches.query_residency(*existing) if existing else None
 

@@ -69,19 +69,16 @@ class Hyperfine:
 
     def __init__(self, folder: Path, answer_hook: Callable[[Hook], None]) -> None:
         """Make the pipes of the hooks below `folder`, a private folder, which later gets export and log."""
-        # It does the work of a hook while the hook waits.
         self.answer_hook = answer_hook
-        # hyperfine writes the times of all runs to the export, and its output to the log.
         self.export = folder / "export.json"
         self.log = folder / "hyperfine.log"
-        # The folder of the pipes. Only this user may open the pipes: a process of somebody else could read
-        # the answers, and the hook would wait for ever.
+        # Only this user may open the pipes: a process of somebody else could read the answers, and the hook
+        # would wait for ever.
         self.hooks = folder / "hooks"
         self.hooks.mkdir(mode=0o700)
         # The descriptors of the pipes, which are open until this process ends.
         self.requests = _make_pipe(self.hooks / "ask")
         self.replies = _make_pipe(self.hooks / "answer")
-        # The pid of hyperfine.
         self.pid = 0
         # The seconds of the last run() with all hooks, and of its hooks alone.
         self.seconds = 0.0
@@ -97,15 +94,13 @@ class Hyperfine:
     def run(self, command: Invocation, runs: int, lock: int) -> str | None:
         """Time `runs` runs of a command, answer hyperfine's hooks, and set `pid`, `seconds` and `hooks_s`.
 
-        Return why hyperfine failed, for example its last lines of output, or None if it did not fail. A timed
-        run that fails is no failure of hyperfine. `lock` is the descriptor of a locked file. hyperfine and
-        the timed command inherit it, so the lock is held until both have ended. Hooks close it (HOOK_SCRIPT):
-        a hook that outlives this process would hold the lock. Raise the error of a hook, or UserError if a
-        run takes too long.
+        Return why hyperfine failed, for example its last lines of output. A timed run that fails is no
+        failure of hyperfine. hyperfine and the timed command inherit `lock`, the descriptor of a locked file,
+        so the lock is held until both have ended. Hooks close it (HOOK_SCRIPT). Raise the error of a hook, or
+        UserError if a run takes too long.
         """
         argv = self._build_argv(command, runs)
         began = time.monotonic()
-        # _answer_request() adds the time of each hook to it.
         self.hooks_s = 0.0
         # After an error within this block, background() ends hyperfine with its group.
         with (
@@ -124,7 +119,6 @@ class Hyperfine:
 
         if process.returncode == 0:
             return None
-        # A negative code is the negated number of the signal that ended hyperfine.
         if process.returncode < 0:
             return f"hyperfine {processes.how_it_ended(process.returncode)}"
         return " | ".join(processes.last_lines(self.log, 2)) or "hyperfine printed nothing"
@@ -135,13 +129,11 @@ class Hyperfine:
         Example, shortened: hyperfine -N --runs 1 --setup "sh -c ..." --export-json FILE "svn log URL".
         """
         hyperfine = Programs().get("hyperfine")
-        # -N: without a shell, whose start would be part of the measured time. `basic`: the log gets no
-        # progress bar.
+        # -N: without a shell, whose start would be measured. `basic`: the log gets no progress bar.
         argv = [hyperfine, "-N", "--style", "basic"]
         # The export has no exit codes of hyperfine's own warm-up runs, so vcsbench warms up in a hook.
         argv += ["--warmup", "0", "--runs", str(runs)]
-        # Without this option, hyperfine would end after a run that fails. With it, all runs have evidence,
-        # and the export has their exit codes, which vcsbench reports.
+        # Otherwise, hyperfine would end after a run that fails. The exit codes are in the export.
         argv += ["--ignore-failure"]
         for hook in Hook:
             # The script gets the folder of the pipes as $0, and the name of the hook as $1.
@@ -161,19 +153,16 @@ class Hyperfine:
         return [*argv, shlex.join(timed_argv)]
 
     def _answer_hooks(self, limit_s: float) -> None:
-        """Answer the hooks of hyperfine until hyperfine ends.
+        """Answer the hooks of hyperfine until hyperfine ends. Then raise the error of a hook, if one failed.
 
-        Raise the error of a hook after hyperfine has ended. Raise UserError after `limit_s` seconds without a
-        request of a hook: the run after the last hook takes too long.
+        Raise UserError after `limit_s` seconds without a request: the run after the last hook takes too long.
         """
         # A descriptor that select() reports once hyperfine has ended.
         end_of_hyperfine = os.pidfd_open(self.pid)
         try:
             while True:
-                # The descriptors with an event; [] if there is none within the limit.
                 ready = select.select([self.requests, end_of_hyperfine], [], [], limit_s)[0]
-                # A hook may have sent a request just before hyperfine ended, so that both are ready. Then the
-                # request is answered first.
+                # The request comes first: a hook may have sent it just before hyperfine ended.
                 if self.requests in ready:
                     self._answer_request()
                 elif end_of_hyperfine in ready:
@@ -229,9 +218,8 @@ class Run(NamedTuple):
 def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
     """Return the runs of an export of hyperfine 1.15 to 2.x with one command, in order.
 
-    An export is the JSON file in which hyperfine, the program that times commands, stores its results.
-    `content` is the content of an export that is in no file; `path` is then for messages only. Raise
-    UserError with the path if the content is not that of such an export.
+    `content` is that of an export that is in no file; `path` is then for messages only. Raise UserError if
+    the content is not that of such an export.
     """
     if content is None:
         content = Path(path).read_bytes()
@@ -247,7 +235,6 @@ def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
             f"{path}: `schema_version`: {version!r} is not known. Use hyperfine 1.15 to 2.x."
         )
     try:
-        # The only command of the export.
         result = export["results"][0]
         if version == 1:
             return _read_runs_of_schema_1(result)

@@ -92,7 +92,6 @@ class Server:
     # Options that print the version of its program, and the program whose version is that of the system.
     version_options: tuple[str, ...] = ("--version", "--quiet")
     system_program = ""
-    # Variables that its environment needs.
     needed_variables: Mapping[str, str] = {}
     # Each connection has processes of its own, which end with it.
     is_per_connection = False
@@ -114,11 +113,9 @@ class Server:
     ) -> None:
         """Prepare the server of the folder `root`, without a port or a process.
 
-        `files` is the folder with the server configuration. This kind of server reads the file `self.file`
-        there. If `files` is a copy, messages name `source`, the user's file. `run` is a private folder, for
-        the files that are written for this server. `options` are those of the cell, such as ["--compression",
-        "5"]. `deployment` has authentication, access rules and encryption. The server listens on `host`, in
-        the network that `in_network()` enters.
+        `files` is the folder of `self.file`. If `files` is a copy, messages name `source`, the user's file.
+        `run` is a private folder for the files that are written for this server. `options` are those of the
+        cell, such as ["--compression", "5"].
         """
         self.root = root
         self.files = files
@@ -137,13 +134,12 @@ class Server:
         self.rules = ""
         # The part of the configuration that follows from `deployment`, once the configuration is written.
         self.settings = ""
-        # The variables of the server's environment.
         self.variables = dict(self.needed_variables)
         self.argv: list[str] = []
         self.process: processes.Process | None = None
         # The socket that reserves the port.
         self.reserved: socket.socket | None = None
-        # The processes that listen on the port.
+        # The pids of the processes that listen on the port.
         self.listeners: list[int] = []
         # The open files that the server inherits, by their name in `run`.
         self.descriptors: dict[str, int] = {}
@@ -194,7 +190,7 @@ class Server:
         if not self.is_per_connection:
             return
         deadline = time.monotonic() + CONNECTION_END_S
-        # family() has the server itself and all of its descendants.
+        # family() lists the server itself, too.
         while self.pid and len(process_facts.family(self.pid)) > 1 and time.monotonic() < deadline:
             time.sleep(POLL_S)
 
@@ -216,7 +212,6 @@ class Server:
         with self.in_network():
             self.reserved = socket.socket()
         self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # For port 0, the kernel chooses a free port.
         self.reserved.bind((self.host, 0))
         port: int = self.reserved.getsockname()[1]
         return port
@@ -233,27 +228,22 @@ class Server:
     def start(self) -> None:
         """Start the server, and wait until it answers: set `argv`, `process` and `listeners`.
 
-        `listeners` are the processes that listen on the port of the server. Raise UserError with the last
-        lines of its output if it does not answer. Raise UserError as well if the server runs with other
-        options than those of its command line, or if its program is a script that stays as the parent of the
-        server.
+        Raise UserError with the last lines of the server's output if it does not answer, and if it runs with
+        other options than those of its command line, or below a script that stays as its parent.
         """
         self._spawn()
-        # [] if the server ends, or does not listen in time.
         self.listeners = self._await_listeners()
-        # It stays "" if the server does not answer a request.
         answer = ""
         if self.listeners:
             with suppress(*NO_ANSWER):
                 answer = self.greet()
-        # `pid` is 0 if the server has ended after its answer.
+        # The server may have ended after its answer.
         if not answer or not self.pid:
             raise self._end_failed_start()
-        # This raises UserError for other options, or for a wrapper that stays.
         self._check_options()
 
     def _end_failed_start(self) -> UserError:
-        """End a server that does not answer, and return the error about it, with the end of its output."""
+        """End a server that does not answer, and return an error with the end of its output."""
         output = " ".join(self.last_output()) or "it printed nothing"
         self.stop()
         # Only some kinds of servers read a file of the user's server configuration.
@@ -272,12 +262,11 @@ class Server:
         If this process is root's, the server runs as another user. The server inherits the open files in
         `descriptors`, so that it needs no right to open them.
         """
-        # At the first start, command() also writes the configuration of the server. It may add to `variables`
-        # and `descriptors`, so it comes before their use.
+        # At the first start, command() writes the server's configuration, and adds to `variables` and
+        # `descriptors`. So this comes before their use.
         self.argv = self.command()
-        # The first start makes the file of the output. All later starts append to it.
+        # All later starts append to the file of the first start.
         if OUTPUT not in self.descriptors:
-            # _NEW: open() fails if the file exists, or if its name is a link of somebody else.
             flags = _NEW | os.O_APPEND | os.O_RDWR
             self.descriptors[OUTPUT] = os.open(self.run / OUTPUT, flags, 0o600)
             server_user.grant(self.descriptors[OUTPUT], 0o660)
@@ -286,11 +275,9 @@ class Server:
             self.process = processes.start_process(
                 # Such as `env LD_LIBRARY_PATH=/opt/svn/lib /opt/svn/bin/svnserve ...`.
                 [*self.env_command(), *self.argv],
-                # By the marker, a later workflow run detects a server that was left.
                 env=server_environment({SERVER_MARKER: str(self.run), **self.variables}),
                 # The kernel sends this signal when vcsbench ends. On SIGTERM, httpd ends its children, too.
                 signal="TERM",
-                # This has an effect only if this process is root's.
                 unprivileged=True,
                 # True for sshd: the kernel's counts then include processes whose parents have ended.
                 adopts_orphans=self.adopts_orphans,
@@ -322,7 +309,7 @@ class Server:
 
         Example: ["AH00526: Syntax error on line 2 of config/servers/mine/httpd.conf"].
         """
-        # The file of each descriptor, such as {5: "/tmp/vcsbench-x/server/authz"}.
+        # Such as {5: "/tmp/vcsbench-x/server/authz"}.
         names = {descriptor: str(self.run / name) for name, descriptor in self.descriptors.items()}
         if DIRECTIVES in self.descriptors:
             # httpd reads a copy of the user's file. The user needs the name of the original.
@@ -347,7 +334,7 @@ class Server:
         return socket.create_connection((self.host, self.port), timeout=START_LIMIT_S)
 
     def _await_listeners(self) -> list[int]:
-        """Wait until the server listens. Return the processes that do; [] if it ends or takes too long."""
+        """Return the processes that listen, once there are any; [] if the server ends or takes too long."""
         deadline = time.monotonic() + START_LIMIT_S
         while self.pid and time.monotonic() < deadline:
             listeners = self._find_listeners()
@@ -361,7 +348,7 @@ class Server:
 
         Raise UserError if the open files of the server cannot be read.
         """
-        # The sockets that listen on the port, of any program, such as {"socket:[4711]"}.
+        # The sockets of any program on the port, such as {"socket:[4711]"}.
         sockets = process_facts.listening_files(self.pid, self.port)
         if not sockets:
             return []
@@ -369,8 +356,7 @@ class Server:
         # socket must be among the open files of the server or its descendants.
         open_files = {pid: process_facts.open_files(pid) for pid in process_facts.family(self.pid)}
         listeners = [pid for pid, files in open_files.items() if files & sockets]
-        # A running server has open files. If none is visible, this process has no right to read them. The
-        # server may also have ended by now: then `pid` is 0, and it has no open files.
+        # A running server has open files. If none is visible, this process has no right to read them.
         can_read_files = any(open_files.values())
         if not can_read_files and self.pid:
             raise UserError(
@@ -381,10 +367,7 @@ class Server:
 
     @property
     def may_be_wrapper(self) -> bool:
-        """Return True if the program may be a wrapper: a script that runs the server.
-
-        By default, only a build in a folder of its own (a prefix) may have such a script.
-        """
+        """Return True if the program may be a script that runs the server (a wrapper), as in a build."""
         return bool(self.programs.prefix)
 
     def _check_options(self) -> None:
@@ -398,14 +381,10 @@ class Server:
         self.check_argv(process_facts.command_line(self.pid), self.argv)
 
     def check_argv(self, reported: list[str], argv: list[str]) -> None:
-        """Raise UserError unless a process has the options that it was given.
-
-        `argv` is the command line with which it was started, and `reported` its command line by the kernel.
-        """
-        # A wrapper is a script that runs the real program. `reported` then has the path of that program, and
-        # may have more options before those of `argv`. So only the options of `argv` are compared.
+        """Raise UserError unless `reported`, a command line by the kernel, has the options of `argv`."""
+        # After a wrapper, `reported` has the path of the real program, and may have more options before those
+        # of `argv`. So only the options of `argv` are compared.
         expected = argv[1:] if self.may_be_wrapper else argv
-        # The end of `reported` has as many words as `expected`.
         if reported[len(reported) - len(expected) :] != expected:
             raise UserError(
                 f"{self.kind} reports other options than it was given: {' '.join(reported)}. If "
@@ -472,16 +451,15 @@ class Svnserve(Server):
     def _configuration(self) -> str:
         """The path of the configuration for svnserve, such as /proc/self/fd/6; "" without a configuration.
 
-        The first use writes the configuration and all files that it needs, and sets `settings` to its text.
-        So all starts of the server have the same files. The configuration replaces conf/svnserve.conf of each
-        repository, so the copies stay unchanged. The server inherits the open files, and opens them by paths
-        such as /proc/self/fd/6. So its user needs no right on the folders above them.
+        The first use writes the configuration and its files, and sets `settings` to its text. So all starts
+        of the server have the same files. The configuration replaces conf/svnserve.conf of each repository,
+        so the copies stay unchanged.
         """
         # The files that the configuration names, such as {"rules": "/proc/self/fd/5"}.
         files = {}
         if self.credentials and self.deployment.authentication == SASL:
-            # SASL is a library that checks passwords. svnserve finds its configuration and database by a
-            # variable of the environment (SASL_CONF_PATH), so they are not in `files`.
+            # svnserve's library SASL finds its configuration and database by SASL_CONF_PATH, a variable of
+            # the environment. So they are not in `files`.
             folder = self.run / "sasl"
             folder.mkdir(mode=0o700)
             server_user.grant(folder, 0o750)
@@ -499,7 +477,6 @@ class Svnserve(Server):
             files["passwords"] = self._write("passwords", passwords.encode())
         if self.deployment.has_rules:
             files["rules"] = self._write("authz", self.rules.encode())
-        # "" if the deployment needs no settings of svnserve.
         self.settings = svnserve_configuration(self.deployment, files)
         if not self.settings:
             return ""
@@ -534,13 +511,12 @@ class Httpd(Server):
     def _configuration(self) -> str:
         """The path of the configuration for httpd, such as /proc/self/fd/6.
 
-        The first use writes the configuration and all files that it needs. So all starts of the server have
-        the same files. The configuration includes the user's `httpd.conf`. Only the directives of the
-        deployment (encryption, passwords, access rules, keep-alive, bulk updates) come after it, so that no
-        other directive replaces them. They are also stored in `settings`.
+        The first use writes the configuration and its files, so all starts of the server have the same files.
+        The configuration includes the user's `httpd.conf`. Only the directives of the deployment (`settings`)
+        come after it, so that no other directive replaces them.
 
-        httpd opens its files, and the folder that it may write, by paths such as /proc/self/fd/5. So httpd's
-        user needs no right on the folders above them, and no character of a path is a wildcard.
+        httpd opens its files and its writable folder by paths such as /proc/self/fd/5, in which no character
+        is a wildcard.
         """
         directives_file = self.files / self.file
         try:
@@ -550,7 +526,6 @@ class Httpd(Server):
         # The files that the settings name, such as {"rules": "/proc/self/fd/5"}.
         files = {}
         if self._certificate:
-            # Two files: the `certificate` and its `key`.
             for name, path in self._certificate._asdict().items():
                 server_user.grant(path, 0o640)
                 files[name] = self._hand_over(path.name, os.O_RDONLY)
@@ -566,7 +541,6 @@ class Httpd(Server):
             run=self._make_writable(),
             host=self.host,
             port=self.port,
-            # Which methods of HTTP httpd allows: all for commits, otherwise only those that read.
             access=WRITABLE if self.deployment.is_writable else READ_ONLY,
             root=quote_for_httpd(self.root),
             # Older releases refuse this directive, so it is written only for a path that needs it.
@@ -605,11 +579,9 @@ class Httpd(Server):
     def _connect(self) -> socket.socket:
         """Connect to the server, with TLS if it encrypts.
 
-        Raise UserError if the certificate is not the one that vcsbench made for the server, or if the version
-        of TLS is not TLS_VERSION.
+        Raise UserError for another certificate than the server's, or another version than TLS_VERSION.
         """
         connection = super()._connect()
-        # The server's self-signed certificate; None if the server does not encrypt.
         certificate_file = self.authority()
         if not certificate_file:
             return connection
@@ -637,9 +609,8 @@ class Httpd(Server):
     def _check_options(self) -> None:
         """Check the options of the command line, and then the effect of the user's directives.
 
-        Raise UserError for other options (Server._check_options), for several children of httpd, each with a
-        cache of its own, and if httpd does not use the `KeepAlive` of the cell. With KeepAlive, a client
-        sends several requests over one connection.
+        Raise UserError for other options, for several children of httpd, and for another `KeepAlive` than
+        that of the cell.
         """
         super()._check_options()
         # httpd has answered, so it has started its children. They listen on the port, as it does itself.
@@ -654,7 +625,6 @@ class Httpd(Server):
         keep_alive = self.deployment.keep_alive
         if not keep_alive:
             return
-        # It stays "" if httpd does not answer.
         answer = ""
         with suppress(*NO_ANSWER):
             answer = self._request(KEPT_GREETING)
@@ -701,5 +671,5 @@ def _serves_work_folder(argv: list[str]) -> bool:
 
 
 def _has_marker(pid: int) -> bool:
-    # The environment of another user's server may be unreadable: it is empty then.
+    # An unreadable environment, such as that of another user's server, is empty.
     return any(word.startswith(f"{SERVER_MARKER}=") for word in process_facts.environment(pid))

@@ -36,10 +36,7 @@ class ServerGroup:
             self.close()
 
     def _try_to_add(self, pid: int) -> bool:
-        """Add a server, by its pid, and its descendants. Return False if some could not be added.
-
-        A process that a member of the group starts is a member from its start.
-        """
+        """Add a server and its descendants. Return False if some could not be added."""
         # The kernel lists the pids of the group in this file, and adds each pid that is written to it.
         members_file = f"{self._folder}/cgroup.procs"
         # A process may start others before it is added, so the list is made again until all are in the group.
@@ -53,7 +50,6 @@ class ServerGroup:
                     with open(members_file, "w") as file:
                         file.write(str(member))
                 except ProcessLookupError:
-                    # This process has ended since it was listed.
                     continue
                 except OSError:
                     return False
@@ -61,14 +57,14 @@ class ServerGroup:
         return False
 
     def cpu_s(self) -> float | None:
-        """Return the CPU time of all processes that are or were in the group; None if it is unknown."""
+        """Return the CPU time of all processes that are or were in the group; None if unknown."""
         if not self._folder:
             return None
         used_us = number_in(self._folder / "cpu.stat", "usage_usec")
         return None if used_us is None else used_us / 1e6
 
     def close(self) -> None:
-        """Remove the group, and count nothing from then on. The kernel keeps it while the server runs."""
+        """Remove the group, and count nothing from then on. The kernel keeps a group with processes."""
         if self._folder:
             with contextlib.suppress(OSError):
                 self._folder.rmdir()
@@ -76,17 +72,14 @@ class ServerGroup:
 
 
 def _make_folder() -> Path | None:
-    """Make a control group that counts the CPU time of a server, and return its folder.
-
-    Return None if the kernel does not allow it, or if the group would have an effect on its processes.
-    """
+    """Make a control group without an effect on its processes, and return its folder; None if impossible."""
     # In version 2 of control groups, all controllers have the same groups, so "cpu" finds those of all.
     folders = [group.folder for group in groups("cpu") if group.version == 2]
     if not folders:
         return None
-    # The first group is that of this process, the others are its ancestors.
+    # The other groups are ancestors of this process's group.
     own_folder = folders[0]
-    # Remove the groups of killed processes, whose pids are in the names. The kernel keeps a group in use.
+    # Remove the groups of killed processes, whose pids are in the names.
     for old_folder in own_folder.glob(f"{NAME}*"):
         pid = old_folder.name.removeprefix(NAME)
         if not Path("/proc", pid).exists():

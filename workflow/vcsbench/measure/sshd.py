@@ -85,16 +85,14 @@ class Sshd(Server):
         """The folder with the unpacked sshd: that of set-up, or a copy that the servers' user can enter.
 
         Where no sshd is installed, set-up unpacks one into the checkout. Root's checkout may be in its home,
-        which no other user can enter. The first use makes the copy.
+        which no other user can enter.
         """
-        # Set-up's folder may be a link to a folder that the servers' user cannot enter. So the link is
-        # resolved, and all folders above its target are checked as well.
+        # resolve(): set-up's folder may be a link to a folder that the servers' user cannot enter.
         closed_folder = server_user.closed_folder(UNPACKED_SSHD.resolve())
         if not closed_folder:
             return UNPACKED_SSHD
         copy = self.run / "openssh"
         shutil.copytree(UNPACKED_SSHD, copy)
-        # The group of the servers' user gets the right to read and run the files (0o750).
         for folder, _, names in os.walk(copy):
             paths = [folder, *(os.path.join(folder, name) for name in names)]
             for path in paths:
@@ -105,8 +103,8 @@ class Sshd(Server):
     def _reachable(self, path: str, name: str) -> str:
         """Return the path by which the servers' user can read a program or library of sshd.
 
-        `path` is where it was found. For a file of the unpacked sshd, the result may be in a copy. Raise
-        UserError if `path` is "": the program or library `name` is missing.
+        For a file of the unpacked sshd, this path may be in a copy. Raise UserError if `path` is "": the
+        program or library `name` is missing.
         """
         if not path:
             raise UserError(f"{name}: is missing. Run envs/unpack_sshd.sh, which unpacks it.")
@@ -119,9 +117,7 @@ class Sshd(Server):
         words = ["env"]
         folders = [server_environment().get("LD_LIBRARY_PATH", "")]
         if is_unpacked_sshd():
-            # An unpacked sshd has its libraries in its own folder, which comes first.
             folders.insert(0, sshd_library_path(self._unpacked))
-        # The caller may have no LD_LIBRARY_PATH ("").
         library_path = ":".join(filter(None, folders))
         if library_path:
             words.append(f"LD_LIBRARY_PATH={library_path}")
@@ -135,10 +131,13 @@ class Sshd(Server):
 
     def version_commands(self) -> dict[str, list[str]]:
         svnserve = [*self.programs.env_command(), self.programs.get("svnserve")]
+        return {**self.ssh_version_commands(), "svnserve": [*svnserve, *self.version_options]}
+
+    def ssh_version_commands(self) -> dict[str, list[str]]:
+        """Return the commands that print the versions of OpenSSH, whatever sshd starts for a connection."""
         return {
             "sshd": [*self.env_command(), self._reachable(find_sshd(), "sshd"), "-V"],
             "ssh": [Programs().get("ssh"), "-V"],
-            "svnserve": [*svnserve, *self.version_options],
         }
 
     def system_command(self) -> list[str]:
@@ -147,7 +146,6 @@ class Sshd(Server):
         if not self.deployment.is_writable:
             # Without this option, a client that has logged in may write.
             argv.append("--read-only")
-        # The options of the server configuration, without those that only a daemon uses.
         options = read_arguments(self.files / self.file)
         argv += [option for option in options if option not in DAEMON_OPTIONS]
         argv += self.options
@@ -170,7 +168,7 @@ class Sshd(Server):
         return self.session_files
 
     def client_config(self) -> str:
-        # No configuration and no agent of the caller acts: the file has all settings.
+        # ssh's options name a file with all settings, so no configuration and no agent of the caller acts.
         return f"\n[tunnels]\nssh = {shlex.join(self._client_command())}\n"
 
     def last_output(self) -> list[str]:
@@ -185,10 +183,9 @@ class Sshd(Server):
     def greet(self) -> str:
         """Open a session as a client does, and return svnserve's first message.
 
-        Set `session_argv` and `session_files`: command line and mapped files of this svnserve. Return "" and
-        set nothing if there is no message after START_LIMIT_S seconds, or the connection is closed before.
+        Set `session_argv` and `session_files`. Return "" and set nothing if there is no message after
+        START_LIMIT_S seconds, or the connection is closed before.
         """
-        # As Subversion's client does over svn+ssh: `ssh ... HOST svnserve -t`.
         ssh_command = [*self._client_command(), self.host, "svnserve", "-t"]
         with processes.background(
             ssh_command,
@@ -202,9 +199,8 @@ class Sshd(Server):
             if can_read:
                 answer = os.read(client.stdout.fileno(), 4096)
             if answer:
-                # family() lists sshd, its children, their children, and so on. sshd starts a process for the
-                # connection, this process a child, and the child svnserve. No other client is connected, and
-                # svnserve has answered. So each process has one child, and svnserve is the last of the list.
+                # sshd starts a process for the connection, this process a child, and the child svnserve. No
+                # other client is connected. So svnserve is the last of sshd's descendants.
                 svnserve_pid = process_facts.family(self.pid)[-1]
                 self.session_argv = process_facts.command_line(svnserve_pid)
                 self.session_files = read_mapped_files(svnserve_pid)
@@ -212,14 +208,13 @@ class Sshd(Server):
             client.stdin.close()
             processes.wait_for_end(client, START_LIMIT_S)
             client.stdout.close()
-        # The client has ended. sshd's processes of the connection may end a little later, and must not be
-        # counted in the next run. So this waits until sshd has no child.
+        # sshd's processes of the connection may end after the client, and must not count in the next run.
         self.await_connections()
         return answer.decode(errors="replace")
 
     def _check_options(self) -> None:
-        # Only svnserve's command line is checked: sshd writes its state over its own. But greet() could
-        # log in with the keys of the run, which shows that sshd has read its configuration.
+        # sshd writes its state over its own command line, so only svnserve's is checked. That greet() could
+        # log in with the keys of the run shows that sshd has read its configuration.
         self.check_argv(list(self.session_argv), self.system_command())
 
     def _client_command(self) -> list[str]:
@@ -229,34 +224,29 @@ class Sshd(Server):
     def _configuration(self) -> Path:
         """The path of sshd's configuration.
 
-        The first use writes this file, and all other files of sshd and of its clients, to the folder of the
-        run. So all starts of sshd have the same files. Raise UserError if ssh's configuration cannot name
-        this folder.
+        The first use writes all files of sshd and its clients, so all starts of sshd have the same files.
+        Raise UserError if ssh's configuration cannot name the folder of the run.
         """
         reason = why_no_ssh_folder(self.run)
         if reason:
             raise UserError(f"{reason}.")
-        # sshd closes the descriptors that it inherits, so it opens its files by name. For this, its user
-        # needs the right to enter ("search") the folder of the run, which is private.
+        # sshd closes the descriptors that it inherits, so it opens its files by name.
         self._let_server_search_run()
         self._make_keys()
-        # sshd's own list of users and groups, in the form of passwd(5) and group(5). It gives the id of the
-        # servers' user a shell, without which sshd would start no session.
+        # Without a shell for the id of the servers' user, sshd would start no session.
         ids = server_user.server_ids() or server_user.ServerIds(os.geteuid(), os.getegid())
         user = f"{USER}:x:{ids.uid}:{ids.gid}::{self.run}:/bin/sh\n"
         self.write_file("passwd", user.encode())
         self.write_file("group", f"{USER}:x:{ids.gid}:\n".encode())
-        # The script that sshd runs for each login: svnserve, with nothing but the environment of a server. By
-        # the marker in this environment, a later run detects a session that was left.
+        # sshd runs this script for each login: svnserve, with nothing but the environment of a server.
         variables = server_environment({SERVER_MARKER: str(self.run), **self.variables})
         settings = [f"{name}={value}" for name, value in variables.items()]
         words = ["env", "-i", *settings, *self.programs.env_command()]
         session = f"exec {shlex.join(words)} {self._session_command()}\n"
         self.write_file("session", os.fsencode(session))
-        # The values of the words after a dollar in the two templates: of ssh's and of sshd's configuration.
         names = {"user": USER, "run": self.run, "host": self.host, "port": self.port}
         client_text = CLIENT_TEMPLATE.substitute(names)
-        # Only clients read this file. So it does not need the rights that write_file() gives to the server.
+        # The server needs no right on this file.
         (self.run / "ssh_config").write_text(client_text)
         server_template = string.Template(SSHD_TEMPLATE.read_text())
         # The template has only directives that every sshd supports. Any other one would be an error.
@@ -269,7 +259,6 @@ class Sshd(Server):
         for name in ("host_key", "client_key"):
             options = ["-q", "-t", "ed25519", "-N", "", "-C", ""]
             processes.run_program([Programs().get("ssh-keygen"), *options, "-f", self.run / name])
-        # sshd, which runs as the servers' user, reads its own key.
         server_user.grant(self.run / "host_key", 0o640)
         self.write_file("authorized_keys", (self.run / "client_key.pub").read_bytes())
         # The client's configuration names the host USER (HostKeyAlias), whatever its address is.
@@ -288,11 +277,9 @@ class Sshd(Server):
         argv = [*self.env_command(), sshd, "-V"]
         printed = processes.run_program(argv, may_fail=True).errors
         version = re.search(r"OpenSSH_(\d+)\.(\d+)", printed)
-        # Otherwise, a newer sshd would refuse this machine for some time after a connection without a login.
         if version and (int(version[1]), int(version[2])) >= PENALTIES_SINCE:
             directives.append("PerSourcePenalties no")
-        # sshd starts other programs for a connection, and looks for them in /usr. Those of an unpacked sshd
-        # are in its own folder, so it gets their paths. An older sshd has no such programs.
+        # An older sshd starts no other programs for a connection.
         if is_unpacked_sshd():
             for directive, name in CONNECTION_PROGRAMS.items():
                 path = self._unpacked / "usr/lib/openssh" / name

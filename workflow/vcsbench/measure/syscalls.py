@@ -56,12 +56,10 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
 
     Calls of a group (GROUPS) are counted together: read() and pread64() are `reads`. An open counts as
     `opens_read_only`, `opens_read_write` or `opens_failed`, and any other call by its own name. Example:
-    {"opens_read_only": 2, "reads": 5, "bytes_read": 4096, "mmap": 7}. strace prints a line for each call of
-    each thread. Lines of another form are ignored.
+    {"opens_read_only": 2, "reads": 5, "bytes_read": 4096, "mmap": 7}. Lines of another form are ignored.
     """
     counts: Counter[str] = Counter()
-    # A call may be printed in two lines: one with the first arguments, and one with the other arguments and
-    # the result. So the first arguments are stored, by thread, until the second line of this thread comes.
+    # A call may be printed in two lines (_LINE). Its first arguments, by thread, wait for the second line.
     unfinished: dict[bytes, bytes] = {}
     for line in lines:
         match = _LINE.match(line)
@@ -70,19 +68,17 @@ def count_lines(lines: Iterable[bytes]) -> Counter[str]:
         # The line `12 read(0x3, 0x7f, 0x1000) = 0x1000` has the groups b"12", b"read",
         # b"0x3, 0x7f, 0x1000" and b"0x1000". The first of two lines has no result (None).
         thread, name, arguments, result = match.groups()
-        # For the second of two lines, the stored arguments of the first line come first.
         arguments = unfinished.pop(thread, b"") + arguments
         if result is None:
             unfinished[thread] = arguments
             continue
-        # A call that fails returns a negative number.
         has_failed = result.startswith(b"-")
         if name in OPEN_FLAGS:
             counts[_classify_open(name, arguments, has_failed)] += 1
             continue
         group = GROUPS.get(name, name.decode())
         counts[group] += 1
-        # The result of a read or write is its number of bytes. BYTES has their names, such as `bytes_read`.
+        # The result of a read or write is its number of bytes.
         if group in BYTES and not has_failed:
             counts[BYTES[group]] += int(result, 16)
     return counts
@@ -92,7 +88,7 @@ def _classify_open(name: bytes, arguments: bytes, has_failed: bool) -> str:
     """Return how a call of open(), openat() or creat() opened a file: "opens_read_only", for example."""
     if has_failed:
         return "opens_failed"
-    # creat() has no argument with flags (None). It opens for writing.
+    # creat() has no flags, and opens for writing.
     flags = os.O_WRONLY
     position = OPEN_FLAGS[name]
     if position is not None:
@@ -113,11 +109,9 @@ class Strace:
     ) -> None:
         """Start strace on a processor, with arguments such as ["-p", "4711"] or ["--", "/usr/bin/svn", ...].
 
-        strace is a program that traces the system calls of a running process (-p) or of a command (--).
-        `stdin` and `env` are the standard input and the environment of the command.
+        `-p` traces a running process, and `--` a command, which gets `stdin` and `env`.
         """
         self.counts: Counter[str] = Counter()
-        # strace writes its lines to one end of a pipe, and the thread reads them at the other.
         read_end, write_end = os.pipe()
         strace = [find_strace(), *OPTIONS, "-o", f"/dev/fd/{write_end}", *arguments]
         # strace and the processes that it traces run on one processor: each call wakes strace, and to wake a
@@ -130,35 +124,29 @@ class Strace:
             stdin=stdin,
             env=env,
         )
-        # strace has a copy of this end. It must be the only process that has one, so that the lines end when
-        # strace ends.
+        # strace alone must have this end, so that the lines end when strace ends.
         os.close(write_end)
         self.thread = threading.Thread(target=self._count, args=(read_end,), daemon=True)
         self.thread.start()
 
     @classmethod
     def attach(cls, pids: Sequence[int]) -> Strace:
-        """Return an strace that counts the calls of a running server, until end().
+        """Return an strace that counts the calls of a server with the processes `pids`, until end().
 
-        `pids` are the processes of the server. Their threads and later children are counted, too. The server
-        moves to one processor. Raise UserError if strace does not attach to all threads within
-        ATTACH_LIMIT_S.
+        Their threads and later children are counted, too. The server moves to one processor. Raise UserError
+        if strace does not attach to all threads within ATTACH_LIMIT_S.
         """
-        # strace and the processes that it traces run on one processor, because they wake each other at each
-        # call. The client of trace_command() has the first processor, so the server gets the last one.
+        # The client of trace_command() has the first processor, so the server gets the last one.
         cpu = max(os.sched_getaffinity(0))
-        # A task is a thread, such as /proc/12/task/13.
         for task in _list_tasks(pids):
             os.sched_setaffinity(int(task.name), [cpu])
         arguments = []
         for pid in pids:
             arguments += ["-p", str(pid)]
-        # This starts strace.
         strace = cls(cpu, arguments)
         # Until strace has attached to all threads, calls would be missed.
         deadline = time.monotonic() + ATTACH_LIMIT_S
         while not _are_traced(pids):
-            # strace has ended, or needs too long.
             if strace.process.poll() is not None or time.monotonic() > deadline:
                 strace.process.kill()
                 errors = strace.wait()
@@ -208,18 +196,14 @@ def find_strace() -> str:
 
 
 def trace_command(command: Invocation) -> Counter[str]:
-    """Run a command under strace, and return the numbers of system calls of it and its children.
+    """Run a command under strace, and return the system calls of it and its children (count_lines).
 
-    Example (count_lines): {"reads": 5, "mmap": 7}. Raise UserError if the command fails or takes longer than
-    its limit.
+    Raise UserError if the command fails or takes longer than its limit.
     """
-    # `stdin` is the path of a file, "" for no input.
     with open(command.stdin or os.devnull, "rb") as stdin:
-        # strace and the command run on one processor, because they wake each other at each call.
         cpu = min(os.sched_getaffinity(0))
         strace = Strace(cpu, ["--", *command.argv], stdin=stdin, env=command.environment)
     errors = strace.wait(command.limit_s)
-    # None: strace still runs at the limit.
     if errors is None:
         processes.kill_group(strace.process.pid)
         strace.process.wait()
@@ -242,10 +226,8 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
 
     Example: {"client": {"reads": 5, "mmap": 7}, "server": None, "why_not": "", "began": 1795300000.0,
     "seconds": 1.5}. `server` is None for a cell without a server. If the command cannot be traced, `client`
-    and `server` are None, and `why_not` is a sentence. No UserError or OSError is raised. `began` (in seconds
-    since 1970) and `seconds` are the start and the duration of this call, with the preparation of the cell.
-    `recipe` describes the cell: its command, repository, server and settings. `folder` is a private folder,
-    `root` the checkout.
+    and `server` are None, and `why_not` is a sentence: no UserError or OSError is raised. The times include
+    the preparation of the cell. `folder` is a private folder, `root` the checkout.
     """
     begun = time.monotonic()
     client, server = None, None
@@ -269,8 +251,8 @@ def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]
     """
     # As in rounds with warm caches, the server is started before the output is reset for the first time.
     cell.start_server()
-    # The output is put back to its state before a run. If the command changes its input, as a commit does,
-    # the input is put back, too, and the server is ended. Otherwise, the start below does nothing.
+    # If the command changes its input, as a commit does, reset_output() ends the server. Otherwise, the next
+    # start does nothing.
     cell.reset_output()
     cell.start_server()
     began = time.monotonic()
@@ -304,8 +286,8 @@ def count_locks(cell: PreparedCell) -> int | None:
     takes the lock once and keeps it (exclusive). With more, each transaction takes and frees it (shared).
     Raise UserError if the recipe has the other kind of locking.
     """
-    # strace may be missing, or a container may forbid ptrace. All runs are measured by now, so the round must
-    # not fail because of that. So strace is first tried on the program `true`, which does nothing.
+    # All runs are measured by now, so the round must not fail because strace is missing, or a container
+    # forbids ptrace. So strace is first tried on the program `true`.
     trial = processes.run_program(
         ["strace", *OPTIONS, "-o", os.devnull, "true"], limit_s=ATTACH_LIMIT_S, may_fail=True
     )
@@ -314,7 +296,7 @@ def count_locks(cell: PreparedCell) -> int | None:
     update = cell.timed._replace(argv=cell.fill_template(UPDATE), stdin="")
     calls = trace_command(update)["fcntl"]
     is_exclusive = calls <= MAX_EXCLUSIVE_LOCKS
-    # The value of the cell's axis: exclusive, or default for shared locks.
+    # "exclusive", or "default" for shared locks.
     locking = cell.recipe["locking"]
     must_be_exclusive = locking == "exclusive"
     if is_exclusive != must_be_exclusive:

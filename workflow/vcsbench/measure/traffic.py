@@ -51,7 +51,7 @@ class Requests:
         self.planned: list[int] = []
         self.started: list[int] = []
         self.ended: list[int] = []
-        # The number of failed requests by exit code, such as {"1": 2}.
+        # Numbers by exit code, such as {"1": 2}.
         self.failed: dict[str, int] = {}
         # The number of commits that were started so far.
         self.number = 0
@@ -85,33 +85,26 @@ class TrafficGenerator:
 
         Example: {"seconds": 10, "per_s": 0, "seed": 1, "readers": 4, "read": ["svn", "ls", URL], "commits":
         [{"argv": ["svnmucc", "put", FILE, URL], "change": FILE}], "errors": FILE}. These are 4 clients that
-        read, and 1 that commits. Before each commit, the program writes another content to `change`. A
-        `per_s` of 0 is a closed loop: each client sends its next request when its last one has ended. Any
-        other number is an open loop: requests arrive at random times, on average this number in a second. The
+        read, and 1 that commits. Before each commit, the program writes another content to `change`. The
         specification also has "report", for main().
         """
         read_argvs = [specification["read"]] * specification["readers"]
         commit_argvs = [commit["argv"] for commit in specification["commits"]]
         changes = [commit["change"] for commit in specification["commits"]]
-        # Readers change no file.
         self.requests = {READ: Requests(read_argvs, []), COMMIT: Requests(commit_argvs, changes)}
-        # The duration of the traffic in nanoseconds.
         self.length = round(specification["seconds"] * NS)
-        # The rate of an open loop, in requests a second; 0 in a closed loop.
+        # The average rate of an open loop, in requests a second; 0 for a closed loop.
         self.per_s = specification["per_s"]
         # The planned times and kinds of the requests to come. A closed loop plans none.
         self.arrivals: deque[tuple[int, str]] = deque()
         if self.per_s:
             self.arrivals = self._plan_arrivals(specification["seed"])
-        # The file that gets the error output of all requests.
         self.errors = os.open(
             specification["errors"], os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
         )
-        # The standard input and output of all requests.
         self.null_device = os.open(os.devnull, os.O_RDWR)
-        # If another process becomes the parent, this first parent has ended.
         self.parent = os.getppid()
-        # The requests that run, by the pid of their process.
+        # By the pid of the request's process.
         self.running: dict[int, RunningRequest] = {}
         # The number of failed requests of both kinds.
         self.failures = 0
@@ -125,8 +118,8 @@ class TrafficGenerator:
     def _plan_arrivals(self, seed: int) -> deque[tuple[int, str]]:
         """Return the times and kinds of all requests of an open loop, such as [(52000000, "read"), ...].
 
-        Times are in nanoseconds since the start of the traffic. The kinds have the shares of readers and
-        committers among the clients. The same seed and rate give the same times, for any number of clients.
+        The kinds have the shares of readers and committers among the clients. The same seed and rate give the
+        same times, for any number of clients.
         """
         generator = random.Random(seed)
         times: list[int] = []
@@ -135,7 +128,7 @@ class TrafficGenerator:
         while arrival_s * NS < self.length:
             times.append(round(arrival_s * NS))
             arrival_s += generator.expovariate(self.per_s)
-        # `argvs` has the command of each client. So of 3 readers and 1 committer, 3 of 4 kinds are READ.
+        # Of 3 readers and 1 committer, 3 of 4 kinds are READ.
         kinds = [READ] * len(self.requests[READ].argvs)
         kinds += [COMMIT] * len(self.requests[COMMIT].argvs)
         # The kinds are drawn after all times, so that the number of clients does not change the times.
@@ -151,7 +144,6 @@ class TrafficGenerator:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         self.began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         while True:
-            # In nanoseconds since the start of the traffic, as `length` is.
             now = self._now()
             self._queue_arrivals(now)
             if now < self.length:
@@ -186,9 +178,8 @@ class TrafficGenerator:
     def _queue_arrivals(self, now: int) -> None:
         """Move the planned requests that have arrived by now to those that wait for a client.
 
-        Only an open loop plans requests. All arrive before the end of the traffic. A request that no client
-        starts until then keeps waiting, and is reported as unstarted. `now` is in nanoseconds since the start
-        of the traffic.
+        All arrive before the end of the traffic. A request that no client starts until then is reported as
+        unstarted.
         """
         while self.arrivals and self.arrivals[0][0] <= now:
             planned, kind = self.arrivals.popleft()
@@ -201,10 +192,8 @@ class TrafficGenerator:
     def _start_waiting(self, now: int) -> None:
         """Start the requests that wait, as far as clients are idle.
 
-        In a closed loop, each idle client starts a request. `now` is in nanoseconds since the start of the
-        traffic.
+        In a closed loop, each idle client starts a request.
         """
-        # Only an open loop has a rate of requests a second.
         is_closed_loop = self.per_s == 0
         for kind, requests in self.requests.items():
             if is_closed_loop:
@@ -216,10 +205,7 @@ class TrafficGenerator:
                 self._start(kind, client, planned)
 
     def _start(self, kind: str, client: int, planned: int) -> None:
-        """Start a request of the client with the number `client`, which counts from 0.
-
-        `planned` is the arrival of the request, in nanoseconds since the start of the traffic.
-        """
+        """Start a request of a client; `planned` is its arrival."""
         requests = self.requests[kind]
         if kind == COMMIT:
             # Each commit needs a content of its file that differs from the last one.
@@ -243,15 +229,12 @@ class TrafficGenerator:
             # A request must not inherit that SIGCHLD is blocked.
             setsigmask=[],
         )
-        # In a closed loop (`per_s` is 0), a request arrives at the moment in which its client sends it.
+        # In a closed loop, a request arrives at the moment in which its client sends it.
         arrival = planned if self.per_s else started
         self.running[pid] = RunningRequest(kind, client, arrival, started)
 
     def _reap(self) -> None:
-        """Record all requests that have ended, and make their clients idle.
-
-        A request is a process, and a child of this process. Do not wait for requests that still run.
-        """
+        """Record all requests that have ended, and make their clients idle."""
         while self.running:
             # -1: any child. WNOHANG: the pid is 0 if no child has ended.
             pid, status, used = os.wait4(-1, os.WNOHANG)
@@ -262,7 +245,7 @@ class TrafficGenerator:
             requests = self.requests[request.kind]
             requests.idle.append(request.client)
             self.requests_cpu_s += used.ru_utime + used.ru_stime
-            # Only requests that succeed (status 0) have times in the report.
+            # Only requests that succeed have times in the report.
             if status:
                 code = str(os.waitstatus_to_exitcode(status))
                 requests.failed[code] = requests.failed.get(code, 0) + 1

@@ -38,9 +38,9 @@ SUBVERSION_LIBRARY = re.compile(r"/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/]*$"
 class Captured(NamedTuple):
     """The fingerprint of an untimed run, its I/O as the kernel counts it, its peak memory, its mapped files.
 
-    `io` has the counts IO_COUNTS: {"rchar": 4096, "wchar": None, ...}, with None for a count that cannot be
-    read. `peak_bytes` and `mapped` are None if the kernel allows no tracing. measure.cell_round adds the last
-    three: bytes (`server_rchar`, `server_wchar`) and peak memory of the server, and the trace of git.
+    `io` has the counts IO_COUNTS: {"rchar": 4096, "wchar": None, ...}. `peak_bytes` and `mapped` are None if
+    the kernel allows no tracing. measure.cell_round adds the last three: bytes (`server_rchar`,
+    `server_wchar`) and peak memory of the server, and the trace of git.
     """
 
     work: Fingerprint
@@ -57,18 +57,15 @@ def capture(
 ) -> Captured:
     """Run a command once, untimed, and return its work, its I/O, its peak memory and its mapped files.
 
-    Mapped files are the programs and libraries that the command had in memory. `read_output` gets the output
-    of the command, and returns the work: a fingerprint of what the command did, such as {"lines": 3, "bytes":
-    80, "digest": "9f86..."}. `log` takes the error output of the command. A pipe is made in the folder of
-    `log`. Raise UserError if the command fails or takes longer than its limit, and any error of
-    `read_output`.
+    `read_output` gets the output of the command, and returns its work (Fingerprint). `log` takes the error
+    output of the command. A pipe is made in the folder of `log`. Raise UserError if the command fails or
+    takes longer than its limit, and any error of `read_output`.
     """
     run = _UntimedRun(command, read_output, log)
     try:
         # The command waits at a gate, until its tracer and the reader of its output run.
         run.release()
         is_in_time = run.wait_for_end(command.limit_s)
-        # This raises the error of `read_output`, if there was one.
         work = run.reader.get_work()
         # The kernel has the counts until close() waits for the ended process.
         io = run.read_io_counts()
@@ -95,8 +92,7 @@ class _UntimedRun:
         self, command: Invocation, read_output: Callable[[IO[bytes]], Fingerprint], log: Path
     ) -> None:
         """Start the command, the thread that traces its end, and the thread that reads its output."""
-        # A shell (GATE_SCRIPT) reads a line from this pipe, and then executes the command. release() writes
-        # the line when the threads run: a short command would end before it is traced.
+        # GATE_SCRIPT waits at this pipe until the threads run: a short command would end before it is traced.
         gate = log.with_suffix(".gate")
         if not gate.exists():
             os.mkfifo(gate, 0o600)
@@ -124,17 +120,15 @@ class _UntimedRun:
     def wait_for_end(self, limit_s: float) -> bool:
         """Wait for the end of the command and of its output. Return False if it was ended at its limit."""
         has_ended = bool(select.select([self.ended], [], [], limit_s)[0])
-        # At its limit, the command is ended. If it has ended before, but its output goes on, it has left
-        # a child that holds the output open. This child is ended as well.
+        # If the output goes on after the end of the command, a child of the command holds the output open.
         if not has_ended or not self.reader.wait(OUTPUT_LIMIT_S):
             self._end_writers()
         return has_ended
 
     def read_io_counts(self) -> dict[str, int | None]:
         """Return the I/O of the ended command: {"rchar": 4096, "wchar": None, ...}. None is unknown."""
-        # The tracer has to end first. While it runs, waitid() below would return for a stop of the traced
-        # process, not only for its end. The tracer also waits for children that outlive the command, so this
-        # has a limit.
+        # While the tracer runs, waitid() below would also return for a stop of the traced process. The tracer
+        # waits for children that outlive the command, so this has a limit.
         self.tracer.join(TRACER_LIMIT_S)
         # The ended process stays in /proc until process.wait() in close().
         os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
@@ -171,7 +165,7 @@ class _OutputReader(threading.Thread):
 
     def run(self) -> None:
         try:
-            # Closed also after an error: the process then ends, because it cannot write.
+            # After an error, closing the stream ends the process, because it cannot write.
             with self.stream:
                 self.work = self.read_output(self.stream)
         except Exception as error:
@@ -229,11 +223,10 @@ class ExitTracer(threading.Thread):
         """Attach to the child, and read the counts of each traced process when it stops before its exit.
 
         With ptrace(2), the kernel stops a traced process shortly before its exit, and at a few other events.
-        At the stop before the exit, _continue_stopped() reads the counts, and detaches from the process.
         """
         # The tracer attaches in this thread, because only the thread that attaches gets the stops.
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
-        # This is set even if tracing is not allowed, because the starting thread waits for it.
+        # The starting thread waits for this, even if tracing is not allowed.
         self.is_attached.set()
         while is_allowed:
             # PEEK leaves the event in place. The end of the child must stay there, because another thread of
@@ -245,20 +238,16 @@ class ExitTracer(threading.Thread):
                 return
             assert event
             if event.si_pid == self.pid and event.si_code in ENDED:
-                # The child was already about to exit when the trace began, so it has not stopped. The end of
-                # a child that stops is not reported to this thread, which has detached from it before.
+                # The child was already about to exit when the trace began, so it has not stopped. From a
+                # child that stops, this thread detaches before its end.
                 return
-            # Take the event, a stop of a traced process or the end of one. WAIT_OWN, also a part of PEEK,
-            # excludes the children of other threads.
+            # Take the event. WAIT_OWN excludes the children of other threads.
             pid, status = os.waitpid(event.si_pid, WAIT_OWN)
             if os.WIFSTOPPED(status):
                 self._continue_stopped(pid, status)
 
     def _continue_stopped(self, pid: int, status: int) -> None:
-        """Let a stopped process go on. If it is about to exit, read its counts first, and detach from it.
-
-        The counts go into `peak_bytes`, `maps` and `io`. `status` is the result of waitpid() for the stop.
-        """
+        """Let a stopped process go on. If it is about to exit, read its counts first, and detach from it."""
         # The bits from 16 on have the number of a ptrace event. It is 0 if a signal has stopped the process.
         event = status >> 16
         if event == EXIT_EVENT:
@@ -267,8 +256,7 @@ class ExitTracer(threading.Thread):
                 self.peak_bytes = max(self.peak_bytes or 0, peak_bytes)
             self.maps += read(f"/proc/{pid}/maps") + "\n"
             if pid == self.pid:
-                # The counts of the child include those of its ended children. After the end of the child,
-                # only root can read them.
+                # After the end of the child, only root can read its counts.
                 self.io = process_facts.io_counts(pid)
             _ptrace(DETACH, pid, 0)
         elif event:
@@ -292,10 +280,9 @@ def trace_mapped_files(argv: Sequence[str], environment: Mapping[str, str]) -> l
 
     Return None if the kernel allows no tracing. Example: ["/usr/bin/svn", "/usr/lib/libsvn_client-1.so.0"].
     """
-    # On a busy machine, a short run may end before the trace begins. Then the command is run again, up to
-    # FILES_TRIES times in all.
+    # On a busy machine, a short run may end before the trace begins.
     for _ in range(FILES_TRIES):
-        # Leaving this block ends a command that takes longer than the limit.
+        # The end of this block ends a command that still runs.
         with processes.background(
             argv, stdout=processes.DEVNULL, stderr=processes.DEVNULL, env=environment
         ) as process:

@@ -5,9 +5,11 @@ WORK_KINDS.
 """
 
 import hashlib
+import math
 import os
 import re
 import stat
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -44,7 +46,7 @@ class UrlNormaliser:
         self._prefixes = {root[:PREFIX_LENGTH] for root in roots}
         patterns = [FIXED_WIDTH % re.escape(prefix) for prefix in self._prefixes]
         patterns += [re.escape(root) for root in roots]
-        # Without URLs, this pattern is empty. It is not used then, because _may_match() returns False.
+        # Without URLs, this pattern is empty, but _may_match() returns False.
         self._pattern = re.compile(b"|".join(patterns))
 
     def _may_match(self, data: bytes | bytearray) -> bool:
@@ -57,8 +59,7 @@ class UrlNormaliser:
     def complete_length(self, data: bytes | bytearray) -> int:
         """Return how many bytes at the start of the data can be normalised before the next data come.
 
-        Data come in pieces, and a URL may begin in one piece and end in the next one. So the last LONGEST_URL
-        bytes have to wait. If a whole URL begins before this limit and ends after it, its end is the limit.
+        A URL may begin in one piece of data and end in the next one, so the last LONGEST_URL bytes wait.
         """
         end = max(0, len(data) - LONGEST_URL)
         if not self._may_match(data):
@@ -90,7 +91,7 @@ class UrlFreeDigest:
         return self._sha256.hexdigest()[:16]
 
     def _add(self, length: int) -> None:
-        """Add the first `length` bytes of the pending data to the digest. They are no longer pending."""
+        """Move the first `length` bytes of the pending data to the digest."""
         data = self._normaliser.replace(self._pending[:length])
         del self._pending[:length]
         self._sha256.update(data)
@@ -126,11 +127,9 @@ LOG_PATH = b"   "
 def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, changed paths (0 without -v), bytes and digest of the output of `svn log`.
 
-    Example: {"revisions": 3, "paths": 12, "digest": "9f86...", "bytes": 800}. A revision has a separator (a
-    line of dashes), a heading, the paths (`   M /trunk/file`), an empty line, and its message. The heading
-    has the number of the message's lines, which are skipped: a message may contain lines that look like
-    headings or paths. `urls`, which differ between equal repositories, are left out. Return {} for an output
-    without revisions.
+    A revision has a separator (a line of dashes), a heading, the paths (`   M /trunk/file`), an empty line,
+    and its message. The heading has the number of the message's lines, which are skipped: a message may
+    contain lines that look like headings or paths. Return {} for an output without revisions.
     """
     digest = UrlFreeDigest(urls)
     revisions = 0
@@ -143,8 +142,7 @@ def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     is_after_separator = False
     for line in output:
         digest.update(line)
-        # Only the line after a separator can be a heading. So the flag, which the last line has set, is read
-        # before it is set for the next line.
+        # Only the line after a separator can be a heading.
         heading = LOG_HEADING.fullmatch(line) if is_after_separator else None
         is_after_separator = line == LOG_SEPARATOR
         # A line of a message is skipped even if it looks like a heading.
@@ -180,7 +178,6 @@ def read_printed_counts(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
     """
     counts: Fingerprint = {}
     for line in output:
-        # A line such as `   1,234 bytes in files`. Other lines are ignored.
         match = NULL_COUNT.fullmatch(line.rstrip())
         if not match:
             continue
@@ -222,7 +219,6 @@ def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     a dump without revisions.
     """
     content = _read_records(stream, urls)
-    # This key is for read_committed() only.
     del content["youngest"]
     return content if content["revisions"] else {}
 
@@ -242,10 +238,9 @@ def read_committed(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = False) -> Fingerprint:
     """Return the fingerprint of a dump, and its last revision (`youngest`), by reading its records.
 
-    Example: {"revisions": 4, "youngest": 3, "nodes": 9, "digest": "9f86...", "bytes": 80}. A node is a
-    changed path in a revision. Digest and bytes exclude three parts that differ between equal repositories:
-    `urls`, some headers (LEFT_OUT), and revision 0's date. With `nodes_only`, they also exclude everything
-    before the first node, such as the properties of the only revision.
+    A node is a changed path in a revision. Digest and bytes exclude three parts that differ between equal
+    repositories: `urls`, some headers (LEFT_OUT), and revision 0's date. With `nodes_only`, they also exclude
+    everything before the first node, such as the properties of the only revision.
     """
     # A dump is a sequence of records, one for each revision and for each node. A record has lines of headers,
     # an empty line, and as many bytes of content as its header `Content-length` gives (none without it).
@@ -253,12 +248,10 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
     revisions = 0
     youngest = 0
     nodes = 0
-    # These two are facts about the present record. They are reset at its end.
+    # These two are facts about the present record.
     content_length = 0
     is_revision_0 = False
-    # Each line is a header, or the empty line after the headers. The content is read in one step.
     for line in stream:
-        # The first header of a node's record.
         if line.startswith(NODE):
             nodes += 1
         is_digested = nodes > 0 or not nodes_only
@@ -296,12 +289,8 @@ def _read_records(stream: IO[bytes], urls: UrlNormaliser, nodes_only: bool = Fal
 def _add_content(
     digest: UrlFreeDigest, stream: IO[bytes], length: int, is_revision_0: bool
 ) -> None:
-    """Add the next `length` bytes of a dump, the content of a record, to the digest.
-
-    The date of revision 0 is left out, because it differs between equal repositories.
-    """
-    # The content of revision 0 is its properties, which are small. Other content is read in pieces, because a
-    # file may be large.
+    """Add `length` bytes of a dump, the content of a record without revision 0's date, to the digest."""
+    # The content of revision 0 is its properties, which are small.
     if is_revision_0 and length <= LARGEST_REVISION_0:
         digest.update(DATE.sub(b"", stream.read(length)))
         return
@@ -312,6 +301,46 @@ def _add_content(
             return
         digest.update(data)
         length -= len(data)
+
+
+# A tree is compressed in part: at most so many pieces of so many bytes, evenly chosen. That takes 0.3 s.
+COMPRESSED_PIECES, PIECE_BYTES = 128, 1 << 16
+# The folder of a working copy with its unmodified files, each content once.
+PRISTINES = Path(".svn", "pristine")
+
+
+def estimate_compressed_bytes(target: Path) -> int:
+    """Return an estimate of the size of a tree's files if zlib compressed each file; 0 without files.
+
+    Of a working copy, the unmodified files are taken: a server may send equal contents once.
+    """
+    pristines = target / PRISTINES
+    top = pristines if pristines.is_dir() else target
+    total_bytes = 0
+    # The path of a file and the place in it, in bytes.
+    pieces: list[tuple[str, int]] = []
+    for folder, _, names in os.walk(top):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            total_bytes += status.st_size
+            pieces += [(path, start) for start in range(0, status.st_size, PIECE_BYTES)]
+    step = math.ceil(len(pieces) / COMPRESSED_PIECES)
+    read_bytes = 0
+    compressed_bytes = 0
+    for path, start in pieces[::step] if pieces else []:
+        with open(path, "rb") as file:
+            file.seek(start)
+            data = file.read(PIECE_BYTES)
+        read_bytes += len(data)
+        compressed_bytes += len(zlib.compress(data))
+    if not read_bytes:
+        return 0
+    # A server does not compress files that would grow.
+    share = min(1.0, compressed_bytes / read_bytes)
+    return int(share * total_bytes)
 
 
 ADMINISTRATIVE = b".svn"
@@ -333,9 +362,8 @@ class WrittenEntry(NamedTuple):
 def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
     """Return the fingerprint of one client's tree (inspect_tree) if all clients wrote equal trees.
 
-    Each client has written a tree of its own in the folder `targets`. If the trees differ, return how many
-    different ones there are, such as {"different_trees": 2}. No correct run has this fingerprint, so the run
-    is later found to have done other work.
+    Otherwise, return the number of different trees in the folder `targets`, such as {"different_trees": 2}.
+    No correct run has this fingerprint, so the run is later found to have done other work.
     """
     distinct: list[Fingerprint] = []
     for path in sorted(targets.iterdir()):
@@ -351,7 +379,7 @@ def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
     """Return the fingerprint of a tree without its directories, and without METADATA such as .git."""
     # Some strategies do not build empty directories. They get the flag `no-empty-folders`.
     work = inspect_tree(target, urls, is_built=True)
-    # The directories are not counted, so the number is 0. A tree without files has no such key.
+    # A tree without files has no such key.
     work.pop("directories", None)
     return work
 
@@ -392,27 +420,23 @@ GIT_REFS = ("for-each-ref", "--format=%(objectname) %(refname)")
 
 
 def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False) -> Fingerprint:
-    """Return the numbers of objects, refs and files of a clone, and a digest of all of them.
+    """Return the numbers of objects, refs and files of a clone, and a digest of all of them and of HEAD.
 
-    Example: {"objects": 300, "refs": 2, "files": 40, "digest": "9f86..."}. A bare clone has no `files`. The
-    digest leaves out `urls` in the contents of files (inspect_built_tree). A partial clone (`is_partial`) was
-    made with a filter, so that it lacks most contents of files (blobs). It may have only the blobs of its
-    HEAD, and those that refs name: raise UserError if it has other ones. Return {} for a clone without
-    objects.
+    A bare clone has no `files`. The digest leaves out `urls` in the contents of files. A partial clone
+    (`is_partial`) was made with a filter, so that it lacks most contents of files (blobs). Raise UserError if
+    it has blobs that are not of its HEAD, and that no ref names. Return {} for a clone without objects.
     """
     # Most kinds of work need no git.
-    from vcsbench.systems.git_program import run_git
+    from vcsbench.systems.git_program import read_head, run_git
 
     git = clone / ".git"
     is_bare = not git.exists()
     repository = clone if is_bare else git
-    # Lines such as b"9f86... blob". The objects are compared, and not their packs: several threads make a
-    # pack, so its bytes differ from run to run.
+    # Lines such as b"9f86... blob". Packs differ from run to run, because several threads make them.
     objects = run_git(repository, *GIT_OBJECTS)
     if not objects:
         return {}
     if is_partial:
-        # The name of an object is the first word of its line.
         blobs = {line.split()[0] for line in objects.splitlines() if line.endswith(b" blob")}
         # Lines such as b"100644 blob 9f86...\tfile". git before 2.36 knows no other format.
         head_files = run_git(repository, "ls-tree", "-r", "HEAD")
@@ -421,18 +445,17 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
         # tag with a message also b"9f87... refs/tags/key^{}" with the object that it leads to.
         refs_and_tags = run_git(repository, "show-ref", "--dereference")
         named_objects = {line.split()[0] for line in refs_and_tags.splitlines()}
-        # A blob of an earlier commit shows that the server has ignored the filter. git itself only warns of
-        # that, and goes on.
+        # git itself only warns if the server ignores the filter.
         if not blobs <= head_blobs | named_objects:
             raise UserError(
                 f"{clone}: the server ignored the filter, and sent all objects. Use a newer git, or leave "
                 f"out commands with `--filter`."
             )
     refs = run_git(repository, *GIT_REFS)
-    digest = hashlib.sha256(objects + refs)
+    digest = hashlib.sha256(objects + refs + os.fsencode(read_head(repository)))
     work: Fingerprint = {"objects": objects.count(b"\n"), "refs": refs.count(b"\n")}
     if not is_bare:
-        # If the repository lacks the branch of its HEAD, the clone has no files, and `tree_work` is empty.
+        # If the repository lacks the branch of its HEAD, the clone has no files.
         tree_work = inspect_built_tree(clone, urls)
         digest.update(str(tree_work.get("digest", "")).encode())
         work["files"] = tree_work.get("files", 0)
@@ -442,22 +465,18 @@ def inspect_git_clone(clone: Path, urls: UrlNormaliser, is_partial: bool = False
 def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:
     """Return the fingerprint of a tree that a command wrote, such as {"files": 5, "digest": "9f86...", ...}.
 
-    Two trees are compared by their fingerprints. A fingerprint has the numbers of files, directories and
-    symlinks, and the bytes in files. Its digest covers names, contents, the executable bit and the targets of
-    symlinks. In contents, `urls` replaces the repository's URLs, which differ between copies. With
-    `is_built`, the tree is compared with those of other systems or programs, such as git. Some of them make
-    no empty directories, so directories are left out. Their METADATA, such as .git, is left out as well.
-    Return {} for a tree without files and symlinks.
+    The digest covers names, contents without the repository's URLs, the executable bit and the targets of
+    symlinks. With `is_built`, the tree is compared with those of other systems or programs. Some of them make
+    no empty directories, so directories and METADATA, such as .git, are left out. Return {} for a tree
+    without files and symlinks.
     """
     files = 0
     directories = 0
     symlinks = 0
     file_bytes = 0
     total = hashlib.sha256()
-    # Equal trees are listed in the same order.
     for entry in _list_entries(target):
         is_directory = stat.S_ISDIR(entry.mode)
-        # The first part of a name such as b".git/config" decides.
         is_metadata = entry.name.partition(b"/")[0] in METADATA
         if is_built and (is_directory or is_metadata):
             continue
@@ -492,8 +511,7 @@ def _digest_file(path: bytes, urls: UrlNormaliser) -> tuple[str, int]:
     """Return the digest and the length of a file without URLs."""
     digest = UrlFreeDigest(urls)
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
-        # A small file needs no buffer of CHUNK bytes. It is at least 1 byte: read(0) returns nothing, even if
-        # the file has grown.
+        # A small file needs no CHUNK bytes. read(0) would return nothing, even if the file has grown.
         buffer_bytes = min(os.fstat(file.fileno()).st_size + 1, CHUNK)
         while data := file.read(buffer_bytes):
             digest.update(data)
@@ -503,9 +521,8 @@ def _digest_file(path: bytes, urls: UrlNormaliser) -> tuple[str, int]:
 def _list_entries(target: Path) -> Iterator[WrittenEntry]:
     """Yield a file, or a folder with everything below it, without ADMINISTRATIVE folders (.svn).
 
-    The entries of a folder come together, sorted by name, and then the content of its folders, the last
-    folder first. The only purpose of this order is that equal trees have the same one. Yield nothing for a
-    missing path.
+    The entries of a folder come together, sorted by name, and then the content of its folders, so that equal
+    trees have the same order. Yield nothing for a missing path.
     """
     root = os.fsencode(target)
     try:
@@ -535,19 +552,23 @@ class WorkKind(NamedTuple):
     """A way to compute the fingerprint of a command: `read` its output, or `inspect` what it wrote.
 
     `quiet_options` of the command suppress its output, so they are left out in the run that is read.
+    `writes_tree` is True if the files of a revision are inspected, and not those of a repository.
     """
 
     description: str
     read: OutputReader | None = None
     inspect: Callable[[Path, UrlNormaliser], Fingerprint] | None = None
     quiet_options: Sequence[str] = ()
+    writes_tree: bool = False
 
 
 # All runs of a command that only prints do the same, so one run is read for all of them.
 PRINTED = "the output of one untimed run"
 QUIET = ("-q", "--quiet")
 WORK_KINDS = {
-    "built_tree": WorkKind("the files and links of each timed run", inspect=inspect_built_tree),
+    "built_tree": WorkKind(
+        "the files and links of each timed run", inspect=inspect_built_tree, writes_tree=True
+    ),
     "commit": WorkKind("a dump of the revision of each timed run", inspect=inspect_commit),
     "dump": WorkKind(PRINTED, read_dump),
     "git_clone": WorkKind("objects, refs and files of each clone", inspect=inspect_git_clone),
@@ -560,10 +581,14 @@ WORK_KINDS = {
     "printed_counts": WorkKind(PRINTED, read_printed_counts, quiet_options=QUIET),
     "repository": WorkKind("a dump of the loaded repository", inspect=inspect_repository),
     "stdout": WorkKind(PRINTED, read_stdout),
-    "tree": WorkKind("the files of each timed run", inspect=inspect_tree),
-    "trees": WorkKind("the files of each client, which must be equal", inspect=inspect_trees),
+    "tree": WorkKind("the files of each timed run", inspect=inspect_tree, writes_tree=True),
+    "trees": WorkKind(
+        "the files of each client, which must be equal", inspect=inspect_trees, writes_tree=True
+    ),
     "unchecked": WorkKind(
-        "the files of each timed run, which differ by design", inspect=inspect_unchecked
+        "the files of each timed run, which differ by design",
+        inspect=inspect_unchecked,
+        writes_tree=True,
     ),
     "verified": WorkKind(PRINTED, read_verified, quiet_options=QUIET),
 }

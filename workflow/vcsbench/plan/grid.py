@@ -64,15 +64,13 @@ class CellSpec:
 def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpec]:
     """Return the cells of a study, also those that are skipped here.
 
-    A cell is a command with everything that it is measured with: one value on each axis of the study. First
-    come the cells of the configured grid, in the order of the values of its axes. Some are followed by a
-    duplicate: a second cell with equal values, which shows the noise. The cells on the empty repository,
-    which measure fixed cost (the start of a client), are last. `why_skip` returns why this machine cannot
-    measure a cell with given values of axes; "" if it can. Raise UserError if the configuration of the grid
-    is wrong, or excludes all cells.
+    First come the cells of the configured grid, in the order of the values of its axes. Some are followed by
+    their duplicate. The cells on the empty repository, which measure fixed cost, are last. `why_skip` returns
+    why this machine cannot measure a cell with given values of axes; "" if it can. Raise UserError if the
+    configuration of the grid is wrong, or excludes all cells.
     """
     settings = env.config.settings
-    # The values of each axis in the order of the study: {"command": ["log", "export"], "format": ["f7"]}.
+    # In the order of the study: {"command": ["log", "export"], "format": ["f7"]}.
     values = measured_values(study, env)
     # A point has the values of one cell: {"command": "log", "format": "f7"}.
     points = _read_points(env, study, values)
@@ -80,8 +78,6 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
     for axes in _sort_points(points, values):
         cells.append(CellSpec(study.name, _path(axes), axes, skip=why_skip(axes)))
     measured = {cell.path: cell.axes for cell in cells if not cell.skip}
-    # The paths of the cells that get a duplicate: some of each group of cells with equal values of the axes
-    # `variance_group`, whose times scatter alike.
     duplicated = _choose_duplicates(
         measured, study.variance_group, settings.duplicates, settings.seed
     )
@@ -103,9 +99,8 @@ def _sort_points(
 ) -> list[dict[str, str]]:
     """Return the points in the order of the values of their first axis, then of the second axis, and so on.
 
-    A point has the axis values of a cell, such as {"command": "log", "format": "f7"}. `values` has the values
-    of each axis in their order. The value "", of an axis that does not apply, comes first. Equal points are
-    in the result once.
+    `values` has the values of each axis in their order. The value "", of an axis that does not apply, comes
+    first. Equal points are in the result once.
     """
     # By axis, the place of each value: {"format": {"": 0, "f6": 1, "f7": 2}}.
     ranks: dict[str, dict[str, int]] = {}
@@ -132,9 +127,9 @@ def _read_points(
 
     A part of `include`, such as {"format": ["f6", "f7"]}, stands for all combinations of its values with all
     values of the other axes (`values`). A part of `exclude` removes all combinations that it matches. A cell
-    that two parts include is in the result twice. A command of the study may be restricted to some values of
-    axes (`restrict_to`), and its other combinations are left out. Raise UserError for a wrong or too large
-    part, for one whose combinations are all left out by `restrict_to`, and if no combination is left.
+    that two parts include is in the result twice. Combinations outside of a command's `restrict_to` are left
+    out. Raise UserError for a wrong or too large part, for one whose combinations are all left out by
+    `restrict_to`, and if no combination is left.
     """
     grid = env.config.settings.grid[study.name]
     excluded_parts = []
@@ -143,12 +138,9 @@ def _read_points(
     points = []
     has_excluded = False
     for index, configured in enumerate(grid.include):
-        # The list of values of each axis that the part names.
         part = _read_part(env, study, values, ("include", index), configured)
-        # An axis that the part does not name has all of its values.
         choices = {axis: part.get(axis, values[axis]) for axis in values}
-        # The number is checked before the combinations are made: after a slip in the configuration, it may be
-        # millions.
+        # After a slip in the configuration, there may be millions of combinations.
         number = math.prod(len(names) for names in choices.values())
         if number > MOST_CELLS:
             text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
@@ -179,15 +171,14 @@ def _read_points(
 
 
 def _without_inapplicable(study: Study, command: Command, axes: AxisValues) -> dict[str, str]:
-    """Return the axis values of a cell with "" for each axis that does not apply to it.
+    """Return the axis values of a cell with "" for each axis that does not apply to the cell.
 
-    The command names axes that do not apply to it. An axis may also not apply because of other values: over
-    the access `file` there is no network, also if `access` is no axis of the study, but one of its defaults.
+    The command names some of these axes. Others do not apply because of other values: over the access `file`
+    there is no network, also if `access` is no axis of the study, but one of its defaults.
     """
     inapplicable = list(command.inapplicable_axes or ())
     values = {**axes, **dict.fromkeys(inapplicable, "")}
-    # An axis without a value for the cell takes its default, as in the recipe (draft_recipe). So the cell's
-    # values replace defaults, but its empty values do not. A default of the command replaces the study's.
+    # As in draft_recipe(), the cell's values replace defaults, but its empty values do not.
     chosen = {axis: value for axis, value in values.items() if value}
     effective = {**values, **study.defaults, **(command.defaults or {}), **chosen}
     inapplicable += [axis for axis in values if not axis_of(axis).applies(effective)]
@@ -220,25 +211,21 @@ def _read_part(
 ) -> dict[str, list[str]]:
     """Return one part of a grid with a list of values for each axis that it names.
 
-    {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `values` has all values
-    of each axis of the study. `place` is the list of the grid that has the part, and the index in it, such as
-    ("include", 0). Raise UserError for an unknown axis or value.
+    {"format": "f7", "cache": ["hot"]} becomes {"format": ["f7"], "cache": ["hot"]}. `place` is the list of
+    the grid that has the part, and the index in this list, such as ("include", 0). Raise UserError for an
+    unknown axis or value.
     """
     part: dict[str, list[str]] = {}
     for axis, configured_values in configured.items():
-        # The path of the axis in the configuration, for errors.
         keys: list[str | int] = ["grid", study.name, *place, axis]
         if axis not in values:
             text = f"the study has no such axis. It has {', '.join(values)}."
             raise env.config.error(keys, text)
-        # A single value needs no list.
         names = axis_values(configured_values)
-        # Some names stand for values of this machine: `current` may be the format f8. select() returns the
-        # values.
+        # Some names stand for values of this machine: `current` may be the format f8.
         part[axis] = axis_of(axis).select(names, values[axis], env)
         for value in part[axis]:
             if value not in values[axis]:
-                # The place that defines the values, such as the file of the study.
                 source = axis_of(axis).defined_in(study)
                 text = f"{value!r} has no definition. {source} has {', '.join(values[axis])}."
                 raise env.config.error(keys, text)
@@ -287,10 +274,9 @@ def fixed_cost_points(
 ) -> list[dict[str, str]]:
     """Return the axis values of the cells that measure the fixed cost of `cells` on an empty repository.
 
-    Fixed cost is mostly the start of a client. Cells that differ only in the axes SAME_FIXED_COST, such as
-    format and cache state, share one cell of fixed cost. There is none for traffic, for a command that fails
-    on an empty repository (`fixed_cost: false`), and if no candidate can be measured here: `why_skip` returns
-    a reason, or "" for a cell that can be measured. `caches` are the values of the axis `cache`.
+    Cells that differ only in the axes SAME_FIXED_COST, such as format and cache state, share one cell of
+    fixed cost. There is none for traffic, for a command with `fixed_cost: false` (it fails on an empty
+    repository), and if no candidate can be measured here. `caches` are the values of the axis `cache`.
     """
     # By the values of a cell on all other axes than SAME_FIXED_COST: {(("command", "log"), ...): {...}}.
     point_by_group: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
@@ -305,7 +291,6 @@ def fixed_cost_points(
         # A cell without a repository has no empty one in its place.
         if not axes.get(axis_names.REPOSITORY_AXIS):
             continue
-        # The first candidate counts that can be measured.
         for candidate in _fixed_cost_candidates(axes, caches):
             if not why_skip(candidate):
                 point_by_group[group] = candidate
@@ -314,12 +299,8 @@ def fixed_cost_points(
 
 
 def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the axis values of cells that may measure the fixed cost of a cell, the best one first.
-
-    `axes` are the values of the cell whose fixed cost is measured, and `caches` those of the axis `cache`.
-    """
-    # By axis, the values to try on the empty repository, the best first. On other axes, the value in `axes`
-    # stays. An empty repository has nothing to pack, and its git form is made with one pack and packed refs.
+    """Yield the axis values of cells that may measure the fixed cost of a cell, the best one first."""
+    # An empty repository has nothing to pack, and its git form is made with one pack and packed refs.
     candidates = {
         axis_names.REPOSITORY_AXIS: [EMPTY],
         axis_names.PACKING_AXIS: ["nopack"],
@@ -332,7 +313,7 @@ def _fixed_cost_candidates(axes: AxisValues, caches: Sequence[str]) -> Iterator[
     }
     choices = []
     for axis, value in axes.items():
-        # An axis that does not apply to the cell (its value is "") does not apply to its fixed cost either.
+        # An axis that does not apply to the cell does not apply to its fixed cost either.
         choices.append(candidates[axis] if axis in candidates and value else [value])
     for combination in product(*choices):
         yield dict(zip(axes, combination, strict=True))

@@ -19,11 +19,10 @@ def run_order(
 ) -> dict[CellRoundKey, int]:
     """Return the position of each cell-round, from 0: {("fsfs-san-2014", "log/http/cold", 1): 0}.
 
-    A block is the cells of a study with equal values of the axes in `block_axes`: {"fsfs-san-2014":
-    ["command", "cache"]}. In a round, each cell is measured once, and the cells of a block next to each
-    other. Studies come one after another. In each round of a study, the blocks are in random order, and so
-    are the cells of each block. More `rounds` do not change the order of the earlier rounds. With `by_block`,
-    a block has all of its rounds before the next block begins.
+    The cells of a block have equal values of the axes in `block_axes`: {"fsfs-san-2014": ["command",
+    "cache"]}. Studies come one after another. In each round of a study, the blocks are in random order, and
+    so are the cells of each block. More `rounds` do not change the order of the earlier rounds. With
+    `by_block`, a block has all of its rounds before the next block begins.
     """
     # The key of a block is the study and the values, such as ("fsfs-san-2014", "log", "cold").
     blocks_by_study: dict[str, dict[BlockKey, list[CellSpec]]] = {study: {} for study in block_axes}
@@ -32,20 +31,17 @@ def run_order(
         blocks_by_study[cell.study].setdefault(key, []).append(cell)
     order: list[CellRoundKey] = []
     for blocks in blocks_by_study.values():
-        # A group has blocks by their keys. All rounds of a group come before the next group.
+        # All rounds of a group come before the next group.
         groups: list[Blocks]
         if by_block:
-            # Each block is a group. If a node of a cluster is lost, its finished blocks are then complete.
+            # If a node of a cluster is lost, its finished blocks are then complete.
             keys = sorted(blocks)
-            # The same seed gives the same order in each run.
             random.Random(f"{seed}/blocks").shuffle(keys)
             groups = [{key: blocks[key]} for key in keys]
         else:
-            # All blocks of the study are one group.
             groups = [blocks]
         for group in groups:
             for number in range(1, rounds + 1):
-                # This shuffles the blocks, and the cells of each block.
                 order += _draw_round(group, number, seed)
     return {cell_round: position for position, cell_round in enumerate(order)}
 
@@ -66,19 +62,16 @@ def _draw_round(blocks: Blocks, number: int, seed: int) -> list[CellRoundKey]:
 def _shuffle_blocks(blocks: Blocks, shuffler: random.Random) -> list[BlockKey]:
     """Return the keys of the blocks in random order, blocks of one cache state next to each other.
 
-    A block is a group of cells that are measured together. Its key is, for example, ("ssd", "log", "cold"). A
-    hot run after a cold one has to fill the caches again, which takes time. So blocks of one cache state stay
-    together. The blocks form a circle, and the result begins at a random block of the circle. So each block
-    is in each position equally often. One state may be split: a part of its blocks begins the result, and the
-    rest ends it.
+    A hot run after a cold one has to fill the caches again, which takes time. The blocks form a circle, and
+    the result begins at a random block of the circle. So each block is in each position equally often. One
+    state may be split: a part of its blocks begins the result, and the rest ends the result.
     """
     keys_by_cache: dict[str, list[BlockKey]] = {}
     # Sorted first, because the order of the grid changes with its configuration.
     for key in sorted(blocks):
-        # The state of the first cell stands for the block: "cold", or "" without the axis `cache`.
+        # The state of the first cell stands for the block.
         cache = blocks[key][0].axes.get("cache", "")
         keys_by_cache.setdefault(cache, []).append(key)
-    # A list of keys for each cache state.
     keys_of_caches = list(keys_by_cache.values())
     shuffler.shuffle(keys_of_caches)
     circle: list[BlockKey] = []

@@ -35,8 +35,7 @@ class Plan:
         self.by_block = by_block
         self.config = env.config
         self.root = env.root
-        # Recipes without the digests of code and files, which take time, by study and values of axes: ("ssd",
-        # "log", "f7"). A cell and its duplicate (a second cell with equal values) share one.
+        # By study and values of axes: ("ssd", "log", "f7"). A cell and its duplicate share one.
         self._drafts: dict[tuple[str, ...], Recipe] = {}
         # The cells of each study, skipped ones included.
         self.grids: dict[str, list[CellSpec]] = {}
@@ -47,8 +46,7 @@ class Plan:
         self._check_size()
         # By study and path: {("ssd", "log/f7"): CellSpec(...)}.
         self.cell_by_key = {(cell.study, cell.path): cell for cell in self.cells}
-        # By study: the rounds of each block that a run with a time limit has decided so far, batch by batch.
-        # Without a time limit, the configuration fixes the rounds, and this is empty.
+        # By study. Without a time limit, the configuration fixes the rounds, and there are no batches.
         self.batches: dict[str, SamplingBatches] = {}
         if self.config.settings.rounds is None:
             self.batches = {study: self._read_batches(study) for study in self.grids}
@@ -63,7 +61,6 @@ class Plan:
     def _check_size(self) -> None:
         """Raise UserError before Snakemake would take minutes and gigabytes to plan."""
         rounds = self.config.settings.rounds
-        # Without a configured number (None), each cell has at least one round.
         number = len(self.cells) * (rounds or 1)
         if number > MOST_CELL_ROUNDS:
             raise self.config.error(
@@ -74,12 +71,11 @@ class Plan:
     def _read_batches(self, study: str) -> SamplingBatches:
         """Return the rounds of each block of a study that are decided so far.
 
-        A block is a group of cells that are measured together, such as "log/ruby/cold". A decision does not
-        count if the repositories of the block have changed since. So this computes their digest.
+        A decision does not count if the repositories of the block have another digest since.
         """
         repositories: dict[str, list[RecipeRepository]] = defaultdict(list)
         for cell in self.measured(study):
-            # A cell of fixed cost is measured in one round only, so no decision is about it.
+            # A cell of fixed cost is measured in one round only.
             if not is_fixed_cost(cell.axes):
                 repository = self.draft(cell).get("repository", {})
                 repositories[self.name_of_block(cell)].append(repository)
@@ -131,10 +127,7 @@ class Plan:
         return self.recipe(study, path)["digest"]
 
     def number_of_rounds(self, cell: CellSpec, batch: int | None = None) -> int:
-        """Return the number of rounds of a cell after a batch of rounds; by default after the last batch.
-
-        In a run with a time limit, each batch is decided when the batch before it is measured.
-        """
+        """Return the number of rounds of a cell after a batch of rounds; by default after the last batch."""
         if is_fixed_cost(cell.axes):
             return 1
         if self.config.settings.rounds is not None:
@@ -171,10 +164,9 @@ class Plan:
         """Return the cells that are traced, by the paths of the cells whose system calls are counted.
 
         Cells that make the same calls share one traced cell: {"log/svn/hot": TracedCell("log/svn/cold",
-        "9f86...")}. The digest is of all parts of the recipe that can change the calls. Cells that measure
-        fixed cost on the empty repository are left out. Return {} if the study counts no system calls.
+        "9f86...")}. Cells of fixed cost are left out. Return {} if the study counts no system calls.
         """
-        # The values of axes whose cells are counted, {} for all cells: {"access": ["svn"]}.
+        # Such as {"access": ["svn"]}; {} for all cells.
         counted_axes = self.config.studies[study].trace_syscalls
         if counted_axes is None:
             return {}
@@ -209,8 +201,8 @@ class Plan:
         """Return the position of each cell-round that is decided."""
         rounds = self.config.settings.rounds
         if rounds is None:
-            # The blocks of all studies have different numbers of rounds. The order is drawn for the largest
-            # number, so it also has positions of rounds that a block does not have.
+            # The order is drawn for the block with the most rounds, so it also has positions of rounds that
+            # other blocks do not have.
             decided: list[int] = []
             for batches in self.batches.values():
                 decided += batches.rounds().values()

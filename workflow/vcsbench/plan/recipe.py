@@ -23,7 +23,7 @@ from vcsbench.programs import server_files_digest
 from vcsbench.records import Promises, Recipe, State
 from vcsbench.sources import is_private
 from vcsbench.storages.disks import storage_identity
-from vcsbench.storages.filesystems import lacks_journal
+from vcsbench.storages.filesystems import IN_MEMORY, lacks_journal, mount_of
 from vcsbench.storages.workdir import can_be_closed, resolve
 
 # The keys of a command in a study that its recipe has, too.
@@ -63,14 +63,13 @@ _identity = cache(storage_identity)
 def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     """Return the recipe of a cell, without the digests of code and files: they take time to compute.
 
-    A recipe has everything that the measurement of a cell depends on: {"argv": "{svn} log {url}", "runs": 4,
-    "repository": {"name": "ruby", "format": "f7", ...}, ...}. `axes` has the cell's value on each axis, such
-    as {"command": "log", "format": "f7"}. Keys come from the cell's command, and from these values. An axis
-    that the cell does not have takes the default of the command or the study.
+    Example: {"argv": "{svn} log {url}", "runs": 4, "repository": {"name": "ruby", "format": "f7", ...}, ...}.
+    `axes` has the cell's value on each axis, such as {"command": "log", "format": "f7"}. Other axes take the
+    default of the command or the study.
     """
     command = study.command(axes)
-    # The values of axes that the cell does not have: of the study, then of the user's repository (it may have
-    # one packing in all studies), and last of the command. A later value replaces an earlier one.
+    # Later values replace earlier ones: of the study, of the user's repository (it may have one packing in
+    # all studies), and of the command.
     defaults = dict(study.defaults)
     repository = env.repositories.get(axes.get("repo", ""), {})
     if "packing" in repository:
@@ -78,20 +77,17 @@ def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Rec
     if command.defaults is not None:
         defaults.update(command.defaults)
     keys = _with_axes(_keys_of_command(command, env), axes, defaults, env)
-    # `recipe` is the same dictionary. Its keys come from many places, so their types cannot be checked.
+    # The keys come from many places, so their types cannot be checked.
     recipe = cast("Recipe", keys)
-    # The following keys depend on several axes. They replace or complete keys of the command and the axes.
+    # The following keys depend on several axes.
     if keys["runs"] == AUTO:
         link = recipe.get("link")
-        # Over a slow line between client and server, most of the time is waiting. It scatters little, and a
-        # run takes long.
+        # Over a slow line, most of the time is waiting, which scatters little, and a run takes long.
         if link and link["delay_ms"] >= SLOW_LINE_MS:
             recipe["runs"] = 1
         else:
-            # Each cache state, such as cold, has its own number of timed runs.
             recipe["runs"] = recipe["state"].get("runs", 1)
-    # This sets recipe["access"]. One access can be another server for another system: `http` of git is not
-    # `http` of Subversion.
+    # This sets recipe["access"]: `http` of git is another server than `http` of Subversion.
     use_system_access(recipe, axes.get(ACCESS_AXIS) or defaults.get(ACCESS_AXIS, ""))
     # The file system of a working copy may be that of the cell's storage.
     use_cell_storage(recipe, axes.get(FILESYSTEM_AXIS) or defaults.get(FILESYSTEM_AXIS, ""), env)
@@ -108,7 +104,6 @@ def _with_axes(
 ) -> dict[str, object]:
     """Return a recipe's keys of the command, with those that the cell's value on each axis adds.
 
-    `command_keys` are {"argv": "{svn} log {url}", "runs": "auto"}, for example. `axes` has the cell's values.
     The value "f7" on the axis `format` adds {"repository": {"format": "f7"}}. An axis without a value has the
     value in `defaults`, if there is one.
     """
@@ -118,11 +113,11 @@ def _with_axes(
         value = axes.get(name) or defaults.get(name, "")
         for key, part in axis_of(name).recipe_keys(value, env).items():
             before = all_keys.get(key)  # from the command, or from another axis
-            # Two axes may set parts of one mapping, such as the repository's name and its format.
             if isinstance(part, Mapping) and isinstance(before, Mapping):
+                # Two axes may set parts of one mapping, such as the repository's name and its format.
                 all_keys[key] = {**before, **part}
-            # Two axes may add options of the client.
             elif isinstance(part, list) and isinstance(before, list):
+                # Two axes may add options of the client.
                 all_keys[key] = [*before, *part]
             else:
                 all_keys[key] = part
@@ -154,20 +149,17 @@ def _state_of_cell(recipe: Recipe, command: Command) -> State:
     """Return the cache state of a cell: its steps, its own number of warm-up runs, and its promises.
 
     A promise is a fact that the evidence of each run must show, such as {"os": "cold", "server": "new"}.
-    `later_promises` are those of all runs after the first one, if they differ. With `discard`, the first cold
-    run of the command does not count.
     """
-    # All cells share the dictionary of a state (STATES), so a copy is changed.
+    # All cells share the dictionary of a state (STATES).
     state = recipe["state"].copy()
-    # The number of timed runs is a key of the recipe itself, which draft_recipe() has set by now. Its default
-    # in the state must not change the digest of the recipe.
+    # draft_recipe() has set recipe["runs"] by now. The default must not change the digest of the recipe.
     state.pop("runs", None)
-    # A cell with a server has further warm-up runs, which fill the caches of the server.
+    # These further warm-up runs fill the caches of a server.
     warmup_of_server = state.pop("warmup_of_server", 0)
     is_remote = "remote" in recipe
     if recipe["access"]["server"] or is_remote:
         state["warmup"] += warmup_of_server
-    # A command may set the number of its runs that do not count. Then no other run is discarded.
+    # The command's own warm-up also replaces a discarded first run.
     if command.warmup is not None:
         state["warmup"] = command.warmup
         state["discard"] = False
@@ -188,11 +180,10 @@ def _without_server(promises: Promises) -> Promises:
 def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
     """Return the first reason why a cell cannot be measured on this machine, as a clause; "" if it can.
 
-    For example, "mkfs.xfs is not installed (Debian: xfsprogs)". `axes` has the cell's value on each axis, and
-    `draft` everything that its measurement depends on, without digests.
+    For example, "mkfs.xfs is not installed (Debian: xfsprogs)".
     """
     for name in _all_axes(axes):
-        # "" for an axis that the cell does not have. The draft may have a default of it, to be checked.
+        # "" for an axis that the cell does not have. The draft may have a default value on this axis.
         value = axes.get(name, "")
         # `remote` is the user's own server on another machine, which vcsbench does not start.
         if value and "remote" in draft and axis_of(name).needs_server:
@@ -201,16 +192,20 @@ def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
         reason = axis_of(name).why_not(value, draft, env)
         if reason:
             return reason
-    return why_not_isolated(draft, env) or why_not_closed(draft, env)
+    return (
+        why_not_isolated(draft, env)
+        or why_not_closed(draft, env)
+        or why_not_cold_commit(draft, env)
+    )
 
 
 def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     """Return the complete recipe of a cell: its draft with digests of code, server files and binaries.
 
-    A recipe has everything that the measurement of a cell depends on. The last key is the `digest` of all
-    other keys but NOT_DIGESTED. A result with another digest is out of date.
+    The last key is the `digest` of all other keys but NOT_DIGESTED. A result with another digest is out of
+    date.
     """
-    # It stays "" without a server configuration, and for systems other than Subversion, which read none.
+    # "" without a server configuration, and for systems other than Subversion, which read none.
     files_digest = ""
     if draft["server_folder"] and draft["access"]["files"]:
         files = tuple(draft["access"]["files"])
@@ -236,8 +231,7 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     if "repository" in draft:
         # The size of spacers decides where the files of the copies lie on the disk.
         recipe["fragmentation_kib"] = env.config.settings.fragmentation_kib
-    # `is_elsewhere`: the nodes of a cluster measure. They have different disks, but have to agree on the
-    # digest. So disks are no part of their recipes.
+    # The nodes of a cluster have different disks, but have to agree on the digest.
     if not env.is_elsewhere:
         recipe["disks"] = {folder: _identity(folder) for folder in _folders(recipe, env)}
     digested = {key: value for key, value in recipe.items() if key not in NOT_DIGESTED}
@@ -274,14 +268,13 @@ def _folders(recipe: Recipe, env: Environment) -> list[str]:
     if "guest" not in filesystem:
         folders.add(recipe["targets"])
         folders.add(filesystem.get("root", ""))
-    # A command that writes nothing has no target.
     folders.discard("")
     return sorted(folders)
 
 
 def choose_network(draft: Recipe, env: Environment) -> Network:
     """Return the most private network that this process may give to the server of a cell."""
-    # A guest is a virtual machine with its own network. A cell over file://, for example, has no server.
+    # A guest has its own network. A cell over file://, for example, has no server.
     if "guest" in draft.get("filesystem", {}) or not draft["access"]["server"]:
         return Network.NONE
     if isolation.is_allowed(isolation.unshare_network):
@@ -325,6 +318,24 @@ def why_not_closed(draft: Recipe, env: Environment) -> str:
     return ""
 
 
+def why_not_cold_commit(draft: Recipe, env: Environment) -> str:
+    """Return why a commit from a working copy cannot be cold, in a clause; "" if it can, or for other cells.
+
+    A commit reads its working copy, and files in memory are never cold. The axis `cache` checks the storage
+    of the repository only.
+    """
+    if draft["output"] != "changed_working_copy" or not CacheState(draft["state"]).is_cold:
+        return ""
+    folder = _target_folder(draft, env)
+    kind = mount_of(folder).filesystem
+    if kind not in IN_MEMORY:
+        return ""
+    return (
+        f"the working copy lies in {folder}, a {kind}: files in memory are never cold; set "
+        f"`output_location: storage`"
+    )
+
+
 def is_private_cell(draft: Recipe, env: Environment) -> bool:
     name = draft.get("repository", {}).get("name", "")
     return is_private(env.repositories.get(name, {}))
@@ -346,8 +357,8 @@ def trace_digest(recipe: Recipe) -> str:
     command = f"{recipe['argv']} {recipe['stdin']}"
     axes = {}
     for axis, value in recipe["axes"].items():
-        # An axis with code of its own (AXES), such as `format`, has its value in other keys of the recipe.
-        # Its value counts here only if the command has it, as in {format}. The study's own axes always count.
+        # An axis with code of its own (AXES), such as `format`, has its value in other keys of the recipe. It
+        # counts here only if the command has the value, as in {format}.
         if axis not in AXES or f"{{{axis}}}" in command:
             axes[axis] = value
     traced["axes"] = axes
@@ -355,7 +366,7 @@ def trace_digest(recipe: Recipe) -> str:
 
 
 def traced_cells(recipes: Iterable[Recipe]) -> dict[str, TracedCell]:
-    """Return the traced cell of each cell by path. A trace is a run that counts system calls.
+    """Return the traced cell of each cell by path.
 
     Cells that make the same calls share the trace of the first one: {"log/hot": TracedCell("log/cold", ...)}.
     """
@@ -363,7 +374,6 @@ def traced_cells(recipes: Iterable[Recipe]) -> dict[str, TracedCell]:
     traced: dict[str, TracedCell] = {}
     for recipe in recipes:
         digest = trace_digest(recipe)
-        # The first cell with this digest stores its path. A later cell gets the stored path.
         path = first_by_digest.setdefault(digest, recipe["cell"])
         traced[recipe["cell"]] = TracedCell(path, digest)
     return traced

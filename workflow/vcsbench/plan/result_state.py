@@ -40,8 +40,7 @@ def reason_by_cell(rounds: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the reason why each cell has rounds without a result, by the cell's path.
 
     Each row of `rounds` is a round without a result: {"cell": "log/f7", "reason": "unmeasured"}. A cell gets
-    the reason of its last failed round or, without a failure, of its last round. A reason of PENDING is no
-    failure: the next run measures the round.
+    the reason of its last failed round or, without a failure, of its last round.
     """
     rows = list(rounds)
     failed = [row for row in rows if row["reason"] not in PENDING]
@@ -66,17 +65,12 @@ def decision_of(study: str, number: int) -> str:
 
 
 class SamplingBatches:
-    """The decided rounds of each block of a study, from its decision files.
-
-    A block is a group of cells that is measured together, such as "log/ruby/cold".
-    """
+    """The decided rounds of each block of a study, from its decision files."""
 
     def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
         """Read the decision of the last batch that has rounds.
 
-        A study is measured in batches of rounds. Batch 1 has `least` rounds of each block. Each later batch,
-        such as 2, is decided when the one before is measured. Its decision is the file batch2.json, with the
-        total rounds of each block. `blocks` has the digest of the repositories of each block:
+        Batch 1 has `least` rounds of each block. `blocks` has the digest of the repositories of each block:
         {"log/ruby/cold": "9f86d081884c7d65"}. A block whose repositories differ from those of the decision
         gets `least` rounds.
         """
@@ -86,8 +80,7 @@ class SamplingBatches:
         self.blocks = blocks
         # The total rounds of each block, by batch. A decision with rounds never changes, so it is read once.
         self._rounds_by_batch = {1: dict.fromkeys(blocks, least)}
-        # The last batch with rounds at this time. Earlier decisions are not read, because the last one has
-        # the total rounds of each block.
+        # Earlier decisions are not read, because the last one has the total rounds of each block.
         self._last_at_start = 1
         numbers = []
         for path in (root / BUDGET_FOLDER / study).glob("batch*.json"):
@@ -95,7 +88,6 @@ class SamplingBatches:
             if match:
                 numbers.append(int(match[1]))
         for number in sorted(numbers, reverse=True):
-            # This reads the decision of the batch, and stores its rounds in _rounds_by_batch, if it has any.
             rounds = self._rounds_after(number)
             if rounds is not None:
                 self._last_at_start = number
@@ -104,18 +96,16 @@ class SamplingBatches:
     def _rounds_after(self, number: int) -> dict[str, int] | None:
         """Return the total rounds of each block after a batch; None if its decision adds no rounds.
 
-        A decision has `gives` (True if it adds rounds), `of` (the digest of the repositories of each block)
-        and `rounds` (the total rounds of each block), such as {"gives": true, "of": {"log/cold": "9f86..."},
-        "rounds": {"log/cold": 7}}. `self.blocks` has the present digests.
+        A decision is, for example, {"gives": true, "of": {"log/cold": "9f86..."}, "rounds": {"log/cold": 7}},
+        with the digest of the repositories of each block in `of`.
         """
         if number in self._rounds_by_batch:
             return self._rounds_by_batch[number]
-        # A missing or unreadable decision is {}. Then the batch is not decided, and Snakemake decides it.
+        # A missing or unreadable decision is {}. Snakemake then makes it.
         decision = read_json(self.root / decision_of(self.study, number))
         if not decision.get("gives"):
             return None
-        # A block that is not in the decision, or has other repositories now, gets `least` rounds. This
-        # number may be larger now than when the decision was made.
+        # `least` may be larger now than when the decision was made.
         rounds = dict.fromkeys(self.blocks, self.least)
         for block, digest in self.blocks.items():
             if decision["of"].get(block) == digest:
@@ -139,19 +129,18 @@ class SamplingBatches:
         """Return the total rounds of each block after a batch, by default the last one: {"log/cold": 7}."""
         if batch in self._rounds_by_batch:
             return self._rounds_by_batch[batch]
-        # None, or a batch that was measured before this process began, and whose decision was not read. The
-        # rounds of the last batch include those of all earlier ones.
+        # The decision of a batch before `_last_at_start` was not read. The rounds of the last batch include
+        # those of all earlier ones.
         return self._rounds_by_batch[self.last]
 
 
 def is_up_to_date(result: CellRound, digest: str) -> bool:
     """Return True if a result exists, and was measured by the recipe with this digest.
 
-    A result is an export (hyperfine's times) and a context (facts about the round, with the digest). The
-    export is not read here: it was written atomically, and whoever reads it reports damage.
+    The export is not read here: it was written atomically, and whoever reads it reports damage.
     """
     # A run checks thousands of results before it starts. To search the text of the context takes a tenth of
-    # the time of parsing it. open_regular() returns a descriptor, and raises UserError for a pipe.
+    # the time of parsing it.
     try:
         with open(open_regular(result.context), "rb") as file:
             context = file.read()
@@ -186,19 +175,17 @@ def remove_unreadable(root: Path) -> list[Path]:
     """Remove the files below results/ that a power cut or a full disk damaged, and return the removed paths.
 
     Snakemake makes missing files again, but does not look at their content, so a damaged file would stay.
-    Logs, builds and records of preparations (UNCHECKED) stay, and so does a file that cannot be read for now,
-    for example because a disk has failed. The caller holds the lock of the checkout.
+    Folders of UNCHECKED stay, and so does a file that cannot be read for now, for example because a disk has
+    failed. The caller holds the lock of the checkout.
     """
     removed: list[Path] = []
     for folder in sorted((root / "results").glob("*")):
         if folder.name in UNCHECKED or not folder.is_dir():
             continue
         for path in sorted(folder.rglob("*.*")):
-            # This is also True for a file that was removed with its folder (below).
             if _is_readable_file(path):
                 continue
-            # In these folders, the output of a rule is the folder of a study. Snakemake would not notice one
-            # missing file in it, so the whole folder is removed.
+            # Snakemake would not notice one missing file in the folder of a study.
             is_in_output_folder = folder.name in OUTPUT_FOLDERS
             output = path.parent if is_in_output_folder else path
             remove_path(output)
@@ -224,12 +211,12 @@ def _is_readable_file(path: Path) -> bool:
             return True
         # A full disk or a power cut can leave zeros in place of text.
         return bool(content.decode()) and b"\0" not in content
-    # The content may be good: a disk, a mount or a limit of open files has failed. Whoever needs the file
-    # reports the error. A link that leads to itself has no content.
     except OSError as error:
+        # The content may be good: a disk, a mount or a limit of open files has failed. But a link that leads
+        # to itself has no content.
         return error.errno != errno.ELOOP
-    # A RecursionError is raised for thousands of nested brackets.
     except (UserError, ValueError, RecursionError):
+        # A RecursionError is raised for thousands of nested brackets.
         return False
 
 

@@ -26,19 +26,15 @@ class ConvertedPreparation(Preparation):
     """
 
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
-        """Load a source into a git repository, convert this to a system's own format, and verify the result.
+        """Load a source into a git repository, convert that to the format `fmt`, and verify the result.
 
-        `source` has a history of commits, such as a generated one. `fmt` is the only format of the system,
-        such as "hg". Its repositories have one state, PLAIN_FORMAT ("plain"). So the result is the repository
-        hg.plain in the folder `staging`. Return the record of the load, with the number of commits and the
-        time. Raise UserError if a step fails, or if the result is no repository of the format.
+        The result is the repository <fmt>.plain in the folder `staging`, such as hg.plain. Raise UserError if
+        a step fails, or if the result is no repository of the format.
         """
         begun = time.monotonic()
         path = staging / f"{fmt}.{PLAIN_FORMAT}"
-        # The conversion reads the history from this repository. It is removed afterwards.
         git_repository = staging / "history.git"
         try:
-            # While the block runs, the progress display shows `source.doing`, such as "loading".
             with progress.stage(source.doing, unit="commits"):
                 facts = import_history(source, git_repository)
             commits = int(run_git(git_repository, "rev-list", "--count", "--all"))
@@ -48,17 +44,16 @@ class ConvertedPreparation(Preparation):
                 self._verify(path)
         finally:
             remove_path(git_repository)
-        # This stores the number in the repository. mismatch() and later checks of copies read it there.
+        # mismatch() and later checks of copies read the number in the repository.
         keep_commit_count(path, commits)
         record = describe_load(source, facts, PLAIN_FORMAT, commits, begun)
-        # Why the files at `path` are no repository of the format, as a clause; "" if they are one.
         mismatch = system_of(fmt).store.mismatch(path, fmt, PLAIN_FORMAT)
         if mismatch:
             raise UserError(f"{path}: was loaded, but {mismatch}.")
         return record
 
     def list_tasks(self, folder: Path, fmt: str, stop: threading.Event) -> list[Task]:
-        # Copies are made while the tasks run. A verification writes into the repository, so load() does it.
+        # Copies are made while tasks run. A verification writes into the repository, so load() verifies.
         return []
 
     def _convert(self, git: Path, path: Path) -> None:
@@ -74,7 +69,7 @@ class MercurialPreparation(ConvertedPreparation):
     def _convert(self, git: Path, path: Path) -> None:
         options = ("convert", "--quiet", "--source-type", "git", "--dest-type", "hg")
         run_hg(*options, git, path, settings=["extensions.convert="])
-        # The map of commits, which only a later conversion reads.
+        # Only a later conversion would read this map of commits.
         remove_path(path / ".hg" / "shamap")
         # Without its caches, a server that may not write them would compute them for each request.
         run_hg("debugupdatecaches", "-R", path)
@@ -89,15 +84,13 @@ class FossilPreparation(ConvertedPreparation):
     def _convert(self, git: Path, path: Path) -> None:
         path.mkdir()
         argv = ["fossil", "import", "--git", str(path / FOSSIL_FILE), "-A", FOSSIL_USER]
-        # Fossil writes a user's settings to its home. The folder above the repository is no part of it, so no
-        # copy of the repository has these settings.
+        # Fossil writes a user's settings to its home, which must not be in the repository that is copied.
         home = path.parent
         failure = f"{path}: fossil import failed"
         with start_git(git, "fast-export", "--all", "--signed-tags=strip") as exporter:
             with processes.Program(
                 argv, failure, env=fossil_environment(home), stdin=exporter.stdout
             ) as importer:
-                # read_all() and finish() wait for the end of a program, and raise UserError if it failed.
                 importer.read_all()
             exporter.finish()
         # The import stores each version of a file in full. The rebuild makes the repository smaller.

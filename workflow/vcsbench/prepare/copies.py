@@ -67,7 +67,7 @@ class CopyJob(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannedCopy:
-    """A missing copy of a variant: its number, from 1, and the job that makes it."""
+    """A missing copy: its variant, its number (from 1), and the job that makes it."""
 
     variant: Variant
     number: int
@@ -88,11 +88,10 @@ Loads = Mapping[tuple[str, str], LoadRecord]
 def read_content(root: Path) -> Content:
     """Return one digest of the paths and contents of a repository's files, and the state of each folder.
 
-    Two repositories with the same digest have the same files. The state of a folder is a digest of the names,
-    modes, sizes and times in it, by the path of the folder: {"db": "9f86..."}. It shows later that the folder
-    was changed, without another reading of the files.
+    The state is a digest of the names, modes, sizes and times in a folder: {"db": "9f86..."}. A later change
+    is found by the state, without another reading of the files.
     """
-    # The sum of the files' digests does not depend on the order in which the files are read.
+    # A sum of digests does not depend on the order in which the files are read.
     total = 0
     state: dict[str, str] = {}
     for folder, entries in folder_states.walk(root):
@@ -101,12 +100,11 @@ def read_content(root: Path) -> Content:
             if stat.S_ISDIR(status.st_mode):
                 continue
             relative = folder_states.join(folder, name)
-            # The path is a part of the digest. Without it, an exchange of two files would not change the sum.
+            # Without the path in the digest, an exchange of two files would not change the sum.
             digest = hashlib.blake2b(os.fsencode(relative) + b"\0", digest_size=16)
             for chunk in read_chunks(f"{root}/{relative}", status.st_size):
                 digest.update(chunk)
             total += int.from_bytes(digest.digest(), "big")
-    # The sum is reduced to the 128 bits of one file's digest, which are 32 hexadecimal digits.
     return Content(f"{total % _DIGEST_MODULUS:032x}", state)
 
 
@@ -115,27 +113,20 @@ def copy_and_compare(
 ) -> list[Content]:
     """Make the copies of all jobs, compare them with their sources, and return the content of each copy.
 
-    - `jobs`: each has a source, the files of the source, and the folder of a new copy.
-    - `temporary`: a folder on the storage of the copies. The caller removes it.
-    - `fragmentation_kib`: the mean size of the spacers in KiB; 0: no spacers. `seed` decides on the sizes.
-
-    All copies grow together (interleave). The spacers are files of random size in `temporary`, which scatter
-    the copies on the device. A content has a digest of all files, which is compared here. It also has the
-    state of each folder: a digest of names, sizes and times, by which later changes are noticed. Raise
-    OSError if a copy differs from its source.
+    All copies grow together, with spacers between them (interleave). `temporary` is a folder on their
+    storage, which the caller removes. Raise OSError if a copy differs from its source.
     """
     # The servers, which run as another user, have to read the copies.
     previous_umask = os.umask(UMASK)
     try:
         interleave(jobs, temporary, fragmentation_kib=fragmentation_kib, seed=seed)
         for job in jobs:
-            # This step depends on the system. For git, it sets the times of packs, because git prefers the
-            # youngest pack. For Fossil, it makes the copy read-only. For the other systems, it does nothing.
+            # For git, this step sets the times of packs, because git prefers the youngest pack.
             if job.finish:
                 job.finish(job.destination, job.files)
     finally:
         os.umask(previous_umask)
-    # The metadata of the copies are written later. So after a power cut, a copy with metadata is complete.
+    # The metadata are written after this sync. So after a power cut, a copy with metadata is complete.
     with progress.stage("writing the copies to the device"):
         os.sync()
     # Several copies have the same source, which is read once.
@@ -144,8 +135,7 @@ def copy_and_compare(
     contents = []
     with (
         progress.stage("checking copies", len(jobs), "copies") as stage,
-        # While a thread reads a file, or computes the digest of a large piece of it, Python lets other
-        # threads run. So there is a thread for each core.
+        # Python lets other threads run while one reads a file, or hashes a large piece of it.
         ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
     ):
         content_by_source = dict(zip(sources, pool.map(read_content, sources), strict=True))
@@ -153,7 +143,6 @@ def copy_and_compare(
             if content.digest != content_by_source[job.source].digest:
                 raise OSError(f"{job.destination} is not the same as {job.source}")
             contents.append(content)
-            # The progress display shows the number of checked copies.
             stage.done += 1
     return contents
 
@@ -165,25 +154,21 @@ def interleave(
 
     A step is a revision, or a shard (a folder of revisions) of a packed copy. So the files lie on the device
     as if the repositories had grown together, and no copy has a better place than the others. As in the
-    published study, there is a spacer between two steps. A spacer is a file of random size in the folder
-    `temporary` on the same storage. Its size is from 0 to twice `fragmentation_kib`, in KiB (0: no spacers),
-    and `seed` decides on the sizes. The copies are not compared with their sources here.
+    published study, there is a spacer between two steps: a file in the folder `temporary` on the same
+    storage, with a random size from 0 to twice `fragmentation_kib` (0: no spacers).
     """
     spacer_sizes = random.Random(seed)
     for job in jobs:
-        # All folders are made, also empty ones: Subversion requires db/transactions, for example.
+        # Empty folders are made, too: Subversion requires db/transactions, for example.
         for folder, _ in folder_states.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
 
-    # The files of all copies, sorted by step first, and then by copy: (step, index of the job, file).
     files = sorted((file.step, index, file) for index, job in enumerate(jobs) for file in job.files)
     previous_step = None
     with progress.stage("copying", len(files), "files") as stage:
         for number, (step, index, file) in enumerate(files):
-            # The progress display shows the number of finished files.
             stage.done = number
-            # A step of a copy may have several files: a revision, and its properties. A spacer comes before
-            # the first file of each step of a copy. Nothing lies before the very first step, so it has none.
+            # A step may have several files: a revision, and its properties. Only its first one has a spacer.
             step_of_copy = (step, index)
             begins_later_step = previous_step is not None and previous_step != step_of_copy
             if fragmentation_kib and begins_later_step:
@@ -194,18 +179,13 @@ def interleave(
 
 
 def _copy_file(job: CopyJob, file: StoredFile, temporary: Path) -> None:
-    """Copy a file of a job's source to its destination. A large one is made in `temporary` and moved.
-
-    Copied files should lie on the device in the order in which they are copied. ext4 needs help for that.
-    """
+    """Copy a file so that it lies on the device after the previously copied one, also on ext4."""
     chunks = read_chunks(f"{job.source}/{file.name}", file.size)
     destination = f"{job.destination}/{file.name}"
-    # ext4 puts a large file (48 KiB) near its folder, and the folders of copies far from each other. So the
-    # large files of all copies are made in one folder. A moved file stays where it is on the device.
+    # ext4 puts a large file near its folder, so all are made in the same one. A moved file keeps its place.
     is_large = file.size >= LARGE_BYTES
     path = f"{temporary}/large" if is_large else destination
-    # ext4 chooses the place of a file when it is written to the device, perhaps after a later file. So a file
-    # of 1 MiB or more, such as a packed shard, is written to the device at once.
+    # ext4 chooses the place of a file when it writes to the device, perhaps after a later file.
     is_synced = file.size >= SYNCED_BYTES
     _write(path, chunks, mode=file.mode | READABLE, is_synced=is_synced)
     if is_large:
@@ -219,7 +199,6 @@ def _random_chunks(size: int) -> Iterator[bytes]:
 
 
 def _write(path: str, chunks: Iterable[bytes], *, mode: int, is_synced: bool = False) -> None:
-    # With O_EXCL, a file that exists already is an error.
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.writelines(chunks)
         if is_synced:
@@ -232,36 +211,32 @@ def make_copies(
 ) -> dict[str, RepositoryFacts]:
     """Make the missing copies of each variant, and return the facts on each variant: {"ruby.f7.pack": ...}.
 
-    A variant is a repository in one format and state, such as ruby in f7, packed. `workdir` is vcsbench's
-    folder on the storage. `loads` has the record of each load: {("ruby", "f7"): {"path": ...}}. The loaded
-    repositories that are copied are verified at the same time. Raise UserError if the space is too small, and
-    verify.DamagedError if a loaded repository is damaged. After an error, no incomplete copy is left.
+    The loaded repositories that are copied are verified at the same time. Raise UserError if the space is too
+    small, and verify.DamagedError if a loaded repository is damaged. After an error, no incomplete copy is
+    left.
     """
     # Errors of the operating system without a path, as on a full disk, get the path of the work folder.
     with naming(workdir.path):
         workdir.make(REPOSITORIES)
-        # An earlier job that was killed may have left its temporary files.
+        # A killed job may have left its temporary files.
         workdir.remove(TEMPORARY)
         _remove_incomplete(workdir)
         planned = _plan_copies(workdir.path, variants, loads, settings)
         jobs = [copy.job for copy in planned]
-        # A copy that was changed counts as missing, so it is planned, too. The changed one is removed before
-        # the space is checked, because it takes some of the space.
+        # A changed copy counts as missing. It is removed before the space is checked, because it takes some.
         for job in jobs:
             _remove_copy(workdir, job.destination)
-        # This raises UserError if the copies do not fit.
         _check_space(workdir.path, jobs, settings.fragmentation_kib)
         if jobs:
             _make_batch(workdir, planned, loads, settings)
-        # Before a cold run, the client is run on an empty repository, so that the client itself is warm. Each
-        # version-control system needs an empty repository of its own.
+        # Before a cold run, the client runs on an empty repository of its system, so that it is itself warm.
         for system in {variant.system for variant in variants}:
             if not repository.empty_copy_ok(workdir.path, system):
                 empty = workdir.path / REPOSITORIES / system.empty_name
                 _remove_copy(workdir, empty)
                 system.store.create_empty(empty)
                 repository.write_metadata(empty, {"state": folder_states.read_state(empty)})
-    # All copies of a variant have the same facts, so the facts of the first copy are returned.
+    # All copies of a variant have the same facts.
     facts = {}
     for variant in variants:
         first_copy = repository.copy_path(workdir.path, variant.name, 1)
@@ -272,13 +247,12 @@ def make_copies(
 def _remove_incomplete(workdir: WorkDir) -> None:
     """Remove the copies that a killed job left incomplete: those without metadata, or metadata alone.
 
-    Other files, which a user has put there, stay.
+    Other files, which a user has put into the folder, stay.
     """
     for path in sorted((workdir.path / REPOSITORIES).iterdir()):
         if not _COPY_NAME.fullmatch(path.name):
             continue
-        # The copy ruby.f7.pack.1 has its metadata in ruby.f7.pack.1.json. That file is written under the name
-        # .ruby.f7.pack.1.json.new and renamed at the end.
+        # The metadata are in ruby.f7.pack.1.json, which is written under the name .ruby.f7.pack.1.json.new.
         is_unfinished_write = path.name.endswith(".new")
         copy = path.with_name(path.name.lstrip(".").removesuffix(".new").removesuffix(".json"))
         if is_unfinished_write or not repository.read_metadata(copy) or not copy.exists():
@@ -290,27 +264,23 @@ def _plan_copies(
 ) -> list[PlannedCopy]:
     """Return the missing copies of variants in a work folder, each with the job that makes it.
 
-    A variant is a repository in one format and state. The source of a job is the loaded or packed repository
-    or, if that is gone, the first intact copy of the variant. If there is none either, raise UserError, and
-    remove the metadata of the variant's copies, so that the next run loads the repository again. `loads` has
-    the record of each load, by repository and format.
+    The source of a job is the loaded or packed repository or, if that is gone, the first intact copy of the
+    variant. If there is no source, remove the metadata of the variant's copies, so that the next run loads
+    the repository again, and raise UserError.
     """
-    # The keys are variant and number of each missing copy: {(variant, 1): "it does not exist"}.
     missing = missing_copies(folder, variants, settings.copies, settings.fragmentation_kib)
     planned = []
     for variant, missing_number in missing:
-        # All copies of the variant by number: {1: .../ruby.f7.pack.1, 2: .../ruby.f7.pack.2}.
         paths: dict[int, Path] = {}
         for number in range(1, settings.copies + 1):
             paths[number] = repository.copy_path(folder, variant.name, number)
         intact = [path for number, path in paths.items() if (variant, number) not in missing]
-        # The loaded or packed repository; None if it is gone, changed or of another source.
         source = staged_path(loads[variant.repo, variant.format], variant)
         if not source and intact:
             source = intact[0]
         if not source:
-            # The plan of this run has checked only a sample of the files. So it may have taken these copies
-            # for intact, and planned no load. The next plan counts copies without metadata as missing.
+            # This run has checked only a sample of the files. So it may have taken the copies for intact, and
+            # planned no load. The next run counts copies without metadata as missing.
             for path in paths.values():
                 repository.metadata_file(path).unlink(missing_ok=True)
             raise UserError(
@@ -319,32 +289,26 @@ def _plan_copies(
             )
         store = variant.system.store
         files = store.list_files(source)
-        # finish_copy() is called when the files are copied. For git, it sets the times of the packs.
         job = CopyJob(source, paths[missing_number], files, store.finish_copy)
         planned.append(PlannedCopy(variant, missing_number, job))
     return planned
 
 
 def _remove_copy(workdir: WorkDir, copy: Path) -> None:
-    # A copy without metadata is incomplete. So the metadata are removed first.
+    # A copy without metadata counts as incomplete, so the metadata are removed first.
     workdir.remove(REPOSITORIES, repository.metadata_file(copy).name)
     workdir.remove(REPOSITORIES, copy.name)
 
 
 def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
-    """Print the space that the copies need. Raise UserError if they do not fit on the storage at `path`.
-
-    Each job makes a copy. The copies are made together with spacers, temporary files that scatter them on the
-    device. The user's setting `fragmentation_kib` is the mean size of a spacer; 0: no spacers.
-    """
+    """Print the space that copies and spacers need. Raise UserError if the storage at `path` has less."""
     status = os.statvfs(path)
     block_bytes = status.f_frsize
     # If the storage is in RAM, the available memory is a limit, too.
     available_bytes = free_bytes(path)
     files = sum(len(job.files) for job in jobs)
-    # Each file takes whole blocks on the disk, usually of 4 KiB.
     blocks = sum(math.ceil(file.size / block_bytes) for job in jobs for file in job.files)
-    # A step is a revision, or a shard of a packed copy. There is a spacer for each step (interleave).
+    # There is a spacer for each step (interleave).
     steps = sum(len({file.step for file in job.files}) for job in jobs)
     spacer_bytes = round(steps * fragmentation_kib * 1024)
     needed_bytes = blocks * block_bytes + spacer_bytes
@@ -355,7 +319,7 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     number = words.count_of(len(jobs), "copy needs", "copies need")
     free = words.size(available_bytes)
     print(f"{number} {size_text}; {path} has {free}", file=sys.stderr, flush=True)
-    # Each file needs an inode. btrfs makes inodes as it needs them, and reports 0 of 0.
+    # btrfs makes inodes as it needs them, and reports 0 of 0.
     has_too_few_inodes = status.f_files > 0 and files > status.f_favail
     if needed_bytes > available_bytes or has_too_few_inodes:
         fewer_spacers = "lower `fragmentation_kib`, " if spacer_bytes else ""
@@ -370,13 +334,12 @@ def _make_batch(
 ) -> None:
     """Make planned copies, verify their sources at the same time, and write the copies' metadata last.
 
-    A copy without metadata counts as incomplete. `loads` has the record of each load, by repository and
-    format. Raise OSError if a copy differs from its source, and UserError if the storage was unmounted or a
-    source is damaged. After any error, all of these copies are removed.
+    Raise OSError if a copy differs from its source, and UserError if the storage was unmounted or a source is
+    damaged. After any error, all of these copies are removed.
     """
     jobs = [copy.job for copy in planned]
-    # A source may itself be a copy, if the loaded repository is gone. It was made from a verified repository,
-    # and its digest is compared below. So only the loaded and packed repositories are verified here.
+    # A source that is itself a copy needs no verification: it was made from a verified repository, and its
+    # digest is compared below.
     folders_to_verify = set()
     for copy in planned:
         load_folder = Path(loads[copy.variant.repo, copy.variant.format]["path"])
@@ -384,7 +347,7 @@ def _make_batch(
             folders_to_verify.add(load_folder)
     try:
         temporary = workdir.make(TEMPORARY)
-        # The sources are verified in threads during the block. Its end raises DamagedError for damage.
+        # The end of this block raises DamagedError for damage.
         with verify.verifying(sorted(folders_to_verify)):
             contents = copy_and_compare(
                 jobs,
@@ -394,8 +357,8 @@ def _make_batch(
             )
         # If the storage was unmounted after the run began, the copies are on the disk below its mount point.
         check_mounted(workdir.path, settings.mounted, "the workflow run began")
-        # If a source is a copy, its metadata have the digest from when it was made. With another digest now,
-        # the source is damaged. It loses its metadata, so that the next run makes it again.
+        # A source that is a copy has its digest in its metadata. If the source is damaged, it loses them, so
+        # that the next run makes it again.
         for job, content in zip(jobs, contents, strict=True):
             source_metadata = repository.read_metadata(job.source)
             if source_metadata and source_metadata["digest"] != content.digest:
@@ -419,21 +382,16 @@ def _make_batch(
 def _describe_copy(
     copy: PlannedCopy, load: LoadRecord, content: Content, fragmentation_kib: float
 ) -> CopyMetadata:
-    """Return the metadata of a new copy (CopyMetadata): {"repo": "ruby", "format": "f7", "copy": 1, ...}.
+    """Return the metadata of a new copy: {"repo": "ruby", "format": "f7", "copy": 1, ...}.
 
-    `load` is the record of the load of its repository. `content` was read from the copy: the digest of its
-    files, and for each folder a digest of names, sizes and times (`state`). `fragmentation_kib` is the mean
-    size of the spacer files between which the copy was made.
+    `load` is the record of the load of its repository, and `content` was read from the copy.
     """
-    # A variant is a repository in one format and state. The files of the job are those of the copy's source,
-    # which are the same as those of the copy.
     variant, job = copy.variant, copy.job
     facts_on_load = {key: value for key, value in load.items() if key in FROM_LOAD}
     metadata: dict[str, object] = {
         "repo": variant.repo,
-        # A digest of the history from which the repository was loaded.
         "identity": variant.identity,
-        # Facts such as the format and the packing, and those of the files, such as the youngest revision.
+        # Facts of the label, such as the packing, and of the files, such as the youngest revision.
         **variant.system.describe(variant.format, variant.state),
         **variant.system.store.facts(job.destination),
         **facts_on_load,

@@ -30,7 +30,14 @@ from vcsbench.systems.git_program import (
     run_git,
     start_git,
 )
-from vcsbench.systems.git_shape import GRAPH, GRAPHS, MULTI_PACK_INDEX, PACKS
+from vcsbench.systems.git_shape import (
+    GRAPH,
+    GRAPHS,
+    MULTI_PACK_INDEX,
+    PACKS,
+    REUSE_KEY,
+    REUSE_VALUE,
+)
 from vcsbench.systems.git_store import GitState, GitStore, Upkeep
 
 # The number of pushes that make many packs: from 50 packs on, git repacks by default.
@@ -66,28 +73,25 @@ class GitPreparation(Preparation):
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
         """Load a source into the repository `git.as-is` in the folder `staging`, and return facts about it.
 
-        `fmt` is always "git", the only format of this system. "as-is" is the upkeep (packs and indices) of
-        the loaded repository. Raise UserError if the source is damaged, or cannot be loaded.
+        `fmt` is always "git". Raise UserError if the source is damaged, or cannot be loaded.
         """
         begun = time.monotonic()
         path = staging / f"{fmt}.{Upkeep.AS_IS}"
         with progress.stage(source.doing, unit="commits"):
             if isinstance(source, GitCopySource):
-                # The user's repository is measured as it is: the files of its objects and refs are copied.
+                # The user's repository is measured as it is, so the files of objects and refs are copied.
                 git_store.create_bare(path, source.object_format())
                 facts = source.copy_to(path)
                 verify_git(path, f"{source.describe()}: the repository is damaged")
             else:
-                # Any other source writes its history as a stream, which git imports.
                 facts = import_history(source, path)
-                # The import has searched few deltas between objects. REPACK writes all objects to one pack
-                # again, and with -f, git searches deltas between all of them.
+                # The import has searched few deltas. With -f, git searches deltas between all objects again.
                 run_git(path, *REPACK, "-f")
                 run_git(path, "pack-refs", "--all")
         commits = git_store.write_commit_count(path)
         record = describe_load(source, facts, Upkeep.AS_IS, commits, begun)
-        # vcsbench later reads packs, indices and refs without git (read_git_shape). So it checks here that it
-        # can read those that this git writes. Any shape is right for the state "as-is".
+        # Later, vcsbench reads packs, indices and refs without git (read_git_shape). So this checks that what
+        # the present git writes can be read.
         mismatch = GitStore().mismatch(path, fmt, Upkeep.AS_IS)
         if mismatch:
             raise UserError(f"{path}: was loaded, but {mismatch}. Use another git.")
@@ -98,9 +102,8 @@ class GitPreparation(Preparation):
     ) -> dict[str, float]:
         """Make a repository in each state, such as "bitmap" or "bitmap_20000-loose", from the loaded one.
 
-        The first part of a state's name is its upkeep, such as one pack with a bitmap. The rest is the number
-        of refs and their storage. Return the seconds of git's commands for each upkeep: {"bitmap": 4.2}. If
-        the git on the PATH is too old for a state, that of one of `builds` makes it.
+        Return the seconds of git's commands for each upkeep: {"bitmap": 4.2}. If the git on the PATH is too
+        old for a state, that of one of `builds` makes the state.
         """
         seconds_by_upkeep: dict[str, float] = {}
         with progress.stage("making states", len(states), "states") as stage:
@@ -108,8 +111,8 @@ class GitPreparation(Preparation):
                 stage.done = index
                 state = git_store.parse_state(name)
                 seconds = make_state(loaded, state, builds).upkeep_s
-                # States with the same upkeep may have other refs. With many added refs, git's commands take
-                # longer. So the time with the repository's own refs replaces the time with other refs.
+                # With many added refs, git's commands take longer. So the time with the repository's own refs
+                # replaces the time of the same upkeep with other refs.
                 has_own_refs = state.refs == git_store.AS_IS_REFS
                 if has_own_refs or state.upkeep not in seconds_by_upkeep:
                     seconds_by_upkeep[state.upkeep] = seconds
@@ -129,19 +132,17 @@ def import_history(source: Source, path: Path) -> Facts:
     fails, and OSError if the storage is full.
     """
     git_store.create_bare(path)
-    # It stays None if git ends before the source has written everything.
+    # `facts` stays None if git ends before the source has written everything.
     facts = None
-    # Callers write the pack again or read it once, so it need not be small. 1 is the fastest compression.
+    # Callers write the pack again or read it once, so it need not be small.
     settings = {"pack.compression": "1", "core.compression": "1"}
     arguments = ("fast-import", "--quiet", "--done")
     with start_git(path, *arguments, stdin=processes.PIPE, settings=settings) as program:
-        # If git fails, it ends early, and the source cannot write to it any more. The reason is in git's
-        # messages, which are read below.
+        # If git fails, it ends early. The reason is in its messages, which are read below.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write_fast_import(cast("BinaryIO", program.process.stdin))
         program.close_input()
         if program.process.wait() != 0:
-            # This raises OSError if the messages report a full storage.
             raise_write_error(program.errors(), path)
             raise program.failed()
     # git ended early, but its exit code is 0.
@@ -151,13 +152,12 @@ def import_history(source: Source, path: Path) -> Facts:
 
 
 def make_state(loaded: Path, state: GitState, builds: Sequence[Programs] = ()) -> MadeState:
-    """Make a repository in a state, next to the loaded repository that it is made from.
+    """Make a repository in a state, such as GitState("bitmap", "20000", "loose"), next to the loaded one.
 
-    A state is an upkeep (packs and indices), a number of refs, and the storage of the refs, such as
-    GitState("bitmap", "20000", "loose"). Return the path of the repository, and the seconds of the commands
-    for its upkeep, such as `git repack`, without the copy. An existing repository in this state is replaced.
-    If the git on the PATH is too old for the state, that of one of `builds` makes it. After an error, no
-    incomplete repository is left. Raise UserError if git fails, or makes another state.
+    The seconds of the result are those of the commands for the upkeep, such as `git repack`, without the
+    copy. An existing repository in this state is replaced. If the git on the PATH is too old for the state,
+    that of one of `builds` makes it. After an error, no incomplete repository is left. Raise UserError if git
+    fails, or makes another state.
     """
     maker = git_store.find_maker(state, builds)
     if maker is None:
@@ -173,7 +173,7 @@ def make_state(loaded: Path, state: GitState, builds: Sequence[Programs] = ()) -
         if maker != ON_PATH:
             # From here on, run_git() uses this git for the new repository and for its copies.
             keep_git(new, maker)
-        # The refs are set first, because bitmaps and commit-graphs are made for the refs that exist.
+        # Bitmaps and commit-graphs are made for the refs that exist, so the refs are set first.
         set_refs(new, loaded, state)
         if _has_one_pack(state.upkeep):
             _remove_surplus(new)
@@ -181,11 +181,9 @@ def make_state(loaded: Path, state: GitState, builds: Sequence[Programs] = ()) -
         begun = time.monotonic()
         _bring_into_upkeep(new, state.upkeep)
         upkeep_s = time.monotonic() - begun
-        # The state's refs may lead to fewer commits than the refs of the loaded repository. So the copied
-        # file with the number of commits is replaced.
+        # The state's refs may lead to fewer commits than those of the loaded repository.
         (new / COMMITS).unlink(missing_ok=True)
         git_store.write_commit_count(new)
-        # The first difference between the new repository and the state, as a clause; "" without one.
         mismatch = GitStore().mismatch(new, git_store.GIT_FORMAT, state.name)
         if mismatch:
             raise UserError(f"{new}: git made another state: {mismatch}. Use another git.")
@@ -202,39 +200,35 @@ def _copy_objects(loaded: Path, new: Path, upkeep: str) -> None:
     if upkeep not in git_store.MANY_PACKS_UPKEEPS:
         shutil.copytree(loaded, new)
         return
-    # The upkeep MIDX_BITMAP is MANY_PACKS with an index over all packs. If a repository with MANY_PACKS was
-    # made before, it is copied, which is faster than pushes.
+    # The MIDX_UPKEEPS are MANY_PACKS with an index over all packs. A copy of a repository with MANY_PACKS is
+    # faster than pushes.
     many_packs = loaded.with_name(f"{git_store.GIT_FORMAT}.{Upkeep.MANY_PACKS}")
     # A missing repository has a mismatch, too.
     mismatch = GitStore().mismatch(many_packs, git_store.GIT_FORMAT, Upkeep.MANY_PACKS)
-    if upkeep == Upkeep.MIDX_BITMAP and not mismatch:
+    if upkeep in git_store.MIDX_UPKEEPS and not mismatch:
         shutil.copytree(many_packs, new)
     else:
         _push_in_parts(loaded, new, is_geometric=upkeep == Upkeep.GEOMETRIC)
 
 
 def _has_one_pack(upkeep: str) -> bool:
-    # many-packs, midx-bitmap and geometric have many packs. "as-is" stays as it is.
+    # "as-is" stays as it is.
     return upkeep != Upkeep.AS_IS and upkeep not in git_store.MANY_PACKS_UPKEEPS
 
 
 def _remove_surplus(path: Path) -> None:
-    """Remove the parts of a repository that a repack may leave: old indices, and unreachable objects."""
-    # A copy of the user's repository may have commit-graphs and multi-pack indices. The states that need a
-    # graph get a new one later, and no state with one pack has a multi-pack index.
+    """Remove what a repack may leave: commit-graphs, multi-pack indices, and unreachable loose objects."""
+    # States that need a commit-graph get a new one later. No state with one pack has a multi-pack index.
     for part in (path / GRAPH, path / GRAPHS, *(path / PACKS).glob(f"{MULTI_PACK_INDEX}*")):
         remove_path(part)
-    # Loose objects that no ref leads to.
     run_git(path, "prune", "--expire=now")
 
 
 def _bring_into_upkeep(path: Path, upkeep: str) -> None:
     """Bring the objects of a repository into a state of upkeep, such as one pack with a bitmap.
 
-    The repository is a copy of a loaded one, or has many packs already if the state has many (_copy_objects).
-    The time of these commands is printed as that of the upkeep.
+    If the state has many packs, the repository has them already (_copy_objects).
     """
-    # Both kinds of repack write all objects to one pack.
     if upkeep in git_store.BITMAP_UPKEEPS:
         run_git(path, *BITMAP_REPACK)
     elif _has_one_pack(upkeep):
@@ -243,8 +237,11 @@ def _bring_into_upkeep(path: Path, upkeep: str) -> None:
         run_git(path, "commit-graph", "write", "--reachable", "--no-progress")
     elif upkeep in git_store.CHANGED_PATHS_UPKEEPS:
         run_git(path, "commit-graph", "write", "--reachable", "--changed-paths", "--no-progress")
-    elif upkeep == Upkeep.MIDX_BITMAP:
+    elif upkeep in git_store.MIDX_UPKEEPS:
         run_git(path, "multi-pack-index", "write", "--bitmap", "--no-progress")
+        if upkeep == Upkeep.MIDX_REUSE:
+            # The copy's own file `config` has the setting, as the label demands (GitShape.reuses_packs).
+            run_git(path, "config", REUSE_KEY, REUSE_VALUE)
     elif upkeep == Upkeep.GEOMETRIC:
         run_git(path, *GEOMETRIC_REPACK)
 
@@ -252,42 +249,39 @@ def _bring_into_upkeep(path: Path, upkeep: str) -> None:
 def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
     """Make a repository with many packs at `path`: push the commits of a loaded one to it, the oldest first.
 
-    The commits are pushed in up to PUSHES (50) parts. The new repository stores each push as a pack. With
-    `is_geometric`, it is repacked between pushes, as a server does. Raise UserError if there is one commit.
+    Each of up to PUSHES (50) pushes becomes a pack. With `is_geometric`, the new repository is repacked
+    between pushes, as a server does. Raise UserError if there is one commit.
     """
     git_store.create_bare(path, object_format(loaded))
-    # All commits, parents before their children. Each is a pair: its name, and the names of its parents.
+    # All commits, parents before their children: the name of each, and the names of its parents.
     commits = []
     arguments = ("rev-list", "--date-order", "--reverse", "--parents", "--all")
     for line in run_git(loaded, *arguments).decode("ascii").splitlines():
         commit, *parents = line.split()
         commits.append((commit, parents))
-    if len(commits) < 2:
+    if len(commits) < git_store.LEAST_PUSHES:
         raise UserError(f"{loaded}: has one commit, too few for many packs. Use another upkeep.")
     parts = min(PUSHES, len(commits))
     # The index of the last commit of each part: {1, 3, 5, ...} for 100 commits in 50 parts.
     ends = {len(commits) * number // parts - 1 for number in range(1, parts + 1)}
     # The heads of the present part, as keys: its commits that have no child in the part. A push of the heads
-    # also pushes their ancestors, which are the rest of the part. The heads of earlier parts are pushed
-    # already. The names of the heads of all parts would be too long for a command line.
+    # also pushes the rest of the part. The heads of all parts would be too long for a command line.
     heads: dict[str, None] = {}
     pushes = 0
     with progress.stage("pushing", len(commits), "commits") as stage:
         for index, (commit, parents) in enumerate(commits):
             stage.done = index
-            # A commit with a child is no head any more.
             for parent in parents:
                 heads.pop(parent, None)
             heads[commit] = None
             if index in ends:
-                # A pushed commit needs a ref in the new repository, such as refs/vcsbench-pushed/9f86. These
-                # refs are temporary: make_state() sets the refs of the state later (set_refs).
+                # A pushed commit needs a ref. make_state() replaces these refs by those of the state.
                 _push(loaded, path, [f"{head}:{PUSHED}{head}" for head in heads])
                 heads.clear()
                 pushes += 1
                 if is_geometric and pushes % PUSHES_PER_REPACK == 0:
                     run_git(path, *GEOMETRIC_REPACK)
-    # The last push is of all refs. It adds the tags with a message: objects that no commit leads to.
+    # This push of all refs adds the tags with a message: objects that no commit leads to.
     _push(loaded, path, ["+refs/*:refs/*"])
     # git prefers younger packs, and compares whole seconds. Several pushes may fall into the same second.
     git_store.set_pack_times(git_store.list_packs(path))
@@ -309,7 +303,7 @@ def verify_git(path: Path, failure: str = "") -> None:
     except UserError as error:
         if not failure:
             raise
-        # The error names the copy at `path`, which the user does not know. So only git's message is kept.
+        # The user does not know the copy at `path`, so only git's message is kept.
         reason = str(error).partition("git fsck failed: ")[2].replace(f"{path}/", "")
         raise UserError(f"{failure}: {reason}. `git fsck` in it lists the faults.") from error
 
@@ -317,8 +311,8 @@ def verify_git(path: Path, failure: str = "") -> None:
 def _verify_states(paths: Sequence[Path], stop: threading.Event) -> None:
     """Raise UserError if a repository is damaged, or if two states of a history have different objects.
 
-    `paths` are repositories with the same history. The name of each ends with its state, as in git.bitmap. If
-    `stop` is set, raise CancelledError before the next repository.
+    `paths` are repositories with the same history, each with its state in its name, as in git.bitmap. If
+    `stop` is set, raise CancelledError before the next one.
     """
     path_by_digest: dict[str, Path] = {}
     with progress.stage("verifying", len(paths), "repositories") as stage:
@@ -330,7 +324,6 @@ def _verify_states(paths: Sequence[Path], stop: threading.Event) -> None:
             # A state with a number of refs, such as bitmap_20000-loose, has other refs on purpose.
             if state.refs == git_store.AS_IS_REFS:
                 path_by_digest[digest_objects(path)] = path
-    # Equal repositories have the same digest, and so one entry together.
     if len(path_by_digest) > 1:
         first, second, *_ = path_by_digest.values()
         raise UserError(f"{second}: has other objects or refs than {first.name}. {CHECK_AGAIN}")
@@ -341,8 +334,7 @@ def digest_objects(path: Path) -> str:
     total = 0
     with start_git(path, "rev-list", "--objects", "--no-object-names", "--all") as program:
         for line in program.stdout:
-            # A line is the name of an object, a hexadecimal number. The states of a history may list the
-            # objects in different orders, so the digest is a sum.
+            # A sum, because states may list the objects in different orders.
             total += int(line, 16)
         program.finish()
     refs = run_git(path, "for-each-ref", "--format=%(objectname) %(refname)")

@@ -24,19 +24,16 @@ class StoredRef(NamedTuple):
 def set_refs(path: Path, loaded: Path, state: git_store.GitState) -> None:
     """Give the repository at `path` the refs of a state, in the state's storage of refs.
 
-    `loaded` is the repository with all refs of the history. A state with a number of refs, such as "20000",
-    has the branch of HEAD, further refs of the history, and added tags. Any other state has all refs of
-    `loaded`. The storages are a file for each ref (loose), one file for all (packed), and git's reftable.
+    A state with a number of refs, such as "20000", has the branch of HEAD, further refs of the repository
+    `loaded`, and added tags. Any other state has all refs of `loaded`.
     """
     refs = _list_refs(loaded)
     if state.refs != git_store.AS_IS_REFS:
         refs = _choose_refs(refs, int(state.refs), loaded)
-    # This removes all refs, makes an empty storage of the new kind, and gives `path` the HEAD of `loaded`.
     _clear_refs(path, loaded, state.ref_storage)
     # One process of git sets all refs, because a state may have 20,000.
     commands = [b"create %s %s\n" % (ref.name, ref.target) for ref in refs if not ref.symbolic]
     run_git(path, "update-ref", "--stdin", stdin=b"".join(commands))
-    # git has now written each ref to a file of its own, or all of them to the reftable.
     if state.ref_storage == git_store.PACKED_REFS:
         run_git(path, "pack-refs", "--all")
     # A symbolic ref is set after the ref that it names.
@@ -56,16 +53,16 @@ def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[S
     head = (loaded / "HEAD").read_bytes().removeprefix(b"ref: ").strip()
     # Symbolic refs cannot be packed, so they are left out.
     plain = [ref for ref in refs if not ref.symbolic]
-    # False sorts before True, so the branch of HEAD comes first.
+    # The branch of HEAD comes first.
     plain.sort(key=lambda ref: (ref.name != head, ref.name))
     chosen = plain[:number]
     if len(chosen) < number:
         commits = run_git(loaded, "rev-list", "--first-parent", "HEAD").split()
-        # The user may have tags whose names begin in this way, such as refs/tags/build-00001.
+        # The user may have tags such as refs/tags/build-00001.
         prefix = ADDED_TAG
         while any(ref.name.startswith(prefix) for ref in chosen):
             prefix += b"x-"
-        # Each added tag names a commit. After the last commit, the next tag names the first one again.
+        # After the last commit, the next tag names the first one again.
         for i in range(number - len(chosen)):
             name = b"%s%05d" % (prefix, i + 1)
             chosen.append(StoredRef(name, commits[i % len(commits)], b""))
@@ -75,16 +72,15 @@ def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[S
 def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     """Replace all refs of the repository at `path` by an empty storage of refs, such as REFTABLE.
 
-    HEAD becomes that of the repository `loaded`. The empty storage is moved from a new repository `fresh`.
+    HEAD becomes that of the repository `loaded`.
     """
     for name in ("packed-refs", "refs", "reftable"):
         remove_path(path / name)
     # Such as `ref: refs/heads/main`, or the name of a commit if HEAD is detached.
     head = os.fsdecode((loaded / "HEAD").read_bytes())
-    # The kind of digests that name objects: sha1 or sha256.
     object_hash = object_format(loaded)
+    # The empty storage is moved from this new repository. So is the configuration, which names the storage.
     fresh = path / "fresh"
-    # The configuration names the storage, so it is replaced, too.
     git_store.create_bare(fresh, object_hash, storage)
     (fresh / "config").replace(path / "config")
     if storage != git_store.REFTABLE:
@@ -92,17 +88,15 @@ def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
         (fresh / "refs").replace(path / "refs")
         remove_path(fresh)
         return
-    # create_bare() makes no reftable: only git itself makes the files of an empty one. So git makes another
-    # repository. Its configuration is not used, because it has other settings than create_bare() writes.
+    # Only git itself makes the files of an empty reftable, so git makes another repository. The configuration
+    # of that one is not used, because it has other settings than create_bare() writes.
     remove_path(fresh)
     init_reftable(fresh, object_hash, git_of(path))
     (fresh / "reftable").replace(path / "reftable")
-    # All refs and HEAD are in the reftable. But without a file HEAD and a folder refs, git finds no
-    # repository here. So these two are placeholders.
+    # The real HEAD and refs are in the reftable. Without these two placeholders, git finds no repository.
     (fresh / "HEAD").replace(path / "HEAD")
     (fresh / "refs").replace(path / "refs")
     remove_path(fresh)
-    # Now git can open the repository, and set the real HEAD in the reftable.
     if head.startswith("ref:"):
         run_git(path, "symbolic-ref", "HEAD", head.removeprefix("ref:").strip())
     else:

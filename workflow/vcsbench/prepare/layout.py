@@ -38,9 +38,8 @@ class LayoutVerdict(enum.StrEnum):
 def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
     """Return the layout of copies, each with the store that reads it, from their extents on the device.
 
-    - `verdict`: a word of LayoutVerdict, such as "interleaved"; "unknown" if the extents cannot be read.
-    - `sentence`: the text after "The copies", with the evidence.
-    - `apart`: the names of the copies outside of the largest group.
+    The key `sentence` of the result has the text after "The copies". The verdict is UNKNOWN if the extents
+    cannot be read.
     """
     try:
         return judge_layout(_read_positions(copies))
@@ -55,12 +54,10 @@ def prove_interleaving(copies: Mapping[Path, Store]) -> CopyLayout:
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     """Return the layout of copies from the bytes at which their sampled steps begin on the device.
 
-    A step is a revision, or a shard (folder of revisions) of packed copies. Only copies of one kind have the
-    same steps, such as packed copies. An entry of `kinds` has the first byte of each step, by copy. For
-    example, {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}} is interleaved. Copies with several steps are
-    compared with the others of their kind. Copies that lie together form a group. The verdict is:
+    Only copies of one kind, such as packed ones, have the same steps and are compared. An entry of `kinds` is
+    interleaved, for example, if it is {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}}. The verdict is:
 
-    - INTERLEAVED if all compared copies are in the largest group of their kind.
+    - INTERLEAVED if all compared copies are in the largest group of their kind (_largest_group).
     - PARTLY if only some of them are, and APART if none is.
     - ALONE if no kind has two copies, and UNKNOWN if no files can be compared.
     """
@@ -76,7 +73,6 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     # For each compared copy, the median of the bytes between two of its own steps.
     other_step_gaps: list[float] = []
     compared_copies: set[str] = set()
-    # The copies in the largest group of their kind. Copies of a group lie together (_largest_group).
     grouped_copies: set[str] = set()
     compared_files = 0
     for positions_of_kind in kinds:
@@ -128,14 +124,12 @@ def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
     """Yield the bytes from each step of each copy to the same step of the nearest other copy."""
     all_steps = {step for steps in positions.values() for step in steps}
     for step in all_steps:
-        # The first byte of this step in each copy that has it, in the order on the device: [0, 4096, 12288].
         starts = sorted(steps[step] for steps in positions.values() if step in steps)
-        # The distances between neighbours: [4096, 8192].
+        # The distances between neighbours on the device: [4096, 8192] for the starts [0, 4096, 12288].
         gaps = [after - before for before, after in pairwise(starts)]
         # Without a gap, only one copy has this step in an extent of its own.
         if gaps:
-            # The nearest copy is before or behind. The first copy has only a gap behind it, and the last copy
-            # only a gap before it. Each of these two gaps takes the place of the missing one.
+            # Before the first copy, and behind the last one, there is no gap. The other gap takes its place.
             gaps_before = [gaps[0], *gaps]
             gaps_behind = [*gaps, gaps[-1]]
             yield from map(min, gaps_before, gaps_behind)
@@ -144,10 +138,9 @@ def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
 def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[str]:
     """Return the names of the largest group of copies that lie together on disk; an empty set without any.
 
-    A step is a revision, or a shard of packed copies. `positions` has the first byte of each step on disk, by
-    copy: {"a": {0: 0, 1: 8192}, "b": {0: 4096, 1: 12288}}. `step_gaps` has the median distance between two
-    steps of each copy: {"a": 8192.0, "b": 8192.0}. Two copies lie together if the median distance between the
-    same step of both, here 4,096, is at most half (MAX_RATIO) of both distances in `step_gaps`.
+    `step_gaps` has the median distance between two steps of each copy: {"a": 8192.0, "b": 8192.0}. Two copies
+    lie together if the median distance between the same step of both, such as 4,096, is at most half
+    (MAX_RATIO) of both distances in `step_gaps`.
     """
 
     def are_together(first: str, second: str) -> bool:
@@ -159,8 +152,8 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
 
     groups: list[set[str]] = []
     for copy in sorted(positions):
-        # Two copies may have no sampled step in common. So a copy joins a group if it lies together with one
-        # member of the group. If the copy joins several groups, they become one group.
+        # Two copies may have no sampled step in common. So a copy joins a group if it is together with one
+        # member. The groups that the same copy joins become one.
         joined = {copy}
         other_groups = []
         for group in groups:
@@ -170,7 +163,6 @@ def _largest_group(positions: Positions, step_gaps: Mapping[str, float]) -> set[
                 other_groups.append(group)
         groups = [*other_groups, joined]
     largest = max(groups, key=len, default=set())
-    # A single copy is no group.
     return largest if len(largest) > 1 else set()
 
 
@@ -179,12 +171,11 @@ def _read_positions(copies: Mapping[Path, Store]) -> list[Positions]:
 
     Example of one kind: {"ruby.f7.nopack.1": {0: 4096, 50: 819200}}, with the bytes of revisions 0 and 50.
     """
-    # The steps of a copy have their `kind`, the file of each step, and by kind the end of a sample (`ends`).
     steps_by_copy = {copy: store.steps(copy) for copy, store in copies.items()}
     kinds: dict[str, dict[str, dict[int, int]]] = {}
     for copy, steps in steps_by_copy.items():
-        # Only the same step of two copies can be compared, so all copies of a kind get the same sample. A
-        # short and a long repository have different ends. The sample has steps up to each end.
+        # Only the same step of two copies can be compared. So all copies of a kind get the same sample, with
+        # steps up to the end of the shortest and of each longer repository.
         ends = [other.ends.get(steps.kind, 0) for other in steps_by_copy.values()]
         positions = kinds.setdefault(steps.kind, {})
         positions[copy.name] = _locate(steps, _sample(ends))

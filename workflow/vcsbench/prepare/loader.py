@@ -22,7 +22,7 @@ from vcsbench.storages.workdir import LOADED_FOLDER, STAGING, WorkDir, resolve
 
 @contextlib.contextmanager
 def staging_dir(workdir: WorkDir, repo: str, fmt: str) -> Iterator[Path]:
-    """Make a folder to load into. It is removed at the end, also after an error: it may be in RAM."""
+    """Make a folder to load into, and remove it at the end, also after an error: it may be in RAM."""
     try:
         yield workdir.make(STAGING, f"{repo}.{fmt}")
     finally:
@@ -65,8 +65,7 @@ def choose_staging(
 
     - `estimate`: the size of the loaded repository, from before the load.
     - `repositories`: the number of repositories that each storage gets after the load, such as copies of the
-      loaded one. Each of them is as large as the loaded one: a larger one counts as several.
-    - `spacer_bytes`: the bytes of the spacers on each storage, which are files that scatter the copies.
+      loaded one. A larger one counts as several.
     - `others`: the other loads of this session that have not ended (unfinished_loads).
     - `cores`: the largest number of loads that are made at the same time, with this one; None: all.
     - `replaced_bytes`: the bytes of the older repositories on each storage that the new ones replace.
@@ -75,7 +74,7 @@ def choose_staging(
     too little space for the repositories of all loads, or if no work folder also has space for the load.
     """
     size = repository_bytes(estimate)
-    # Scratch comes first, because it is the fastest. If the same object is also a storage, it is listed once.
+    # Scratch comes first, because it is the fastest.
     workdirs = list(dict.fromkeys([scratch, *repositories]))
     for workdir in workdirs:
         workdir.make()
@@ -85,13 +84,12 @@ def choose_staging(
     bytes_by_device: Counter[int] = Counter()
     replaced = replaced_bytes or {}
     for workdir, number in repositories.items():
-        # An older repository is removed before the new one is made in its place.
+        # An older repository is removed before the new one is made.
         new_bytes = size * number - replaced.get(workdir, 0)
         bytes_by_device[devices[workdir]] += max(0, new_bytes)
     for workdir, spacers in (spacer_bytes or {}).items():
         bytes_by_device[devices[workdir]] += spacers
     for other in others:
-        # The repositories and spacers of the other load, in bytes by folder of a storage: {"/var/tmp": 4096}.
         for folder, number_of_bytes in other["storages"].items():
             # A missing storage is an error of the load that needs it.
             with contextlib.suppress(OSError):
@@ -117,10 +115,9 @@ def choose_staging(
     # Now the first work folder is chosen that has space for the load, too.
     storage_devices = {devices[workdir] for workdir in repositories}
     for workdir in workdirs:
-        # While the repository is loaded, it takes space in addition to the later repositories.
         needed = reserved[workdir] + size
-        # Other loads may be made in `scratch` at the same time. If `scratch` is on the device of a storage,
-        # the space for their repositories is reserved already, or older repositories still take it.
+        # If `scratch` is on the device of a storage, the space for the repositories of the other loads is
+        # reserved already, or older repositories still take it.
         if devices[workdir] not in storage_devices:
             needed += _bytes_at_the_same_time(others, scratch, cores)
         if needed <= free[workdir]:
@@ -138,8 +135,7 @@ def unfinished_loads(others: Sequence[OtherLoad], root: str | Path) -> list[Othe
     """Return the loads among `others` that have not ended in this session. `root` is the checkout."""
     unfinished = []
     for other in others:
-        # A load writes its record at its end. Until then, there is no record, or the record of an earlier
-        # load, in which the key `made` has another value.
+        # A load writes its record at its end. The record of an earlier load has another value of `made`.
         record = read_json(Path(root, load_record(other["repo"], other["format"])))
         if record.get("made") != other["made"]:
             unfinished.append(other)
@@ -151,15 +147,14 @@ def _bytes_at_the_same_time(
 ) -> int:
     """Return how many bytes other loads may still write to `scratch` while this load is made there.
 
-    Loads have a fixed order, and only loads that are earlier in it count (`is_earlier`). If each load left
-    space for all others, loads that do not fit together would all be made elsewhere. At most `cores` loads
-    are made at the same time (None: all), this one included. So the largest `cores` - 1 of the earlier loads
-    count.
+    Loads have a fixed order, and only earlier ones count (`is_earlier`). If each load left space for all
+    others, loads that do not fit together would all be made elsewhere. At most `cores` loads are made at the
+    same time, this one included. So the largest `cores` - 1 of the earlier loads count; None: all of them.
     """
     unwritten = []
     for other in others:
         if other["is_earlier"] and not _is_staged_elsewhere(other, scratch):
-            # The free space has already become less by these bytes.
+            # The free space has become less by these bytes already.
             written = allocated_bytes(_staging_path(scratch, other))
             unwritten.append(max(0, other["bytes"] - written))
     unwritten.sort(reverse=True)
@@ -196,9 +191,9 @@ def repository_bytes(estimate: SizeEstimate) -> int:
 
 
 def load_source(source: Source, fmt: str, staging: Path) -> LoadRecord:
-    """Load a source into a new repository in the folder `staging`, and return facts about it (LoadRecord).
+    """Load a source into the new repository `staging`/<format>.<state>, such as f7.nopack. Return its facts.
 
-    The repository is `staging`/<format>.<state>, such as f7.nopack. It is not verified here (verify). Raise
-    UserError if the source cannot be loaded in this format.
+    Repositories of Subversion and git are verified later (verify). Raise UserError if the source cannot be
+    loaded in this format.
     """
     return preparation_of(fmt).load(source, fmt, staging)

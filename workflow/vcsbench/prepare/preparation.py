@@ -29,8 +29,8 @@ class Preparation:
         """Make a repository in each of the states next to the loaded one.
 
         Return the seconds that a user waits for each packing or upkeep, without the time of copies: `{"pack":
-        4.2}`. After an error, no incomplete repository is left. `builds` have programs for states that those
-        on the PATH are too old for.
+        4.2}`. After an error, no incomplete repository is left. `builds` have programs for states for which
+        those on the PATH are too old.
         """
         raise NotImplementedError
 
@@ -47,19 +47,15 @@ def describe_load(
 ) -> LoadRecord:
     """Return the record of a load by git, Mercurial or Fossil, and print the time that the load took.
 
-    `source` has the history that was loaded, and `facts` are about this history. The load began at `begun`, a
-    time of time.monotonic(), and made `commits` commits. `state` is the state of the loaded repository, such
-    as "as-is".
+    `state` is that of the loaded repository, such as "as-is", and `begun` a time of time.monotonic().
     """
     span = span_since(begun)
     print_progress(f"loaded {words.count_of(commits, 'commit')} in {span['seconds']:.1f} s")
-    # The numbers of paths that a disk or a working copy cannot hold.
     odd_paths = source.odd_paths()
     return {
-        # The state of a repository of Subversion is its packing. Records of all systems share its key.
+        # Records of all systems share the key of Subversion's state, the packing.
         "packing": state,
         "revisions": commits,
-        # Sentences for reports, about what was changed or left out.
         "notes": list(facts.notes),
         # Only Subversion has options of a load, and exports a folder of the tree. So these three are empty.
         "load_options": [],

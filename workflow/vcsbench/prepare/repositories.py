@@ -10,18 +10,15 @@ from typing import cast
 
 from vcsbench import words
 from vcsbench.files import read_json
-from vcsbench.formats import PACKED
 from vcsbench.records import CopiesRecord, CopyMetadata, DumpRecord, LoadRecord, LoadRequest
 from vcsbench.storages.file_trees import allocated_bytes
 from vcsbench.storages.workdir import LOADED_FOLDER, WorkDir
 from vcsbench.subjects import repository
 from vcsbench.subjects.repository import Variant
-from vcsbench.systems import SUBVERSION, system_of
+from vcsbench.systems import system_of
 
 SAMPLED_FILES = 100_000
 LISTED = 3
-# The revisions of a shard by the defaults of svnadmin.
-SHARD_REVISIONS = 1000
 
 
 class PreparedRepositories:
@@ -42,12 +39,12 @@ class PreparedRepositories:
     ) -> None:
         """Keep what the cells need. Nothing is read or checked yet.
 
-        - `needed` has the variants (repositories in a format and state) that cells read, by storage.
-        - `folders` has the configured folder of each storage: {"disk": "/var/tmp"}.
-        - `copies` is the number of copies of each variant.
-        - `root` is the checkout.
-        - `dumps` has the last revision of each dump file that cells read, by repository: {"ruby": 500}.
-        - `fragmentation_kib` is the mean size of the spacer files that scatter copies on the device; 0: none.
+        - `needed`: the variants that cells read, by storage.
+        - `folders`: the configured folder of each storage, {"disk": "/var/tmp"}.
+        - `copies`: the number of copies of each variant.
+        - `root`: the checkout.
+        - `dumps`: the last revision of each dump file that cells read, by repository, {"ruby": 500}.
+        - `fragmentation_kib`: the mean size of the spacers between copies; 0: no spacers.
         """
         # Params of rules have to be the same in each run, so storages and variants are sorted.
         self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
@@ -57,8 +54,6 @@ class PreparedRepositories:
         self.fragmentation_kib = fragmentation_kib
         self.root = root
         self.dumps = dumps
-        # This time replaces the time of a record as a param of its rule. The param has then changed, so
-        # Snakemake runs the rule again.
         self._now = datetime.datetime.now(datetime.UTC).isoformat()
 
     def workdir(self, storage: str) -> WorkDir:
@@ -111,11 +106,10 @@ class PreparedRepositories:
         return load_record(repo, self.formats(repo)[0])
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
-        """Return for each made variant of a storage the other storages that have copies of it, too.
+        """Return for each made variant of a storage the other storages with copies of it.
 
-        A variant is a repository in a format and state. A made variant, such as a packed repository, is made
-        from the loaded one, and is kept until all of these storages have their copies. Example for two made
-        variants: {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}.
+        A made variant, such as a packed repository, is kept until all of these storages have their copies.
+        Example: {"ruby.f7.pack": ["ssd"], "bsd.f7.pack": []}.
         """
         storages_by_variant: dict[str, list[str]] = {}
         for variant in self.needed[storage]:
@@ -127,25 +121,21 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def copies_token(self, storage: str) -> str:
-        """Return the time when a Snakemake rule made the copies on a storage, as text, from its record.
+        """Return the time when the copies on a storage were made, from their record.
 
-        The time is a param of the rule, and Snakemake runs the rule again if it changes. So return the
-        present time without a record, and if copies or empty repositories that the rule once made are missing
-        or changed, as after a reboot on a tmpfs. The names of missing and changed copies are printed.
+        Return the present time without a record, and if copies or empty repositories that were once made are
+        missing or changed, as after a reboot on a tmpfs. Print the missing and changed copies.
         """
         workdir = self.workdir(storage).path
         record = read_json(self.copies_record(storage))
-        # By the name of a variant (a repository in a format and state), such as "ruby.f7.pack".
         facts_by_variant = record.get("repositories", {})
-        # The variants whose copies were made from their present source. All other variants do not count here.
-        # The identity of the source (a digest) is a param of the rule, too. So after a change of the source,
-        # Snakemake runs the rule in any case.
+        # The variants whose copies were made from their present source. The identity of the source is a param
+        # of the rule, too. So after a change of the source, Snakemake runs the rule in any case.
         copied_variants = []
         for variant in self.needed[storage]:
             copied_identity = facts_by_variant.get(variant.name, {}).get("identity")
             if copied_identity == variant.identity:
                 copied_variants.append(variant)
-        # Copies that the rule has made, and that are missing or changed now: "ruby.f7.pack.1: it does ...".
         lost = []
         for (variant, number), reason in self.missing(storage).items():
             if variant in copied_variants:
@@ -158,7 +148,7 @@ class PreparedRepositories:
             text = f"{copies_are} missing or changed, and made again ({'; '.join(listed)})"
             print(f"{workdir}: {text}", file=sys.stderr)
             return self._now
-        # The rule also makes an empty repository for each version control system.
+        # The rule also makes an empty repository for each system.
         for system in {variant.system for variant in copied_variants}:
             if not repository.empty_copy_ok(workdir, system):
                 return self._now
@@ -181,11 +171,7 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def load_token(self, repo: str, fmt: str) -> str:
-        """Return the time of a load as text, from the record of the Snakemake rule that loads.
-
-        The time is a param of the rule, and Snakemake runs the rule again if it changes. So return the
-        present time without a record, and if the rule has to load again.
-        """
+        """Return the time of a load, from its record; the present time if it has to be made (again)."""
         record = self.read_load(repo, fmt)
         if not record or self._has_to_load_again(record, repo, fmt):
             return self._now
@@ -193,22 +179,18 @@ class PreparedRepositories:
 
     def _has_to_load_again(self, record: LoadRecord, repo: str, fmt: str) -> bool:
         """Return True if copies or a dump have to be made, but cannot be made from the load of `record`."""
-        # None if the loaded repository is gone or was changed.
         loaded = loaded_path(record)
-        # First the copies. A variant is a repository in a format and state, such as not packed or packed.
         for variant in self._without_copies(repo, fmt):
             # The source has changed since the load.
             if record["identity"] != variant.identity:
                 return True
-            # Copies of a packed variant (`is_made`) are made from a packed repository. If that is gone, it is
-            # made again from the loaded one. All other copies are made from the loaded one itself.
+            # If the packed repository is gone, for example, it is made again from the loaded one (`is_made`).
             can_be_copied = staged_path(record, variant) is not None
             can_be_made = variant.is_made and loaded is not None
             if not can_be_copied and not can_be_made:
                 return True
-        # Then the dump file. It serves all formats, and is made from the repository in the first of them.
+        # A dump file serves all formats, and is made from the loaded repository in the first of them.
         is_dumped = repo in self.dumps and fmt == self.formats(repo)[0]
-        # A dump file that is needed can be made from the loaded repository.
         if not is_dumped or loaded is not None:
             return False
         dump = self.read_dump(repo)
@@ -218,12 +200,10 @@ class PreparedRepositories:
     def pack_token(self, repo: str, fmt: str) -> str:
         """Return the time when the states of a load, such as a packed copy, were made, from their record.
 
-        The time is a param of the rule that makes the states, and Snakemake runs the rule again if it
-        changes. So return the present time without a record, and if copies need a state that is gone.
+        Return the present time without a record, and if copies need a state that is gone.
         """
         load = self.read_load(repo, fmt)
         for variant in self._without_copies(repo, fmt):
-            # Copies of a variant in a made state, such as packed, are made from the repository in this state.
             has_state = load is not None and staged_path(load, variant) is not None
             if variant.is_made and not has_state:
                 return self._now
@@ -251,8 +231,8 @@ class PreparedRepositories:
         - `repositories`: the number of repositories that each folder needs space for. {"/var/tmp": 7} is for
           the loaded one, the packed one, and five missing copies. A larger one counts more (size_factor).
         - `replaced`: the bytes of older repositories that the new ones replace: {"/var/tmp": [81920]}.
-        - `fragmentation_kib`, `copies`: only with spacers, which are files that scatter the copies on the
-          device. They are the mean size of a spacer, and the missing copies: {"/var/tmp": {"pack": 5}}.
+        - `fragmentation_kib`, `copies`: only with spacers, their mean size, and the missing copies:
+          {"/var/tmp": {"pack": 5}}.
         """
         record = self.read_load(repo, fmt)
         # The request is a param, so Snakemake would load again if it changed. A load that is up to date keeps
@@ -260,8 +240,7 @@ class PreparedRepositories:
         if record and not self.needs_load(repo, fmt):
             return record["request"]
         number_by_folder = self._count_made_from_load(repo, fmt)
-        # The loaded repository is kept in the first folder with copies of it. A repository for a dump alone
-        # has no copies, so any folder will do.
+        # The first folder with copies keeps the loaded repository. For a dump alone, any folder will do.
         folders = list(number_by_folder) or list(self.folders.values())
         home = folders[0]
         # The loaded repository itself needs space, too.
@@ -270,7 +249,7 @@ class PreparedRepositories:
         replaced = self._list_replaced(repo, fmt, home)
         if replaced:
             request["replaced"] = replaced
-        # The copies are made together with spacers, which take space until the last copy is made.
+        # Spacers take space until the last copy is made.
         if self.fragmentation_kib:
             request["fragmentation_kib"] = self.fragmentation_kib
             request["copies"] = self._count_missing_copies(repo, fmt)
@@ -287,8 +266,8 @@ class PreparedRepositories:
     def _list_replaced(self, repo: str, fmt: str, home: str) -> dict[str, list[int]]:
         """Return the bytes of each repository that is removed before a new one is made, by folder.
 
-        A folder is that of a storage. The removed repositories are changed copies, which are made again. In
-        the folder `home`, those of an earlier load are removed, too. Example: {"/var/tmp": [81920, 81920]}.
+        Changed copies are removed and, in the folder `home`, the repositories of an earlier load. Example:
+        {"/var/tmp": [81920, 81920]}.
         """
         sizes_by_folder: dict[str, list[int]] = {}
         for storage, variant, number in self._missing_of(repo, fmt):
@@ -306,7 +285,7 @@ class PreparedRepositories:
                     yield storage, variant, number
 
     def size_of_copy(self, storage: str, variant: Variant, number: int) -> int:
-        """Return the bytes of a copy on the disk, whatever it holds; 0 if it does not exist."""
+        """Return the bytes of a copy on the disk; 0 if it does not exist."""
         workdir = self.workdir(storage).path
         return allocated_bytes(repository.copy_path(workdir, variant.name, number))
 
@@ -322,8 +301,8 @@ class PreparedRepositories:
         """Return how many repositories of its size are made from a loaded one, by folder of their storage.
 
         Five missing copies of a packed repository give {"/var/tmp": 6}, because the packed one is made first.
-        A variant (a repository in a format and state) may be larger than the loaded one, such as git's many
-        packs. Then it counts more (size_factor). A folder in which cells read no copies is left out.
+        A larger variant, such as one with many packs of git, counts more (size_factor). A folder in which
+        cells read no copies is left out.
         """
         number_by_folder: dict[str, float] = {}
         for storage, variants in self.needed.items():
@@ -331,7 +310,6 @@ class PreparedRepositories:
             if not variants_of_load:
                 continue
             number = 0.0
-            # A key of missing() is a variant and the number of a copy.
             for variant, _ in self.missing(storage):
                 if variant in variants_of_load:
                     number += variant.size_factor
@@ -356,8 +334,7 @@ class PreparedRepositories:
             workdir, self.needed[storage], self.copies, self.fragmentation_kib, SAMPLED_FILES
         )
         record = cast("CopiesRecord", read_json(self.copies_record(storage)))
-        # The record has the mount of the copies when they were made. If the user has configured another
-        # folder since then, the record is of copies in the earlier folder, and is not used.
+        # If the user has configured another folder, the record is of copies in the earlier one.
         if missing and record.get("place") == str(workdir):
             repository.check_copies_mounted(record)
         return missing
@@ -379,27 +356,16 @@ class PreparedRepositories:
 def estimate_spacer_bytes(fmt: str, state: str, revisions: int, fragmentation_kib: float) -> int:
     """Return about how many bytes the spacers between the steps of one copy take (copies.interleave).
 
-    A spacer is a file between two steps of the copies, which scatters them on the device. A step is a
-    revision, or a full shard (folder of 1,000 revisions) of a packed repository. `fmt` and `state` are those
-    of the copy, such as "f7" and "pack". `fragmentation_kib` is the mean size of a spacer.
+    `fmt` and `state` are those of the copy, and `fragmentation_kib` is the mean size of a spacer.
     """
-    steps = revisions
-    if system_of(fmt) is not SUBVERSION:
-        # The other systems have few files. About as many steps as Subversion has shards is a rough estimate.
-        steps = math.ceil(revisions / SHARD_REVISIONS)
-    elif state == PACKED:
-        # Revisions are numbered from 0. The revisions behind the last full shard are not packed.
-        shards, unpacked = divmod(revisions + 1, SHARD_REVISIONS)
-        steps = shards + unpacked
+    steps = system_of(fmt).estimate_steps(state, revisions)
     return round(steps * fragmentation_kib * 1024)
 
 
 def count_spacer_bytes(request: LoadRequest, fmt: str, revisions: int) -> dict[str, int]:
-    """Return about how many bytes spacers take in each folder of a storage: {"/var/tmp": 4096}.
+    """Return about how many bytes the spacers of a load's missing copies take, by folder: {"/var/tmp": 4096}.
 
-    Spacers are files that scatter the missing copies of a load on the device. `request` has the number of
-    these copies by folder and state, as in {"/var/tmp": {"pack": 5}}, and the mean size of a spacer. The load
-    has the format `fmt`, such as "f7", and this number of `revisions`.
+    `request` has the number of these copies by folder and state, as in {"/var/tmp": {"pack": 5}}.
     """
     bytes_by_folder: dict[str, int] = {}
     # Without spacers, the request has no copies.
@@ -414,13 +380,13 @@ def count_spacer_bytes(request: LoadRequest, fmt: str, revisions: int) -> dict[s
 def count_replaced_bytes(request: LoadRequest, size: int) -> dict[str, int]:
     """Return how many bytes the new repositories of a load get from older ones: {"/var/tmp": 81920}.
 
-    An older repository is removed before a new one is made in its place. `request` has the bytes of each
-    older one, by folder of its storage: {"/var/tmp": [81920]}. `size` is the estimated bytes of a new one.
+    `request` has the bytes of each older one, which is removed before a new one of about `size` bytes is made
+    in its place.
     """
     bytes_by_folder: dict[str, int] = {}
     for folder, old_sizes in request.get("replaced", {}).items():
-        # Of a larger old repository, only `size` counts. When a new one is made in its place, other old
-        # repositories may still exist. So a surplus cannot be promised to another new repository.
+        # Of a larger old repository, only `size` counts: others may still exist when the new one is made. So
+        # a surplus cannot be promised to another new repository.
         bytes_by_folder[folder] = sum(min(size, old_size) for old_size in old_sizes)
     return bytes_by_folder
 
@@ -437,7 +403,7 @@ def pack_record(repo: str, fmt: str) -> str:
 
 def has_dump(dump: DumpRecord, revisions: int) -> bool:
     """Return True if a dump file is unchanged, and ends with the revision `revisions` or the youngest."""
-    # Both are numbers of revisions. A repository whose youngest revision is 300 has no revision 500 to dump.
+    # A repository whose youngest revision is 300 has no revision 500 to dump.
     expected_last = min(revisions, dump["youngest"])
     is_unchanged = dump["state"] == repository.file_state(Path(dump["path"]))
     return is_unchanged and dump["last"] == expected_last
@@ -452,11 +418,9 @@ def missing_copies(
 ) -> dict[tuple[Variant, int], str]:
     """Return the missing or changed copies, each with the reason: {(variant, 1): "it does not exist"}.
 
-    A variant is a repository in a format and state, and has copies 1 to `copies` in the work folder. By
-    default, all of their files are checked. If they are more than `checked_files`, only some shards
-    (folders of revisions) are checked, which are chosen at random and have about so many files. All folders
-    that are no shards are checked in any case. A copy with another `fragmentation_kib`, the mean size of the
-    spacer files that were made between its files, counts as missing.
+    Each variant has copies 1 to `copies` in the work folder. If all copies have more than `checked_files`
+    files, only random shards (folders of revisions) with about so many files are checked. Folders that are no
+    shards are checked in any case. A copy that was made with another `fragmentation_kib` counts as missing.
     """
     metadata_by_copy: dict[tuple[Variant, int], CopyMetadata] = {}
     for variant in variants:
@@ -467,8 +431,7 @@ def missing_copies(
 
     missing = {}
     for (variant, number), metadata in metadata_by_copy.items():
-        # The number of shards to check; None for all. To check 100 of 1,000 files, it is a tenth of the
-        # shards of each copy.
+        # The number of shards to check; None for all.
         shards = None
         if total_files > checked_files:
             store = variant.system.store
@@ -477,7 +440,6 @@ def missing_copies(
             all_shards = [folder for folder in folders if store.is_sampled(folder)]
             shards = math.ceil(checked_files / total_files * len(all_shards))
         path = repository.copy_path(workdir, variant.name, number)
-        # Why this is not the unchanged copy, as a clause; "" if it is.
         problem = repository.problem_with(path, metadata, variant, number, shards)
         if not problem and metadata.get("fragmentation_kib") != fragmentation_kib:
             problem = "it was made with another `fragmentation_kib`"
@@ -496,8 +458,7 @@ def loaded_path(record: LoadRecord) -> Path | None:
 def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
     """Return the repository that copies of a variant are made from: the loaded one, or one made from it.
 
-    A variant is a repository in a format and state, and `record` is that of its load. Return None if the
-    repository is gone, changed, or from another source.
+    `record` is that of the load. Return None if the repository is gone, changed, or from another source.
     """
     if record["identity"] != variant.identity:
         return None

@@ -53,7 +53,7 @@ class SubversionPreparation(Preparation):
     def load(self, source: Source, fmt: str, staging: Path) -> LoadRecord:
         """Load a source into a new repository in the folder `staging`, and return facts about the repository.
 
-        The format `fmt` decides on the repository:
+        The repository depends on the format `fmt`:
 
         - `f7`: the history is loaded into a repository of this format, which is not packed: f7.nopack.
         - `f6-to-f8`: the repository is made in f6, and upgraded after the load.
@@ -63,8 +63,7 @@ class SubversionPreparation(Preparation):
         """
         begun = time.monotonic()
         format_value = formats.parse_format(fmt)
-        # A source that can find the tree to export. With `as-is`, a source of the copy replaces it, because
-        # the user's repository may change.
+        # With `as-is`, the tree to export is found in the copy, because the user's repository may change.
         tree_source = source
         if format_value.is_as_is:
             tree_source, repository, facts = _copy_as_it_is(source, fmt, staging)
@@ -77,17 +76,14 @@ class SubversionPreparation(Preparation):
             f"loaded {words.count_of(facts.revisions, 'revision')} in {time.monotonic() - begun:.1f} s"
         )
 
-        # The name of the repository ends with its packing, such as f7.nopack.
         packing = repository.name.rpartition(".")[2]
-        # An svnadmin of another release may make another format, which would be measured under the name of
-        # `fmt`. The mismatch is a clause about the difference; "" without one.
+        # An svnadmin of another release may make another format, which would be measured as `fmt`.
         mismatch = fsfs.mismatch(repository, fmt, packing)
         if mismatch:
             raise UserError(f"{repository}: was loaded, but {mismatch}. Use another svnadmin.")
 
-        # The path that commands export, such as trunk.
+        # The path that commands export, such as trunk, and below it the folder with the most entries.
         tree = tree_source.tree(repository)
-        # The folder with the most entries in it, and the numbers of paths that cannot be checked out.
         folder, odd_paths = summarize_tree(repository, tree)
         return {
             "packing": packing,
@@ -96,9 +92,8 @@ class SubversionPreparation(Preparation):
             "load_options": list(facts.load_options),
             "tree": tree,
             "folder": folder,
-            # The file that is changed most often.
             "busy_file": facts.busy_file,
-            # Paths that no disk can hold (too long), and others that no working copy can hold (`.svn`).
+            # Paths that are too long for any disk, and others that no working copy can hold (`.svn`).
             "long_names": odd_paths.impossible,
             "reserved_names": odd_paths.reserved,
             **span_since(begun),
@@ -117,9 +112,7 @@ class SubversionPreparation(Preparation):
 def _copy_as_it_is(source: Source, fmt: str, staging: Path) -> tuple[SvnSource, Path, Facts]:
     """Copy the user's repository. Return the source that reads the copy, the path of the copy, and facts.
 
-    The name of the copy is the format and the packing, such as as-is.pack. A copy that is upgraded later is
-    as-is-to-f8.pack, for example. Raise UserError if the source is no local repository, or if it has later
-    commits than when the run began.
+    Raise UserError if the source is no local repository, or if it has later commits than when the run began.
     """
     if not isinstance(source, SvnSource):
         raise UserError(
@@ -129,35 +122,32 @@ def _copy_as_it_is(source: Source, fmt: str, staging: Path) -> tuple[SvnSource, 
     # hotcopy() names the copy as-is.<packing>. With `as-is-to-f8`, it needs another name.
     packing = copy.name.rpartition(".")[2]
     repository = copy.rename(staging / f"{fmt}.{packing}")
-    # from_copy() raises UserError if the copy has later commits.
     return source.from_copy(repository), repository, facts
 
 
 def _load_stream(source: Source, repository: Path, value: formats.FormatValue) -> Facts:
     """Make a repository, load a source into it, and return the facts of the source.
 
-    `value` is the format of the repository. For `f6-to-f8`, it is made in f6, and the caller upgrades it.
+    For the format `f6-to-f8`, the repository is made in f6, and the caller upgrades it.
     """
     fsfs.create(repository, value.loaded_as)
 
-    # The progress display calls this function once a second. It returns how many revisions are loaded, and
-    # how many the source has.
+    # The progress display calls this function once a second.
     def look() -> tuple[int, int]:
         return fsfs.youngest(repository), source.expected_revisions()
 
     with progress.stage(source.doing, unit="revisions", look=look):
         facts = _stream(source, repository)
-        # At a date that Subversion cannot read, `svnadmin verify` and `svn log` would fail.
         _delete_dates(repository, facts.bogus_dates)
     return facts
 
 
 def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
-    """Copy a repository to the folder `staging` by `svnadmin hotcopy`, and return the copy's path and facts.
+    """Copy a repository to `staging`/as-is.<packing> by `svnadmin hotcopy`. Return the copy's path and facts.
 
     Deltas, packing and settings stay as they are, but unreadable dates and servers of memcached are removed.
-    Hooks and passwords are not copied. The path ends with the packing of the copy, such as as-is.pack. The
-    repository is only read. Raise UserError if svnadmin fails, or if the copy has a link (_make_readable).
+    Hooks and passwords are not copied. The repository is only read. Raise UserError if svnadmin fails, or if
+    the copy has a link (_make_readable).
     """
     copy = staging / f"{formats.AS_IS}.new"
     # svnadmin writes to the repository that it copies. So it copies a folder that links to the user's one.
@@ -165,15 +155,13 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     youngest = fsfs.youngest(repository)
     _make_view(repository, stand_in)
     try:
-        # hotcopy and _remove_bogus_dates() run svnadmin. Its error is completed below.
         with progress.stage("copying the repository", youngest, "revisions") as stage:
-            # The progress display gets its number from lines such as `* Copied revision 7`.
             show_revision = stage.follow(_COPIED)
             fsfs.run_svnadmin("hotcopy", stand_in, copy, on_line=show_revision)
         notes = []
         if formats.has_memcached(copy):
-            # Programs that open the copy would connect to the user's servers, and could read the revisions of
-            # another repository with the same UUID from there. So the section of the servers is renamed.
+            # Programs that open the copy would connect to the user's servers, and could read revisions of
+            # another repository with the same UUID there.
             configuration = copy / "db" / "fsfs.conf"
             configuration.write_bytes(_MEMCACHED.sub(b"[unused]", configuration.read_bytes()))
             notes.append(MEMCACHED_NOTE)
@@ -186,9 +174,8 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
             reason += ". Move its db/rep-cache.db away: Subversion works without it."
         raise UserError(f"{repository}: {reason}") from error
     shutil.rmtree(stand_in)
-    # The modes of the copy are those of the user's files. This also raises UserError for a link.
     _make_readable(copy)
-    # The user's repository may have been packed since the run began. So the packing is read from the copy.
+    # The user's repository may have been packed since the run began, so the packing is read from the copy.
     packing = fsfs.check_shape(copy).packing
     return copy.rename(staging / f"{formats.AS_IS}.{packing}"), facts
 
@@ -196,8 +183,8 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
 def _make_view(repository: Path, view: Path) -> None:
     """Make a folder that svnadmin can copy in place of the user's repository.
 
-    svnadmin would add missing files to `locks` of its source, and copy hooks and passwords. So the folder
-    `view` has a link to `db`, and empty folders in place of `locks`, `hooks` and `conf`.
+    svnadmin would add missing files to `locks` of its source, and copy hooks and passwords. So `view` has
+    empty folders in place of these, and a link to `db`.
     """
     for name in ("locks", "hooks", "conf"):
         (view / name).mkdir(parents=True)
@@ -208,8 +195,8 @@ def _make_view(repository: Path, view: Path) -> None:
 def _make_readable(copy: Path) -> None:
     """Give all users the right to read a copy, because the servers run as another user.
 
-    The modes of the copy come from the user's repository, which may keep others out. Raise UserError for a
-    link, which somebody may have made since the repository was checked.
+    The modes come from the user's repository, which may keep others out. Raise UserError for a link, which
+    somebody may have made since the repository was checked.
     """
     # Links are not followed, because the mode of a file outside of the copy must not change.
     for folder, subfolders, files, descriptor in os.fwalk(copy, follow_symlinks=False):
@@ -222,8 +209,7 @@ def _make_readable(copy: Path) -> None:
                 raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
             # fwalk() visits the subfolders later.
             if stat.S_ISREG(mode):
-                # The name may belong to a link by now. So the file is opened without following a link, and
-                # the mode is set on the opened file, not on the name.
+                # The name may be a link by now. So the mode is set on an opened file, not on the name.
                 file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=descriptor)
                 is_writable = bool(mode & 0o200)
                 os.fchmod(file, 0o644 if is_writable else 0o444)
@@ -241,7 +227,6 @@ def _remove_bogus_dates(copy: Path) -> Facts:
     failure = f"{copy}: svnadmin dump-revprops failed"
     remedy = "Check it with svnadmin verify."
     with Program(["svnadmin", "dump-revprops", "-q", str(copy)], failure) as program:
-        # The reader finds the dates in the output, and raises UserError if the program fails.
         reader = DumpReader(str(copy), program.stdout, remedy=remedy)
         reader.run_on(program)
     facts = reader.facts()
@@ -255,24 +240,21 @@ def _stream(source: Source, path: Path) -> Facts:
     Return the facts of the source. Raise UserError if the load fails or does not load all revisions, and
     OSError if the storage is full.
     """
-    # It stays None if svnadmin ends before the source has written everything.
+    # `facts` stays None if svnadmin ends before the source has written everything.
     facts = None
     failure = f"{path}: svnadmin load failed"
     with Program([*LOAD, str(path)], failure, stdin=processes.PIPE) as load:
-        # If svnadmin fails, it ends early, so writing fails. The reason is in the messages of svnadmin, which
-        # are read below.
+        # If svnadmin fails, it ends early. The reason is in its messages, which are read below.
         with contextlib.suppress(BrokenPipeError):
             facts = source.write(cast("BinaryIO", load.process.stdin))
         load.close_input()
         if load.process.wait() != 0:
-            # This raises OSError if the messages report a full storage.
             raise_write_error(load.errors(), path)
             raise _load_error(load, source, path)
     # svnadmin ended early, but its exit code is 0.
     if facts is None:
         raise UserError(f"{path}: svnadmin load did not read all of the history. Run again.")
-    # svnadmin load may take damage for the end of the stream, and end without an error. So the loaded
-    # revisions are counted.
+    # svnadmin load may take damage for the end of the stream, and end without an error.
     loaded = fsfs.youngest(path)
     if loaded != facts.revisions:
         raise UserError(
@@ -284,19 +266,16 @@ def _stream(source: Source, path: Path) -> Facts:
 def _load_error(load: Program, source: Source, path: Path) -> UserError:
     """Return the error of a failed `svnadmin load`, with the revision, its place in the source and a remedy.
 
-    `load` is the program, which has ended, and `path` the repository into which it loaded. Example: `...
-    svnadmin load failed after revision 7 (revision 8 of a.dump, at byte 4,096 of the stream): ...`
+    Example: `... svnadmin load failed after revision 7 (revision 8 of a.dump, at byte 4,096 of the stream):
+    ...`. `path` is the repository into which the program loaded.
     """
     last_loaded = fsfs.youngest(path)
-    # load.failed() makes the error: `failure`, a colon, and the last messages of the program. So the revision
-    # and its place are appended to `failure`.
+    # In the error of load.failed(), the last messages of the program follow after `failure`.
     load.failure += f" after revision {last_loaded}"
-    # "" for a source in which revisions have no place.
     place = source.describe_place(last_loaded + 1)
     if place:
         load.failure += f" ({place})"
     error = load.failed()
-    # The messages of svnadmin have codes, such as E160020.
     for code, remedy in REMEDIES.items():
         if code in str(error):
             return UserError(f"{error}. {remedy}")
@@ -311,7 +290,6 @@ def make_packed(repository: Path) -> float:
     """
     fmt = repository.name.rpartition(".")[0]
     packed = repository.with_name(f"{fmt}.{formats.PACKED}")
-    # A packed repository has this name already.
     if packed == repository:
         return 0.0
     new = packed.with_name(f"{packed.name}.new")
@@ -319,14 +297,12 @@ def make_packed(repository: Path) -> float:
     for path in (packed, new):
         remove_path(path)
     try:
-        # svnadmin packs a repository in place. The loaded repository is needed as it is, too, so a copy of it
-        # is packed.
+        # svnadmin packs in place, and the loaded repository is needed as it is, too.
         shutil.copytree(repository, new)
         begun = time.monotonic()
         # Only full shards, which are folders of usually 1,000 revisions, are packed.
         full_shards = fsfs.check_shape(new).full
         with progress.stage("packing", full_shards, "shards") as stage:
-            # The progress display gets its number from lines such as `Packing revisions in shard 7`.
             show_shard = stage.follow(_PACKING)
             fsfs.run_svnadmin("pack", new, on_line=show_shard)
         seconds = time.monotonic() - begun
@@ -339,10 +315,9 @@ def make_packed(repository: Path) -> float:
 
 
 def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:
-    """Dump revision 0 to revision `revisions`, or to the youngest if that is less, into a file.
+    """Dump revision 0 to revision `revisions`, or to the youngest if that is less, into dumps/`name`.dump.
 
-    The file is dumps/`name`.dump in the work folder. Return its path, its state (file_state), its bytes and
-    the last revision in it. Raise UserError if svnadmin fails, and OSError if the storage is full. No
+    Return facts about the file. Raise UserError if svnadmin fails, and OSError if the storage is full. No
     incomplete file is kept.
     """
     path = workdir.make(DUMPS) / f"{name}.dump"
@@ -354,15 +329,14 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
         # db/current is missing, empty, or has no number.
         raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
     try:
-        # The mode "x" never writes to an existing file. Such a file may be somebody's hard link to a file
-        # that must not be overwritten.
+        # An existing file may be somebody's hard link to a file that must not be overwritten ("x").
         with path.open("xb") as file:
 
             def write(output: IO[bytes]) -> None:
                 shutil.copyfileobj(output, file, CHUNK)
 
             fsfs.read_output(write, "dump", "-q", "-r", f"0:{last}", repository)
-            # The caller writes a record of the dump. So after a power cut, a dump with a record is complete.
+            # The caller writes a record later. So after a power cut, a dump with a record is complete.
             os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)

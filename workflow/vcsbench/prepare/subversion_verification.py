@@ -34,19 +34,16 @@ def list_verifications(staging: Path, fmt: str, stop: threading.Event) -> list[T
     """Return the tasks that verify the repositories of one format in a folder, such as f7.nopack and f7.pack.
 
     The folder has one loaded repository, which is not packed, partly packed or packed, and may have a packed
-    copy of it. The tasks raise UserError for damage, and CancelledError soon after `stop` is set.
+    copy of that. The tasks raise UserError for damage, and CancelledError soon after `stop` is set.
     """
     plain = staging / f"{fmt}.{NOT_PACKED}"
     partly_packed = staging / f"{fmt}.{PARTLY_PACKED}"
     packed = staging / f"{fmt}.{PACKED}"
-    # The cases of a folder are: packed alone, partly packed with or without packed, plain with packed, and
-    # plain alone. The plain repository is verified only if it is alone.
     verified_paths = [path for path in (packed, partly_packed) if path.exists()]
     if not verified_paths:
         verified_paths = [plain]
     tasks: list[Task] = [partial(_verify, path, stop) for path in verified_paths]
-    # A packed copy has all revisions of the plain repository. So if the copy is verified, it is enough to
-    # compare the plain repository with the copy, which takes less time.
+    # To compare the plain repository with its verified copy takes less time than to verify it.
     if plain.exists() and packed.exists():
         tasks.append(partial(_compare, plain, packed, stop))
     return tasks
@@ -57,12 +54,10 @@ def _verify(path: Path, stop: threading.Event, *options: str) -> None:
 
     Raise UserError if svnadmin finds damage, and CancelledError if `stop` is set before it ends.
     """
-    # With and without METADATA_ONLY, svnadmin prints the revision that it has reached, in different words.
+    # svnadmin prints the revision that it has reached, in different words with METADATA_ONLY.
     pattern = _METADATA if METADATA_ONLY in options else _VERIFIED
     check_stop(stop)
     with progress.stage("verifying", fsfs.youngest(path), "revisions") as stage:
-        # This function gets a line of svnadmin's output. If the pattern matches, the progress display shows
-        # the revision in it.
         show_revision = stage.follow(pattern)
 
         def on_line(line: str) -> None:
@@ -75,17 +70,16 @@ def _verify(path: Path, stop: threading.Event, *options: str) -> None:
 def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
     """Raise UserError if a repository and its packed copy do not have the same content.
 
-    The packed copy is verified by another task. So the same content shows that `plain`, the repository that
-    is not packed, is intact. If `stop` is set, raise CancelledError.
+    Another task verifies the packed copy. So the same content shows that `plain` is intact. If `stop` is set,
+    raise CancelledError.
     """
     shape = fsfs.check_shape(packed)
-    # Each of these raises UserError for a difference. With logical addressing (since f7), the repository has
-    # a checksum of each item. svnadmin compares the bytes of the items with their checksums.
+    # With logical addressing (since f7), svnadmin compares the bytes of each item with its checksum.
     if shape.is_logical:
         _verify(plain, stop, METADATA_ONLY)
     else:
         _compare_bytes(plain, packed, shape.packed, stop)
-    # No checksum of Subversion covers the properties of revisions (log messages). So they are compared.
+    # No checksum of Subversion covers the properties of revisions (log messages).
     if _digest_of_properties(plain) != _digest_of_properties(packed):
         raise UserError(
             f"{packed}: differs from {plain.name} in the properties of a revision. {AGAIN}"
@@ -110,7 +104,7 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event
     `packed` is a copy of `plain` whose first `shards` shards (folders of revisions) are packed. If `stop` is
     set, raise CancelledError before the next shard.
     """
-    # The number of revisions in a shard; 0 for a repository without shards.
+    # 0 for a repository without shards.
     shard_size = read_shape(plain).shard
     youngest = fsfs.youngest(plain)
 
@@ -118,17 +112,15 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event
         return path / "db" / "revs" / fsfs.revision_file(revision, shard_size)
 
     with progress.stage("comparing", youngest, "revisions") as stage:
-        # Packing joins the files of a shard into one. With 1,000 revisions in a shard, 0.pack/pack has the
-        # bytes of the revisions 0 to 999, one after another.
+        # With 1,000 revisions in a shard, 0.pack/pack has the bytes of revisions 0 to 999, one after another.
         for shard in range(shards):
             check_stop(stop)
             first = shard * shard_size
-            # The progress display shows this number.
             stage.done = first
             revisions = range(first, first + shard_size)
             parts = [revision_file(plain, revision) for revision in revisions]
             _check_concatenation(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")
-        # The youngest revisions are not packed: both repositories have the same files of these revisions.
+        # The youngest revisions are not packed.
         for revision in range(shards * shard_size, youngest + 1):
             stage.done = revision
             _check_concatenation([revision_file(plain, revision)], revision_file(packed, revision))

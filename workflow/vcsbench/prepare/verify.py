@@ -34,22 +34,17 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
         try:
             futures = []
             for folder in staging:
-                # A task may compare f7.nopack with f7.pack. So the tasks are listed by format (`f7`), not by
-                # repository.
+                # A task may compare f7.nopack with f7.pack, so the tasks are listed by format.
                 formats = {path.name.partition(".")[0] for path in folder.glob("*.*")}
                 for fmt in sorted(formats):
                     for task in preparation_of(fmt).list_tasks(folder, fmt, stop):
-                        # _run_task() turns the error of a task into a DamagedError with the folder.
                         futures.append(pool.submit(_run_task, folder, fmt, task))
-            # The caller's block runs here. An error in it is raised by `yield`.
             yield
-            # result() waits for a task, and raises its error.
             for future in futures:
                 future.result()
         finally:
             # The end of `with ThreadPoolExecutor` waits for all tasks, which may last hours. After an error,
-            # nobody needs the results of the other tasks. A task ends soon after `stop` is set, such as when
-            # svnadmin prints its next line. Without an error, all tasks have ended before.
+            # nobody needs their results. Without an error, all tasks have ended before.
             stop.set()
 
 

@@ -18,7 +18,7 @@ from vcsbench.statistics import texts
 
 @dataclass(frozen=True)
 class BlockAccount:
-    """The measured rounds of a block, and their seconds. A block has cells that are compared together."""
+    """The measured rounds of a block, and their seconds."""
 
     rounds: int
     seconds: float
@@ -98,5 +98,5 @@ def describe_results(account: Account) -> str:
     parts = [f"{answered} of {words.count_of(counts.total(), 'comparison')}"]
     for result in (Result.BOUNDED, Result.TOO_SMALL, Result.UNDECIDED):
         if counts[result]:
-            parts.append(f"{counts[result]} {texts.RESULTS[result]}")
+            parts.append(f"{counts[result]} {texts.outcome_text(result)}")
     return ", ".join(parts)

@@ -68,28 +68,23 @@ class CardView:
 def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> list[CardView]:
     """Return the cards of a page in the order of the advice. Cards without an answer are last.
 
-    A card has a question about one axis, such as the format, with its answer. It also has pairs: comparisons
-    of two values of this axis. `opposites` are comparisons whose published result is the opposite of the
-    measured one.
+    `opposites` are comparisons whose published result is the opposite of the measured one.
     """
-    # A flag is a code of a doubt about runs. shown_flags() leaves out those that tell a reader nothing.
     flags = shown_flags(results)
-    # The key is False for a card with an answer, and False comes before True.
     cards = sorted(results.advice.cards, key=lambda card: card.answer.kind in UNANSWERED)
     views = []
     for card in cards:
         axis = card.question.axis
-        # Only an aggregate card, with one answer over all cells, names DOUBTS such as `outlier-20`.
+        # Only an aggregate card names DOUBTS such as `outlier-20`.
         flags_of_card = flags if card.question.aggregate else flags.difference(DOUBTS)
         pairs = [pair for _, pair in _list_pairs(card)]
-        # A noise check compares two copies of the same build (A/A test). It does not answer the question, so
-        # its values name a side of the plot only if all pairs are noise checks.
+        # A noise check (A/A test) does not answer the question, so its values name a side of the plot only if
+        # all pairs are noise checks.
         answering = [pair for pair in pairs if not pair.is_noise_check] or pairs
         view = CardView(
             card=card,
             anchor=anchor_of(card),
             rows=_make_rows(card, results, flags_of_card),
-            # The labels of the two sides of the card's forest plot, such as f6 and `f7 or f8`.
             left=_name_side(axis, unique_values(pair.baseline for pair in answering)),
             right=_name_side(axis, unique_values(pair.candidate for pair in answering)),
             same=_describe_same(card, results),
@@ -103,7 +98,7 @@ def make_card_views(results: Results, opposites: Sequence[Reversal] = ()) -> lis
 
 
 def shown_flags(results: Results) -> set[str]:
-    """Return the flags that the rows of cards may name: `{"apart"}`. A flag is a code of a doubt about runs.
+    """Return the flags that the rows of cards may name: `{"apart"}`.
 
     These flags are left out:
 
@@ -112,13 +107,11 @@ def shown_flags(results: Results) -> set[str]:
     - BUSY_FLAGS, such as `cpu-busy`: the page has one sentence on the runs that other programs disturbed,
     - DOUBTS, such as `outlier-20` or `too-short`, unless a comparison of an aggregate card has the flag.
     """
-    # The number of all comparisons (pairs), because NEARLY_ALL is a share of all.
     number_of_pairs = 0
-    # By flag: the number of comparisons that have it. For DOUBTS, only aggregate cards count.
     counts: Counter[str] = Counter()
     for card in results.advice.cards:
-        # An aggregate card has one answer over all cells. With few cells, it can rest on one doubtful run. On
-        # other cards, the interval of each comparison already contains the scatter of its runs.
+        # The one answer of an aggregate card can rest on one doubtful run. On other cards, the interval of
+        # each comparison already contains the scatter of its runs.
         ignored_flags = () if card.question.aggregate else DOUBTS
         pairs = [pair for case in card.cases for pair in case.pairs]
         number_of_pairs += len(pairs)
@@ -136,21 +129,18 @@ def _list_pairs(card: Card) -> list[tuple[Case, Pair]]:
 def _describe_same(card: Card, results: Results) -> str:
     """Return the values that all comparisons of a card have: `loopback, no password, OS cache warm`.
 
-    Return "" if they share no value. An axis with one value in the whole grid is left out, because that value
-    is the same on all cards. Repositories are left out, because the head of the page names them.
+    An axis with one value in the whole grid is left out, because that value is the same on all cards.
+    Repositories are left out, because the head of the page names them.
     """
-    # A case has the values of its axes: {"access": "svn", "cache": "cold"}.
     wheres = [case.where for case in card.counted_cases]
-    # A card on capacity has no cases (`doubles` is the latency that doubles with more clients). The cells of
-    # the grid that its question selects take their place.
+    # A card on capacity has no cases. The cells that its question selects take their place.
     if card.question.doubles:
         wheres = [cell for cell in results.grid if fits(cell, card.question.where)]
     left_out = {card.question.axis, *results.study.axes_of("repositories")}
     names = []
-    # varying() returns the axes with several values in the grid.
     for axis in varying(results.grid, results.order):
         values = {where.get(axis, "") for where in wheres}
-        # An axis that does not apply to a case has "", which is no value that the cases share.
+        # An axis that does not apply to a case has the value "".
         if axis not in left_out and len(values) == 1 and "" not in values:
             names.append(value_label(axis, values.pop()))
     return ", ".join(names)
@@ -179,16 +169,14 @@ def _find_actions(card: Card) -> list[ValueAction]:
 def _make_lines(card: Card, results: Results) -> list[str]:
     """Return the remarks below a card's answer as sentences: `This run did not measure f8.`
 
-    A card has a question about one axis, such as the format. An aggregate card has one answer over all cells,
-    such as the one on builds. Each paragraph below adds one kind of remark, in the order of the page.
+    Each paragraph below adds one kind of remark, in the order of the page.
     """
     axis = card.question.axis
-    # The remarks that the card has already. An aggregate card has them in `lines` (on noise, for example). A
-    # card that is not aggregate has them in `notes` (on the workload, and on comparisons without a result).
+    # An aggregate card has its own remarks in `lines`, any other card in `notes`.
     lines = [*card.lines, *card.notes]
 
-    # A card on a cost, such as that of https, recommends no value. So it lacks the commands in which readers
-    # would see what a value is. The reference is the value without the cost, such as http.
+    # A card on a cost, such as that of https, recommends no value, so no command shows what a value is. The
+    # reference is the value without the cost, such as http.
     if card.question.is_cost:
         meanings = []
         for value in unique_values(value for case in card.cases for value in case.times):
@@ -198,8 +186,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         if meanings:
             lines.append(f"{'; '.join(meanings)}.")
 
-    # The study's values that the grid lacks. A text in place of the values is a key of the configuration,
-    # such as `builds`: the user has chosen the values. A question that lists its values needs no others.
+    # A text in place of the study's values is a key of the configuration, such as `builds`: the user has
+    # chosen the values. A question that lists its values needs no others.
     study_values = results.study.axes.get(axis, ())
     if not isinstance(study_values, str) and not card.question.values:
         in_grid = {cell.get(axis) for cell in results.grid}
@@ -207,9 +195,9 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         if outside:
             lines.append(f"This run did not measure {words.enumeration(outside)}.")
 
-    # The cases that the answer omits: their commands do no work for a user, such as null-log of svnbench.
-    # An answer about the access never counts them. Any other answer leaves them out if users' commands have
-    # cases, too, and none of these is decided (shows a difference, or that none is worth noting).
+    # The commands of these cases do no work for a user, such as null-log of svnbench. An answer about the
+    # access never counts them. Any other answer omits them if the commands of users have cases, too, and no
+    # case of a user's command is decided.
     cases = card.uncounted_cases
     if cases:
         commands = words.enumeration(unique_values(case.where[COMMAND_AXIS] for case in cases))
@@ -221,8 +209,7 @@ def _make_lines(card: Card, results: Results) -> list[str]:
         reason = LESS_CLIENT_WORK if axis == ACCESS_AXIS else "no other command is decided"
         lines.append(f"{subject} in the tables only: {reason}.")
 
-    # The values without a result: `f8: 4 cells not measured: svnadmin is too old.` An aggregate card has
-    # these sentences in its `lines` already.
+    # `f8: 4 cells not measured: svnadmin is too old.` An aggregate card has this in its `lines` already.
     if not card.question.aggregate:
         for missing in card.missing:
             lines.append(missing.sentence(value_label(axis, missing.value)))
@@ -230,25 +217,23 @@ def _make_lines(card: Card, results: Results) -> list[str]:
 
 
 def _make_rows(card: Card, results: Results, flags: Collection[str]) -> list[CardRow]:
-    """Return a row for each comparison (pair) that the answer of a card counts, decided pairs first.
+    """Return a row for each comparison that the answer of a card counts, decided ones first (_rank_pair).
 
-    A decided pair shows a difference, or that none is worth noting. `flags` are the codes of doubts about
-    runs that rows may name (shown_flags).
+    `flags` are those that rows may name (shown_flags).
     """
     axis = card.question.axis
     axes = list(results.order)
-    # The values of all axes identify a cell: ("log", "svn", "f7", "cold").
+    # A key has the values of all axes: ("log", "svn", "f7", "cold").
     runs_of_cells = grouped_by(results.valid_runs, lambda run: values_in(run, axes))
     pairs = sorted(_list_pairs(card), key=_rank_pair)
-    # The label of a row names what distinguishes the rows. If all rows have the same baseline and candidate,
-    # the axis of the chart names them. The card has one line for a state of the caches that all rows share.
+    # The label of a row names what distinguishes the rows. The axis of the chart names a baseline and a
+    # candidate that all rows share, and a line of the card names a shared state of the caches.
     names_cache = len({case.where.get(CACHE_AXIS) for case, _ in pairs}) > 1
     names_candidate = len({pair.candidate for _, pair in pairs}) > 1
     names_baseline = len({pair.baseline for _, pair in pairs}) > 1
     rows = []
     for case, pair in pairs:
-        # A case has the values of all axes except that of the question. With the value of a side, they
-        # identify the cell of this side. A cell without a valid run has [].
+        # A case lacks the axis of the question, so the value of a side completes the key of its cell.
         cells = [values_in({**case.where, axis: value}, axes) for value in pair.sides]
         runs_of_sides = [runs_of_cells.get(cell, []) for cell in cells]
         # The sides that the row's label has to name: `f8 against f6`, `f8`, or "" for none.

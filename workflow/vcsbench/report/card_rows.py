@@ -15,23 +15,15 @@ from vcsbench.evidence.flags import FLAGGED_SHARE, FLAGS, Flag, flag_message
 from vcsbench.plan.grid import AxisValues
 from vcsbench.report.results import Rows, unique_values
 from vcsbench.statistics.comparisons import is_difference
+from vcsbench.statistics.texts import OUTCOMES
 
-# The CSS class of a row by the call of its comparison: its outcome for the candidate. The other calls are no
-# answer, so they have UNDECIDED_STYLE. "candidate" is a faster candidate, and "reference" a faster baseline.
-ROW_STYLES = {
-    Call.FASTER: "candidate",
-    Call.SLOWER: "reference",
-    Call.EQUAL: "equal",
-    Call.TOO_SMALL: "small",
-}
-UNDECIDED_STYLE = "undecided"
-# For a card that recommends its baseline: a faster recommended value has the same colour in all cards.
-EXCHANGED_STYLES = {"candidate": "reference", "reference": "candidate"}
-# Words in the notes of a card's rows, with their meanings.
-ROW_KEY = {
-    "detectable from": "the run finds a difference of this size 9 times in 10",
-    "fixed cost": "process start, connection, and waits of 40 ms for delayed acknowledgements",
-}
+# The calls of a comparison whose sides are exchanged. The other calls stay.
+EXCHANGED_CALLS = {Call.FASTER: Call.SLOWER, Call.SLOWER: Call.FASTER}
+# A term in the notes of rows, with its meaning.
+FIXED_COST_KEY = (
+    "fixed cost",
+    "process start, connection, and waits of 40 ms for delayed acknowledgements",
+)
 # On a page, `apart` is how far two times differ.
 FLAG_LABELS: Mapping[str, str] = {Flag.APART: "not interleaved"}
 
@@ -42,6 +34,7 @@ class CardRow:
 
     `label` is its case, and `text` the outcome for the candidate. `times` are of the baseline and the
     candidate, [] if one is unknown. `style` is a CSS class. `flags` are the names of the flags in `note`.
+    `names_fixed_cost` is True if `note` has the term of FIXED_COST_KEY.
     """
 
     pair: Pair
@@ -53,6 +46,7 @@ class CardRow:
     note: str
     style: str
     flags: Sequence[str]
+    names_fixed_cost: bool = False
 
     @property
     def result(self) -> str:
@@ -72,96 +66,101 @@ def make_card_row(
 ) -> CardRow:
     """Return the row of a comparison as texts, such as that of f6 and f7 in the cold log over svn.
 
-    The `pair` compares two values of the card's axis: the baseline f6 with the candidate f7. The `case` has
-    the values of all other axes. The label names the case, with the state of the caches if `names_cache`:
-    `cold log over svn`. If `sides` is not "", the label begins with it: `f8 against f6: cold log over svn`.
-    `shown_flags` are the flags (doubts about runs) that rows may name. `runs_of_sides` are the valid runs of
-    the baseline and of the candidate.
+    The label names the case, with the state of the caches if `names_cache`: `cold log over svn`. If
+    `sides` is not "", the label begins with it: `f8 against f6: cold log over svn`. `shown_flags` are those
+    that rows may name. `runs_of_sides` are the valid runs of the baseline and of the candidate.
     """
     # `card.shown` are the axes whose values distinguish the cases of the card.
     case_text = labels.case_label(case.where, card.shown, names_cache)
     candidate = labels.value_label(card.question.axis, pair.candidate)
-    # The call is the outcome of the comparison for the candidate: a difference such as FASTER, or UNDECIDED.
     if is_difference(pair.call):
         # Such as `2.0x faster`, with a note if the difference is below `min_effect_pct`.
         text = describe_pair_difference(pair, card.min_effect_pct)
-        # If there is a text `sides`, the label begins with the candidate already.
+        # A label with `sides` begins with the candidate already.
         if not sides:
             text = f"{candidate} {text}"
     else:
         # Such as `equal`, or `undecided: at most 1.3x apart`.
         text = pair_outcome(pair)
-        # An aggregate card has one answer over all cells, mostly from few comparisons. So each of these also
-        # shows its measured change: `wide interval (f7 2.0 % slower)`.
+        # An aggregate card mostly has few comparisons, so each shows its measured change, too:
+        # `wide interval (f7 2.0 % slower)`.
         if card.question.aggregate:
             text += f" ({candidate} {labels.change(pair.ratio)})"
-    # After a single round, both ends of the interval are unknown (0). For an exact count, they are equal. The
-    # outcome then takes the place of the interval: `f7 equal`.
-    if 0 < pair.low < pair.high:
+    # There is no interval after a single round (both ends are 0), and for an exact count (both are equal).
+    if pair.has_interval:
         interval_or_outcome = labels.change_between(pair.low, pair.high)
     else:
         interval_or_outcome = pair_outcome(pair)
-    # In a hot state, all files are in memory. So name_flags() leaves out the flag on their place on a disk.
+    times: list[str] = []
+    # An unknown time is 0. Only times next to their factor need digits for their quotient.
+    if all(pair.times) and (is_difference(pair.call) or card.question.aggregate):
+        times = labels.seconds_of_both(pair.times)
+    elif all(pair.times):
+        times = [labels.seconds(time) for time in pair.times]
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
     flags = name_flags(pair.flags, shown_flags, is_hot)
     notes = _notes_on_numbers(card, pair, runs_of_sides)
     if flags:
         notes.append(f"flags: {', '.join(label_flag(flag) for flag in flags)}")
-    # The style of the call gives the row a colour: blue for a faster candidate, orange for a faster baseline.
-    # If one side is the recommended value, blue means that this side is faster. So blue and orange are
-    # exchanged if the card recommends the baseline. All other styles stay.
-    style = ROW_STYLES.get(pair.call, UNDECIDED_STYLE)
+    # Blue means that the recommended value is faster, or without one the candidate. So the call, which gives
+    # the colour, is exchanged if the card recommends the baseline.
+    call = pair.call
     if card.answer.value == pair.baseline:
-        style = EXCHANGED_STYLES.get(style, style)
+        call = EXCHANGED_CALLS.get(call, call)
     return CardRow(
         pair=pair,
         # "" is the value of an axis that does not apply to the case.
         where={name: value for name, value in case.where.items() if value},
         label=f"{sides}: {case_text}" if sides else case_text,
         text=text,
-        # An unknown time is 0.
-        times=labels.seconds_of_both(pair.times) if all(pair.times) else [],
+        times=times,
         interval=f"{candidate} {interval_or_outcome}",
         note="; ".join(notes),
-        style=style,
+        style=OUTCOMES[call].style,
         flags=flags,
+        names_fixed_cost=_has_large_fixed_cost(pair),
     )
 
 
 def _notes_on_numbers(card: Card, pair: Pair, runs_of_sides: Sequence[Rows]) -> list[str]:
-    """Return the notes on the numbers of a comparison, [] if it needs none. ROW_KEY explains their words.
+    """Return the notes on the numbers of a comparison, [] if it needs none.
 
-    Example: `["25 and 25 runs in 5 rounds", "detectable from 5 %", "up to 30 % of a time is fixed cost"]`.
-    `runs_of_sides` has the valid runs of the baseline and of the candidate, perhaps none.
+    Example: `["25 and 25 runs in 5 rounds", "up to 30 % of a time is fixed cost"]`.
     """
     notes = []
-    # A question with `aggregate`, such as that about builds, has one answer over all cells. The answer mostly
-    # has few comparisons, so its reader sees on how many runs each of them rests.
+    # An aggregate answer mostly has few comparisons, so its reader sees on how many runs each of them rests.
     if card.question.aggregate and all(runs_of_sides):
         baseline_runs, candidate_runs = runs_of_sides
         rounds = words.count_of(pair.rounds, "round")
         notes.append(f"{len(baseline_runs)} and {len(candidate_runs)} runs in {rounds}")
-    # If a comparison shows no difference, a reader wonders how large a hidden one can be. So the note has the
-    # smallest ratio that the run would have shown (`detectable`): 1.05 is 5 %, and 0 is unknown.
-    lacks_difference = pair.call in (Call.EQUAL, Call.BOUNDED, Call.UNDECIDED)
-    if lacks_difference and pair.detectable > 1:
-        notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
-    # Fixed cost is part of both times, so it makes their ratio nearer to 1. A reader relies on that ratio if
-    # the comparison is decided (different or equal). FLAGGED_SHARE is a quarter of the time.
-    if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
+    if _has_large_fixed_cost(pair):
         notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
     return notes
 
 
+def _has_large_fixed_cost(pair: Pair) -> bool:
+    """Return True if fixed cost changes the ratio of a decided comparison.
+
+    Fixed cost is part of both times, so it makes their ratio nearer to 1. A reader relies on the ratio of a
+    decided comparison only.
+    """
+    return pair.is_decided and pair.fixed_share > FLAGGED_SHARE
+
+
 def row_key(rows: Sequence[CardRow]) -> list[tuple[str, str]]:
-    """Return the words and flags in the notes of rows, each with its meaning, "" for an unknown flag."""
-    notes = [row.note for row in rows]
-    key = [(term, text) for term, text in ROW_KEY.items() if any(term in note for note in notes)]
-    for flag in unique_values(flag for row in rows for flag in row.flags):
-        meaning = ""
-        if flag in FLAGS:
-            # The key of a plot has no place for the threshold in brackets.
-            meaning = flag_message(flag).partition(" (")[0].replace("`", "")
+    """Return the term and the flags in the notes of rows, each with its meaning."""
+    key = []
+    if any(row.names_fixed_cost for row in rows):
+        key.append(FIXED_COST_KEY)
+    return key + flag_key(row.flags for row in rows)
+
+
+def flag_key(flags_of_rows: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
+    """Return the labels of the flags of several rows, each once with its meaning, "" for an unknown flag."""
+    key = []
+    for flag in unique_values(flag for flags in flags_of_rows for flag in flags):
+        # The key has no style for code.
+        meaning = flag_message(flag).replace("`", "") if flag in FLAGS else ""
         key.append((label_flag(flag), meaning))
     return key
 

@@ -34,27 +34,21 @@ class CellDetails(TypedDict):
 def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
     """Return the details behind all numbers for JSON, for the dialog that a click on a number opens.
 
-    A cell is a command with all its settings, which its path names. `sections` are the tables of the page.
-
     - `of`: the parts of all commands in the dialog: the user's repository, tree and log, study, arguments.
     - `counted`: the unit of each count, by its title: `{"Read by system calls": "MiB"}`.
     - `cells`: CellDetails by the path of the cell.
     - `runs`: the values of all runs in each column: `{"round": [1, 1, 2], "flags": [...], ...}`.
     - `tables`: the facts of each table by its anchor in the page.
     """
-    # originals() leaves out duplicates: second measurements of cells, for the noise.
     runs_by_cell = grouped_by(originals(results.measurements), lambda run: run["cell"])
-    # The runs of a cell stand next to each other, so that CellDetails.runs can name them by the index of the
-    # first one and their number.
+    # The runs of a cell are neighbours: CellDetails.runs has the index of the first and their number.
     runs = [run for members in runs_by_cell.values() for run in members]
-    # The dialog lists each metric that is a count (`exact`), such as bytes read. A count that is 0 or unknown
-    # (None) in all valid runs is left out.
+    # A count that is 0 or unknown in all valid runs is left out.
     counts = []
     for metric in METRICS.values():
         if metric.exact and any(_value_in_run(metric, run) for run in results.valid_runs):
             counts.append(metric)
-    # A list for each column. The metrics of the tables are added below, rounded to four digits (_shorten),
-    # with None for an unknown value.
+    # The metrics of the tables are added below.
     columns: dict[str, list[object]] = {
         "round": [int(run["round"]) for run in runs],
         "flags": [run["flags"] for run in runs],
@@ -71,7 +65,7 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
             "unit": metric.unit,
             # The unit of published numbers. A comparison was published in per cent.
             "printed": "%" if section.compares else metric.unit,
-            # The compared axis and its baseline value. Both are "" in a table that compares nothing.
+            # Both are "" in a table that compares nothing.
             "compared": section.compared,
             "baseline": section.baseline,
         }
@@ -83,7 +77,6 @@ def collect_details(results: Results, sections: Sequence[TableSection]) -> dict[
             "log": command.server_log,
             "study": results.study.name,
             "args": command.arguments,
-            "configuration": command.configuration_arguments,
         },
         "counted": {metric.title: metric.unit for metric in counts},
         "cells": _describe_cells(results, runs_by_cell, counts),
@@ -97,8 +90,7 @@ def _describe_cells(
 ) -> dict[str, CellDetails]:
     """Return the facts of each cell by its path: label, times, counts, evidence, and the place of its runs.
 
-    `runs_by_cell` has all runs by the path of their cell, also invalid ones: those that contradict the label
-    of the cell. The page has all runs in a list, in the same order. `counts` are metrics such as bytes read.
+    `runs_by_cell` also has invalid runs. The page lists all runs in the same order.
     """
     labels = name_cells(results)
     cells = {}
@@ -109,9 +101,8 @@ def _describe_cells(
         rounds = grouped_by(valid, lambda run: run["round"]).values()
         medians = [_median_of_rounds(metric, rounds) for metric in counts]
         cells[cell] = CellDetails(
-            # The label of the cell, such as `cold log over http (ruby, f6)`; its path if the grid lacks it.
+            # `cold log over http (ruby, f6)`, or the path of a cell that the grid lacks.
             words=labels.get(cell, cell),
-            # Four times in seconds: elapsed, client CPU, server CPU, waiting; [] without a valid run.
             spent=[_shorten(value) for value in summarise_times(runs)],
             counted=[_shorten(value) for value in medians],
             evidence=describe_evidence(runs, results.thresholds),
@@ -133,10 +124,7 @@ def _median_of_rounds(metric: Metric, rounds: Iterable[Rows]) -> float | None:
 
 
 def _value_in_run(metric: Metric, run: Row) -> float | None:
-    """Return the value of a metric in a run, None without a column that it needs, or for a division by 0.
-
-    A metric computes its parts from columns of the run (`needs`), and its value from the parts.
-    """
+    """Return the value of a metric in a run, None without a needed column, or for a division by 0."""
     if not all(words.is_number(run.get(name)) for name in metric.needs):
         return None
     parts = {name: compute(run) for name, compute in metric.parts.items()}
@@ -161,8 +149,7 @@ def _shorten(value: float | None) -> float | None:
 def describe_evidence(runs: Rows, thresholds: Row) -> list[str]:
     """Return sentences on the evidence of a cell's runs: caches, reads, server, and flags.
 
-    A flag is a code of a doubt about a run. Example: `clock, 2 runs: hyperfine reported another time ...`.
-    `thresholds` are limits that the configuration changes. Evidence that no run has is left out.
+    Example: `clock, 2 runs: hyperfine reported another time ...`. Evidence that no run has is left out.
     """
     sentences = _describe_caches(runs)
     read_bytes = _read_numbers(runs, "device_bytes")
@@ -208,7 +195,6 @@ def _format_share(share: float) -> str:
 def _describe_server(runs: Rows) -> list[str]:
     """Return sentences on the age of the server, and on delayed acknowledgements of TCP; [] without a server.
 
-    A delayed acknowledgement makes client and server wait for up to 40 ms, which is time without work.
     Example: `The server was 1.20 to 3.40 s old when a run began; after each run it was the same process.`
     """
     ages_s = _read_numbers(runs, "server_age_s")
@@ -219,7 +205,6 @@ def _describe_server(runs: Rows) -> list[str]:
     if all(run.get("server_same") == "True" for run in runs):
         sentence += "; after each run it was the same process"
     sentences = [f"{sentence}."]
-    # The column has the number of delayed acknowledgements in a run.
     delayed_runs = [number for number in _read_numbers(runs, "delayed_acks") if number > 0]
     if delayed_runs:
         share = f"{len(delayed_runs)} of {words.count_of(len(runs), 'run')}"
@@ -228,9 +213,9 @@ def _describe_server(runs: Rows) -> list[str]:
 
 
 def _read_numbers(runs: Rows, column: str) -> list[float]:
-    """Return the numbers of a column, without those that are unknown: None in a column of numbers, or ""."""
+    """Return the known numbers of a column, which the measurements may lack."""
     values = [run.get(column) for run in runs]
-    return [float(value) for value in values if value not in (None, "")]
+    return [value for value in values if value is not None]
 
 
 def _format_range(numbers: Sequence[float], write: Callable[[float], str]) -> str:
@@ -261,7 +246,7 @@ def summarise_times(runs: Rows) -> list[float | None]:
     server = _median_of_means(_read_numbers(members, "server_cpu_s") for members in rounds)
     waiting = None
     if client is not None:
-        # None is the time of a local command, which has no server. Then only the client computes.
+        # A local command has no server, so the server's time is None.
         waiting = elapsed - client - (server or 0.0)
     return [elapsed, client, server, waiting]
 

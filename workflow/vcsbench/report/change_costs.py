@@ -16,7 +16,8 @@ from vcsbench.axes.repository_axes import SHARD
 from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS, UPKEEP_AXIS
 from vcsbench.formats import NOT_PACKED, PACKED
 from vcsbench.report.results import Results
-from vcsbench.systems.git_store import GIT_FORMAT, Upkeep
+from vcsbench.systems import system_of
+from vcsbench.systems.git_store import Upkeep
 
 # A smaller share of unpacked revisions hardly limits the gain of packing.
 NOTEWORTHY_UNPACKED = 0.01
@@ -42,17 +43,13 @@ class LoadEstimate(TypedDict):
 def make_estimate(results: Results) -> LoadEstimate | None:
     """Return the times of the load with the most revisions, and the bytes of its repository.
 
-    A load is `svnadmin load` of a dump into a new repository of each format. The bytes are those of each
-    format and packing: `{"f7": {"nopack": 36700160}}`. The script of the page scales times and bytes to the
-    number of revisions of a reader's repository. Return None without a timed load.
+    The script of the page scales times and bytes to the number of revisions of a reader's repository. Return
+    None without a timed load.
     """
-    # The name of a repository, and the record of its load.
     repository, load = _find_largest_load(results)
     if not load:
         return None
     sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    # A context is the record of a cell-round (one round of one cell). It has the facts of the repository that
-    # the cell-round read: its format, its packing, its bytes.
     for context in results.contexts:
         facts = context["repository"]
         if facts.get("name") == repository and facts.get("bytes"):
@@ -61,9 +58,7 @@ def make_estimate(results: Results) -> LoadEstimate | None:
     return LoadEstimate(
         revisions=load["revisions"],
         seconds=load["seconds"],
-        # 0: no packing of the loaded repository was timed.
         pack_seconds=load["seconds_by_state"].get(PACKED, 0),
-        # The load (a change of format) and the packing take place in different folders.
         in_memory=_is_in_memory(load, FORMAT_AXIS),
         pack_in_memory=_is_in_memory(load, PACKING_AXIS),
         bytes=sizes,
@@ -73,21 +68,22 @@ def make_estimate(results: Results) -> LoadEstimate | None:
 def measured_work(results: Results) -> WorkOfChange:
     """Return the time that loading, packing and upkeep took, by axis and value; {} without a timed load.
 
-    Upkeep is the commands of git that repack and index. Example: `{("format", ANY): MeasuredWork(40.1, "5 526
-    revisions", False), ("packing", "pack"): ...}`, with False for work on a disk and not in memory. All
-    formats load at once, so they share an entry (ANY). A change without a known time is missing.
+    Example: `{("format", ANY): MeasuredWork(40.1, "5,526 revisions", False), ("packing", "pack"): ...}`,
+    with False for work on a disk. All formats load at once, so they share an entry (ANY). A change without a
+    known time is missing.
     """
     _, load = _find_largest_load(results)
     if not load:
         return {}
-    is_git = load["format"] == GIT_FORMAT
+    system = system_of(load["format"])
+    seconds: dict[tuple[str, str], float] = {}
     # The states that were made of the loaded repository: its packing, or its upkeep if it is one of git.
-    state_axis = UPKEEP_AXIS if is_git else PACKING_AXIS
-    seconds = {(state_axis, state): taken for state, taken in load["seconds_by_state"].items()}
+    for state, taken in load["seconds_by_state"].items():
+        seconds[system.axes[-1], state] = taken
     # The import of a git repository is no change that a user chooses.
-    if not is_git:
+    if FORMAT_AXIS in system.axes:
         seconds[FORMAT_AXIS, ANY] = load["seconds"]
-    amount = words.count_of(load["revisions"], "commit" if is_git else "revision")
+    amount = words.count_of(load["revisions"], system.unit)
     work: dict[tuple[str, str], MeasuredWork] = {}
     for (axis, value), taken in seconds.items():
         # 0 s: no command was needed, for example because the loaded repository is packed already.
@@ -99,9 +95,8 @@ def measured_work(results: Results) -> WorkOfChange:
 def describe_costs(results: Results, axis: str) -> list[str]:
     """Return sentences on the costs of a change of `axis`: size of files, time of each load or packing.
 
-    Another format needs a load: `svnadmin load` of a dump into a new repository. Example: `Loading 5 526
-    revisions, all formats at once, took 40 s in memory. A disk takes longer.` Axes other than format, packing
-    and upkeep (commands of git that repack and index) have no costs: [].
+    Example: `Loading 5,526 revisions, all formats at once, took 40 s in memory. A disk takes longer.` Axes
+    other than format, packing and upkeep have no costs: [].
     """
     if axis == UPKEEP_AXIS:
         return _describe_upkeep(results)
@@ -109,8 +104,7 @@ def describe_costs(results: Results, axis: str) -> list[str]:
         return []
     estimate = make_estimate(results)
     sentences = _describe_sizes(estimate["bytes"], axis) if estimate else []
-    # The record of a load also has the time in which the loaded repository was packed, by the state that was
-    # made: `seconds_by_state` is {"pack": 2.0}.
+    # `seconds_by_state` has the time of the packing: {"pack": 2.0}.
     for load in _find_loads(results).values():
         revisions = words.count_of(load["revisions"], "revision")
         if axis == FORMAT_AXIS:
@@ -125,7 +119,6 @@ def describe_costs(results: Results, axis: str) -> list[str]:
             remark = " in memory. A disk takes longer" if _is_in_memory(load, axis) else ""
             sentences.append(f"{work} took {duration}{remark}.")
         if axis == PACKING_AXIS:
-            # A sentence on the revisions after the last full shard: svnadmin does not pack these.
             sentences += _describe_unpacked(load["revisions"])
     return sentences
 
@@ -133,8 +126,8 @@ def describe_costs(results: Results, axis: str) -> list[str]:
 def _describe_unpacked(youngest: int) -> list[str]:
     """Return a sentence on the revisions that packing leaves as they are, [] if they are less than 1 %.
 
-    The revisions are numbered from 0 to `youngest`, and svnadmin packs only full shards of 1 000. Example:
-    with 5 526 revisions, 5 000 are packed, so packing can gain no more than about tenfold.
+    The revisions are numbered from 0 to `youngest`, and svnadmin packs only full shards of 1,000. Example:
+    with 5,526 revisions, 5,000 are packed, so packing can gain no more than about tenfold.
     """
     packed = (youngest + 1) // SHARD * SHARD
     unpacked_share = 1 - packed / (youngest + 1)
@@ -148,19 +141,17 @@ def _describe_unpacked(youngest: int) -> list[str]:
 
 
 def _describe_upkeep(results: Results) -> list[str]:
-    """Return a sentence for each repository: `Its commands took, for 3 000 commits: one pack 2 s, ... .`
+    """Return a sentence for each repository: `Its commands took, for 3,000 commits: one pack 2 s, ... .`
 
-    The reader sees it on the card about upkeep, so `Its commands` means the commands of upkeep: those of git
-    that repack and index. Each time is that of the commands which made one state, such as one pack. The
-    sentence has the repository's number of commits, and not its name.
+    The sentence stands on the card about upkeep, so `Its` means upkeep. The number of commits takes the place
+    of the repository's name.
     """
     sentences = []
-    # The record of a load has the number of commits that were imported. It also has the time in which each
-    # state of upkeep was made from the imported repository: `seconds_by_state` is {"one-pack": 2.0}.
+    # `seconds_by_state` has the time in which each state was made: {"one-pack": 2.0}.
     for load in _find_loads(results).values():
         parts = []
         for upkeep, seconds in load["seconds_by_state"].items():
-            # Pushes make the state of many packs. It needs no command of upkeep, so it has no time to name.
+            # Pushes make the state of many packs, without a command of upkeep.
             if upkeep != Upkeep.MANY_PACKS:
                 label = value_label(UPKEEP_AXIS, upkeep)
                 parts.append(f"{label} {words.duration_from_1_s(seconds)}")
@@ -178,7 +169,6 @@ def _describe_sizes(sizes: Mapping[str, Mapping[str, int]], axis: str) -> list[s
     of the files: f6 80.0 MiB, f7 35.0 MiB. On disk, part-filled blocks add to it if not packed.`
     """
     subject = "Size of the files"
-    # The bytes of each compared value of the axis: {"f6": 83886080, "f7": 36700160}.
     size_by_value: dict[str, int] = {}
     if axis == FORMAT_AXIS:
         # Formats are compared without packing, which changes the size, too.

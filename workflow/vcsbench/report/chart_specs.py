@@ -36,7 +36,7 @@ BAND = "#e3e6ea"
 LINE_COLOURS = (BLUE, ORANGE, "#1b6e45", "#8e44ad", GREY, "#a33b5b")
 # More lines than colours differ by the shapes of their points.
 LINE_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-# By the style of a row (card_rows.ROW_STYLES): the colours of the dot's line and of its inside. "candidate"
+# By the style of a row (texts.OUTCOMES): the colours of the dot's line and of its inside. "candidate"
 # is a faster candidate, "reference" a faster baseline.
 DOT_COLOURS = {
     "candidate": (BLUE, BLUE),
@@ -69,10 +69,8 @@ PADDING = {"left": 5, "top": 5, "right": 40, "bottom": 14}
 def factor_ticks(low: float, high: float) -> list[float]:
     """Return round numbers from `low` to `high` for a logarithmic axis. 1 is one of them if it is inside.
 
-    A factor is time of the baseline / time of the candidate. Example: 0.5, 1, 2, 5 and 10 for an axis from
-    0.4 to 12.
+    Example: 0.5, 1, 2, 5 and 10 for an axis from 0.4 to 12.
     """
-    # The number of powers of ten that the axis covers, such as 1.5 from 0.4 to 12.
     decades = math.log10(high / low)
     if decades > 3:
         # More labels would overlap.
@@ -86,8 +84,7 @@ def factor_ticks(low: float, high: float) -> list[float]:
     # Without rounding, 3 x 0.1 is 0.30000000000000004.
     ticks = [float(f"{digit * 10.0**power:.6g}") for power in powers for digit in digits]
     shown = [tick for tick in ticks if low <= tick <= high]
-    # Without a tick below 1, a reader cannot read the factors there. On an axis from 0.6 to 12, the first
-    # tick would be 1, so 0.7 (FACTOR_BELOW_1) is added.
+    # Without a tick below 1, such as on an axis from 0.6 to 12, a reader cannot read the factors there.
     if low <= FACTOR_BELOW_1 and shown[:1] == [1.0]:
         shown.insert(0, FACTOR_BELOW_1)
     return shown
@@ -97,21 +94,19 @@ def factor_domain(values: Iterable[float | None]) -> tuple[float, float]:
     """Return the two ends of an axis of factors that shows `values`, with a margin for the dots.
 
     The axis has at least the factors from 1 / LEAST_FACTOR to LEAST_FACTOR, and none beyond MAX_FACTOR.
-    Unknown values (None) are left out: without any value, the ends are 0.71 and 1.4.
     """
     factors = [1 / LEAST_FACTOR, LEAST_FACTOR]
     for value in values:
         # Factors of 0 and infinity have no place on a logarithmic axis.
         if value is not None and 0 < value < math.inf:
-            # A factor above MAX_FACTOR counts as MAX_FACTOR, and one below 1 / MAX_FACTOR as 1 / MAX_FACTOR.
             factors.append(min(max(value, 1 / MAX_FACTOR), MAX_FACTOR))
     return min(factors) / AXIS_MARGIN, max(factors) * AXIS_MARGIN
 
 
 def _factor_axis(field: str, title: str | list[str], values: Iterable[float | None]) -> altair.X:
-    """Return the logarithmic horizontal axis of a field (a key of the data). It has ticks such as `2x`.
+    """Return the logarithmic horizontal axis of a field, with ticks such as `2x`, that shows all `values`.
 
-    A list as title has its lines. `values` are all numbers that the axis must show. They decide its length.
+    A list as title has its lines.
     """
     low, high = factor_domain(values)
     axis = altair.Axis(values=factor_ticks(low, high), labelExpr="format(datum.value, '~g') + 'x'")
@@ -171,10 +166,9 @@ def _pick_parameters(axes: Iterable[str]) -> list[altair.Parameter]:
 def pick_filter(axes: Iterable[str], compared: str = "") -> str:
     """Return the Vega expression that is true for a row that fits the axis values picked by the reader.
 
-    A parameter of Vega, such as `pick_cache`, has the picked value of an axis, or `any` (_pick_parameters).
     The part for the axis `cache` is `(pick_cache === 'any' || !datum['cache'] || datum['cache'] ===
-    pick_cache)`: a row without a value of an axis fits every pick. The rows may compare two values of an axis
-    (`compared`, "" for none). A pick on that axis fits a row if it is one of the two values.
+    pick_cache)`: a row without a value of an axis fits every pick. A pick on the axis `compared` fits a row
+    that has the picked value on either side.
     """
     # Without an axis, every row fits.
     tests = ["true"]
@@ -214,37 +208,29 @@ def forest_chart(
 ) -> Chart:
     """Return a forest plot of a card: each row is a comparison, with a dot, its interval and its result.
 
-    A card has a question about one axis (`compared`), such as `format`. A row compares two values of this
-    axis, such as the baseline f6 with the candidate f7. A dot on the right of 1 is a faster candidate.
-    `sides` are the labels of the baseline and the candidate. `picks` are the axes on which a reader of the
-    page can pick a value. Only rows that fit the picks are drawn (pick_filter): if f7 is picked, those that
-    compare f7 with another format. A grey band shows the factors from 1 / `margin` to `margin` (such as 1.1),
-    which are no reason to change. `rows` must not be empty.
+    A dot on the right of 1 is a faster candidate. `sides` are the labels of the baseline and the candidate.
+    `picks` are the axes on which a reader of the page can pick a value. Only rows that fit the picks are
+    drawn (pick_filter). A grey band shows the factors from 1 / `margin` to `margin` (such as 1.1), which are
+    no reason to change. `rows` must not be empty.
     """
-    # The data: a record has the texts and numbers of a row.
     records = [_forest_record(row) for row in rows]
-    # All numbers that the axis should show: the ratio baseline / candidate of each row, and both ends of its
-    # interval. An unknown end is 0: _factor_axis() leaves it out.
+    # An unknown end of an interval is 0. factor_domain() leaves it out.
     factors: list[float | None] = []
     for row in rows:
         factors += [row.pair.ratio, row.pair.low, row.pair.high]
-    # The title is `← f6 faster | f7 faster →`.
     x = _factor_axis("ratio", _title_directions(sides), factors)
     y = _row_axis_in_order(records)
     stroke, fill = _dot_colours()
-    # The pointer shows these fields of a record as texts (`:N`), each with its heading.
     headings = {"case": "Case", "result": "Result", "interval": "95 % interval", "note": "Notes"}
     tooltip = _tooltip({f"{field}:N": heading for field, heading in headings.items()})
 
-    # The chart consists of layers, each with one kind of mark. Layers share the scales of both axes, so only
-    # one layer (the points) defines the horizontal axis. A mark with `x` and `x2` reaches from `x` to `x2`.
+    # Layers share the scales of both axes, so only one layer (the points) defines the horizontal axis.
     band = (
         altair.Chart(altair.Data(values=[{"from": 1 / margin, "to": margin}]))
         .mark_rect(color=BAND)
         .encode(x=altair.X("from:Q"), x2="to:Q")
     )
-    # The next three layers have no data of their own. They draw the data of the whole chart, which is set at
-    # the end: the records that fit the picks.
+    # Layers without data of their own draw the data of the whole chart, which is set at the end.
     fitting_rows = altair.Chart().transform_filter(pick_filter(picks, compared)).encode(y=y)
     whiskers = fitting_rows.mark_rule(strokeWidth=1.6).encode(
         x=altair.X("low:Q"), x2="high:Q", color=stroke, tooltip=tooltip
@@ -252,7 +238,6 @@ def forest_chart(
     points = fitting_rows.mark_point(size=60, opacity=1).encode(
         x=x, stroke=stroke, fill=fill, tooltip=tooltip
     )
-    # The result of each row, such as `f7 1.2x faster`, stands to the right of the plot.
     texts = fitting_rows.mark_text(
         align="left", baseline="middle", limit=TEXT_WIDTH, color=INK, fontSize=12, lineBreak="\n"
     ).encode(x=altair.value(FOREST_WIDTH + TEXT_GAP), text="result:N", tooltip=tooltip)
@@ -299,9 +284,8 @@ def _dot_colours() -> tuple[altair.Color, altair.Fill]:
 def _forest_record(row: CardRow) -> Record:
     """Return a row of a forest plot: texts, the ratio, and the interval's ends.
 
-    A long label or result has several lines. The tooltip has the whole label as `case`. `style` is the key of
-    the dot's colours (DOT_COLOURS). The axis values of the row are keys, too, because the picks filter the
-    rows by them.
+    The axis values of the row are keys, too, because the picks filter by these values. `case` is the whole
+    label for the tooltip.
 
     Example: `{"command": "log", "label": "cold log over svn", "baseline": "f6", "candidate": "f7", "ratio":
     1.24, "low": 1.2, "high": 1.28, "style": "candidate", "result": "f7 1.2x faster, 1.24 s → 1.00 s", ...}`.
@@ -327,25 +311,20 @@ def _forest_record(row: CardRow) -> Record:
 def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     """Return a plot with a row for each finding, in the given order, on one axis of factors.
 
-    A finding is a published statement, such as `f7 is twice as fast`. Its row has the range that the
-    statement expects (a bar), the published factor (a diamond), and the measured factor with its interval. A
-    factor is baseline / candidate: if times are compared, f7 is faster above 1. `dots` must not be empty.
+    A row has the expected range (a bar), the published factor (a diamond), and the measured factor with its
+    interval. `dots` must not be empty.
     """
-    # All numbers that the axis should show, None for each that is unknown.
     factors: list[float | None] = []
     for dot in dots:
         factors += [dot.published, dot.measured]
         factors += [dot.low, dot.high, dot.expected_low, dot.expected_high]
-    # The ends of the axis. The bar of an open range, such as `at least 2`, reaches to one of them.
     domain = factor_domain(factors)
     records = [_finding_record(dot, domain) for dot in dots]
-    # The pointer shows these fields of a record as texts (`:N`). The marks draw its numbers (`:Q`).
     fields = ("statement", "verdict", "expected", "published", "measured", "interval")
     tooltip = _tooltip({f"{name}:N": name.capitalize() for name in fields})
 
-    # The chart consists of layers, each with one kind of mark. Layers of `base` have no data of their own:
-    # they draw the records, which are the data of the whole chart (set at the end). Only the layer `measured`
-    # defines the horizontal axis, because layers share it. A mark with `x` and `x2` reaches from `x` to `x2`.
+    # Layers of `base` draw the data of the whole chart, which is set at the end. Layers share the horizontal
+    # axis, so only the layer `measured` defines it.
     base = altair.Chart().encode(y=_row_axis_in_order(records))
     expected = base.mark_bar(color=BAND, height=24).encode(
         x=altair.X("expected_low:Q"), x2="expected_high:Q", tooltip=tooltip
@@ -359,15 +338,13 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
     measured = base.mark_point(size=70, color=INK, fill=INK, opacity=1).encode(
         x=_factor_axis("measured_at", "factor, logarithmic", factors), tooltip=tooltip
     )
-    # The verdict, and the published and the measured factor, stand to the right of the plot.
     texts = base.mark_text(
         align="left", baseline="middle", color=INK, fontSize=12, lineBreak="\n"
     ).encode(x=altair.value(PLOT_WIDTH + TEXT_GAP), text="outcome:N", tooltip=tooltip)
     key = "Dot: measured, with its 95 % interval. Grey bar: the expected range."
     if any(dot.published for dot in dots):
         key = f"Hollow diamond: published. {key} On the right: published → measured."
-    # An unknown factor is None, and 0 is not drawn. The sentence is also for factors below 1 / MAX_FACTOR,
-    # which are drawn at the left end.
+    # Factors below 1 / MAX_FACTOR are drawn at the left end, and a factor of 0 is not drawn.
     if any(factor and not 1 / MAX_FACTOR <= factor <= MAX_FACTOR for factor in factors):
         key += f" Factors above {MAX_FACTOR:g}x are drawn at the end of the axis."
     labels = [str(record["label"]) for record in records]
@@ -385,18 +362,15 @@ def findings_chart(dots: Sequence[FindingDot]) -> Chart:
 def _finding_record(dot: FindingDot, domain: tuple[float, float]) -> Record:
     """Return a finding as a row of its plot; a number that is not drawn is None.
 
-    The label is the statement (`dot.label`) in lines of up to LABEL_LINE characters, and the meaning of the
-    right side. `domain` has the two ends of the axis: the bar of `at least 2` ends at the right one, and the
-    bar of `at most 2` begins at the left one. The texts of the tooltip (`dot.texts`) are the keys `expected`,
-    `published`, `measured` and `interval`, so the drawn numbers have other keys. The interval of the measured
-    factor is drawn from `low` to `high`.
+    `domain` has the two ends of the axis: the bar of `at least 2` ends at the right one. The texts of the
+    tooltip (`dot.texts`) have the keys `expected`, `published`, `measured` and `interval`, so the drawn
+    numbers have other keys.
 
     Example: `{"label": "f7 is twice as fast\\nabove 1x: f7 is faster", "statement": "f7 is twice as fast",
     "verdict": "weaker", "expected": "1.5x to 2.5x", "expected_low": 1.5, "expected_high": 2.5,
     "published_at": 2.0, "measured_at": 1.4, "low": 1.3, "high": 1.5, "published": "2.0x", ...}`.
     """
-    # An open end (None) of the bar is drawn at the end of the axis. So is an end of 0, because a logarithmic
-    # axis has no 0. If both ends are open, there is no bar.
+    # An end of 0 counts as open, because a logarithmic axis has no 0. With two open ends, there is no bar.
     axis_low, axis_high = domain
     has_range = bool(dot.expected_low or dot.expected_high)
     return {
@@ -438,7 +412,7 @@ def line_chart(
     """Return a plot of lines, with the values on a logarithmic vertical axis.
 
     Points with the same `line` are joined. `places` are the positions of the horizontal axis from left to
-    right, such as `1`, `4` and `8` clients. `place_title` and `value_title` are the titles of the two axes.
+    right, such as `1`, `4` and `8` clients.
     """
     # 0 has no place on a logarithmic axis.
     shown_points = [point for point in points if point.value > 0]
@@ -457,7 +431,6 @@ def line_chart(
     shape_scale = altair.Scale(domain=lines, range=shapes)
     # By default, Vega-Lite leaves out all but 30 lines of a legend. 0 is no limit.
     legend = altair.Legend(title=None, orient="right", symbolLimit=0)
-    # The labels of the places stay horizontal.
     place_axis = altair.Axis(labelAngle=0)
     x = altair.X("place:N", title=place_title, sort=list(places), axis=place_axis)
     value_axis = altair.Axis(format="~g")
@@ -482,12 +455,11 @@ def line_chart(
 
 
 def noise_chart(dots: Sequence[RoundDot], picks: Sequence[str]) -> Chart:
-    """Return a plot with a row for each cell (a command with all its settings), and a stroke for each round.
+    """Return a plot with a row for each cell, and a stroke for each round.
 
-    A round is one repetition of a cell, and a dot has the time of the cell in it. Its stroke is at the
-    distance of this time from the cell's mean, in per cent: 10 for 1.1 s with the mean 1.0 s. The cell with
-    the largest distance is first. `picks` are the axes on which a reader of the page can pick a value, such
-    as `access`. The plot shows only the cells that fit the picks.
+    A stroke is at the distance of the round's time from the cell's mean, in per cent: 10 for 1.1 s with the
+    mean 1.0 s. The cell with the largest distance is first. `picks` are the axes on which a reader can pick a
+    value. The plot shows only the cells that fit the picks.
     """
     # The rows of cells have the order in which the cells first occur in `records` (_row_axis_in_order).
     noisiest_first = sorted(dots, key=lambda dot: -abs(dot.deviation_pct))

@@ -30,12 +30,9 @@ def describe_origin(study: Study) -> str:
 def cite_results(results: Results, setup: Setup) -> dict[str, str]:
     """Return the facts that identify the results of a page: `{"Study": "...", "Measured": "...", ...}`.
 
-    Example of `Made by`: `vcsbench 1.2, commit 0123abcd, unchanged` (all files are those of the commit).
-    Command and Configuration are missing if unknown. `setup` has the machines that measured, and the times of
-    the first and the last measurement, None if nothing was measured. The facts do not depend on the code that
-    renders the page: `Made by` is the version that measured.
+    `Made by` is the version that measured, not the one that renders the page: `vcsbench 1.2, commit 0123abcd,
+    unchanged`. Command and Configuration are missing if unknown.
     """
-    # The version, commit, command line and configuration of the run that made the results.
     provenance = results.provenance
     measured = "Nothing."
     if setup.first and setup.last:
@@ -46,7 +43,7 @@ def cite_results(results: Results, setup: Setup) -> dict[str, str]:
         "Measured": measured,
         "Made by": f"vcsbench {provenance.vcsbench}, {_describe_commit(provenance)}",
     }
-    # The command of make that measures the study again is made of the stored command line.
+    # results.command is made of the stored command line.
     if provenance.command:
         facts["Command"] = results.command.text()
     if provenance.config_digest:
@@ -86,7 +83,6 @@ def make_bibtex(results: Results, setup: Setup) -> str:
     lines.append(f"  title = {{{title}}},")
     # The inner braces keep BibTeX from taking this for a first name and a surname.
     lines.append("  author = {{The maintainers of vcsbench}},")
-    # The time of the last measurement; None if nothing was measured.
     if setup.last:
         lines.append(f"  year = {{{setup.last.year}}},")
     lines.append(f"  note = {{{_without_braces(', '.join(notes))}}},")

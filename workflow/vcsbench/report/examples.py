@@ -25,8 +25,7 @@ OPEN_RESULTS = (None, Result.BOUNDED, Result.UNDECIDED, Result.TOO_SMALL)
 def make_examples(results: Results) -> list[PlainTable]:
     """Return a table for each example of the study with numbers in at least two rows.
 
-    An example shows a server before and after changes. A row has a number for each value of the axis in
-    `columns`: `("As it is", "0.62 s", "1.72 s")`.
+    A row has a number for each value of the axis in `columns`: `("As it is", "0.62 s", "1.72 s")`.
     """
     tables = []
     for title, example in results.study.examples.items():
@@ -45,24 +44,21 @@ def _make_rows(
 ) -> tuple[list[list[str]], bool]:
     """Return the rows of an example that have a number, and whether some number has OPEN_MARK.
 
-    A row is a server before all changes (the first row) or after some of them. A column is a value of `axis`,
-    such as the command log. A number below the first row has its factor to the number in the first row: `0.63
-    s (2.7x faster)`. It has no factor if the difference is below the margin, or if its row has numbers of
-    another table than the example.
+    A column is a value of `axis`, such as the command log. A number below the first row has its factor to the
+    number in the first row: `0.63 s (2.7x faster)`. The factor is missing if the difference is below the
+    margin, or if the row has numbers of another table than the example.
     """
-    # The smallest factor that is worth noting, such as 1.1.
     margin = results.advice.margin
     rows: list[list[str]] = []
     has_mark = False
     # The numbers of the first row that has any, in the table of the example; [] until it is found.
     first_numbers: list[float | None] = []
-    # The table of the row above ("" without one), and the axis values that all cells of that row have.
+    # The table and the axis values of the row above.
     table_above = ""
     where_above: Mapping[str, object] = {}
     for label, row in example["rows"].items():
         table = row.get("table", example["table"])
         where = {**example.get("where", {}), **row.get("where", {})}
-        # None without a number, or if several rows of the table fit.
         numbers = [_find_number(results, table, {**where, axis: value}) for value in values]
         if all(number is None for number in numbers):
             continue
@@ -73,12 +69,10 @@ def _make_rows(
         if is_of_example and not first_numbers:
             first_numbers = numbers
         elif is_of_example:
-            # The words `faster` and `slower`, or `less` and `more`.
             comparative = OF_TIMES if metric.is_duration else OF_AMOUNTS
             for column, first in enumerate(first_numbers):
                 texts[column] += _factor_text(first, numbers[column], margin, comparative)
-        # A number gets the mark if its difference from the row above is open (not certain). Rows of different
-        # tables have no such difference.
+        # Rows of different tables are not compared, so their numbers get no mark.
         for column, value in enumerate(values):
             if table != table_above or numbers[column] is None:
                 continue

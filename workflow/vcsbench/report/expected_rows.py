@@ -37,30 +37,24 @@ def expected_rows(
     """Return the rows that a table should have by the cells of the grid, in the order of the grid.
 
     They show which rows a measured table lacks, and why. A table that compares has a row for each pair of
-    cells, and a table that compares nothing one for each cell. Duplicates (second measurements for the noise)
-    and cells that the table does not select are left out. `axes` are those of the study. `grid` has a row for
-    each cell. `failures` has one for each cell-round (one round of a cell) without a result, and
-    `measurements` one for each timed run.
+    cells, any other table one for each cell. Duplicates, and cells that the table does not select, are left
+    out. `failures` has a row for each cell-round without a result, and `measurements` one for each timed run.
     """
     failures_by_cell = grouped_by(failures, lambda failure: failure["cell"])
     runs_by_cell = grouped_by(measurements, lambda run: run["cell"])
-    # The cells that the table selects: {"cache": "cold"}; {} for all.
     where = definition.get("where", {})
     cells_of_table = [cell for cell in originals(grid) if matches_cell(cell, where)]
 
     rows = []
-    # `keys` is the place of the row, {"command": "log", "candidate": "f7"}. `cells` has the cells of the two
-    # compared values, the baseline first, or a single cell.
     for keys, cells in _rows_of_grid(definition.get("compare"), axes, cells_of_table):
         paths = tuple(cell["cell"] for cell in cells)
         skips = [cell["skip"] for cell in cells if cell["skip"]]
-        # The rounds without a result. Those with a reason of PENDING (outdated or unmeasured) did not fail:
-        # the next run measures them.
         missing = [row for path in paths for row in failures_by_cell.get(path, [])]
         runs = [run for path in paths for run in runs_by_cell.get(path, [])]
         flags = {flag for run in runs for flag in run["flags"].split()}
         reasons = [row["reason"] for row in missing]
         is_outdated = bool(reasons) and all(reason == OUTDATED for reason in reasons)
+        # A round with a reason in PENDING did not fail: the next run measures this round.
         is_pending = bool(reasons) and all(reason in PENDING for reason in reasons)
         expected_row = ExpectedRow(
             keys=keys,
@@ -71,10 +65,9 @@ def expected_rows(
             failures=tuple(
                 f"round {row['round']:.0f}: {texts.failure_text(row['reason'])}" for row in missing
             ),
-            # A flag is a code of a doubt about a run. Only those in INVALID exclude a run from tables.
+            # Only the flags in INVALID exclude a run from tables.
             flags=tuple(sorted(flags & INVALID)),
             is_outdated=is_outdated,
-            # None of the rounds without a result failed, and some are not measured.
             is_unmeasured=is_pending and not is_outdated,
         )
         rows.append(expected_row)
@@ -98,13 +91,12 @@ def _rows_of_grid(
     compared = compare["axis"]
     candidates = compare["candidates"]
     other_axes = [axis for axis in axes if axis != compared]
-    # The values of all axes identify a cell.
     cell_at = {values_in(cell, axes): cell for cell in grid}
     for cell in grid:
         keys = {axis: cell[axis] for axis in other_axes}
         if compared not in axes:
-            # The table compares this run with a saved baseline, so the compared axis is the time. The grid
-            # has no cells of the baseline, so the only cell is that of this run (`now`, the only candidate).
+            # The table compares this run (`now`, the only candidate) with a saved baseline, of which the grid
+            # has no cells.
             yield {**keys, CANDIDATE: candidates[0]}, [cell]
         elif cell[compared] in candidates:
             # The cell of the baseline has the same values of all other axes, and no row of its own.

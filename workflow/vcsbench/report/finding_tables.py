@@ -16,7 +16,6 @@ from vcsbench.config.study import TableDefinition, axis_values
 from vcsbench.metrics import metric_in
 from vcsbench.report.grids import CANDIDATE
 from vcsbench.report.results import Results, grouped_by
-from vcsbench.report.table_points import factor_words
 from vcsbench.report.table_sections import PlainTable, TableSection
 from vcsbench.statistics.baselines import table_name
 from vcsbench.statistics.comparisons import ComparisonRow
@@ -66,7 +65,7 @@ class Reversal:
         distinguish the cases of a card.
         """
         published, measured = self.published_ratio, self.comparison.ratio
-        # Above 1, both ratios mean a faster candidate. Those of the baseline are the reciprocals.
+        # Both ratios are those of the candidate.
         if value == self.comparison.baseline:
             published, measured = 1 / published, 1 / measured
         # The access is named also if all cases have the same one: a reader may have another.
@@ -93,27 +92,25 @@ def find_table(
 
     `definition` is the finding's entry in its file: `{"where": {"cache": "cold"}, "compare": {"axis":
     "format", "baseline": "f6", "candidate": "f7"}, ...}`. The result is then `("f6-vs-f7", {"cache": "cold",
-    "candidate": "f7"})`. The name is "" if no table shows the numbers. `tables` are those of the study.
+    "candidate": "f7"})`. The name is "" if no table shows the numbers.
     """
     where = dict(definition.get("where", {}))
     # {} for a finding on the numbers of one metric.
     compare = definition.get("compare", {})
-    # An expectation (a statement of the user) can compare this run with a saved baseline, whose name is `to`.
-    # Each saved baseline has a table.
+    # An expectation can compare this run with a saved baseline (`to`), which has its own table.
     if "to" in compare:
         name = table_name(compare["to"])
         return (name if name in tables else ""), where
 
     metric = metric_in(definition)
-    # The best table compares the same two values by the same metric, whichever cells it selects. A table of
-    # other values has no candidate ("").
+    # The best table compares the same two values by the same metric, whichever cells it selects.
     for name, table in tables.items():
         candidate = _find_candidate(compare, table)
         if candidate and metric_in(table) is metric:
             return name, {**where, CANDIDATE: candidate}
 
-    # No table compares the two values, or the finding compares nothing. A table of the metric itself, without
-    # comparisons, has the numbers. A finding that compares two values needs the rows of both.
+    # The next best table has the metric itself, without comparisons. A finding that compares two values needs
+    # the rows of both.
     if compare:
         where[compare["axis"]] = [compare["baseline"], compare["candidate"]]
     names = []
@@ -122,7 +119,6 @@ def find_table(
         has_metric = metric_in(table) is metric or metric.name in table.get("each", ())
         if has_metric and "compare" not in table:
             names.append(name)
-    # The tables in which some cell can fit both the finding and the table ({} selects all cells).
     names_with_cells = [name for name in names if overlaps(where, tables[name].get("where", {}))]
     # If no table selects the finding's cells, a table of other cells with this metric is better than none.
     choices = names_with_cells or names
@@ -132,8 +128,7 @@ def find_table(
 def _find_candidate(compare: Row, table: TableDefinition) -> str:
     """Return the candidate of a table that compares the same two values as a finding, "" for another table.
 
-    `compare` is `{"axis": "format", "baseline": "f6", "candidate": "f7"}`, {} for a finding on one metric.
-    The table may have the sides exchanged: then its candidate is f6.
+    The table may have the sides exchanged: then its candidate is the baseline of the finding.
     """
     table_compare = table.get("compare")
     if not table_compare or table_compare["axis"] != compare.get("axis"):
@@ -150,12 +145,9 @@ def _find_candidate(compare: Row, table: TableDefinition) -> str:
 def make_reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
     """Return a table of reversed comparisons (Reversal), the largest measured factor first; None without any.
 
-    A comparison is reversed if its measured result is the opposite of the published one. A comparison that a
-    finding covers is left out, because the verdict of the finding is about it. `sections` are the tables of
-    the page. Comparisons of the same command, caches and sides that differ in the same direction share a row,
-    with the texts of _reversal_texts().
+    A comparison that a finding covers is left out, because the verdict of the finding is about it.
+    Comparisons with the same Reversal.row_key share a row, with the texts of _reversal_texts().
     """
-    # For each finding: the name of its table, and the axis values that it covers in this table.
     tables_of_findings = [
         find_table(definition, results.study.tables) for definition in results.definitions.values()
     ]
@@ -205,8 +197,7 @@ def describe_opposites(card: Card, reversals: Sequence[Reversal]) -> str:
     texts = []
     for case in card.counted_cases:
         for pair in case.pairs:
-            # A text is about the recommended value if the comparison has it, otherwise about the candidate.
-            # The value is "", which no comparison has, if the answer recommends nothing.
+            # The answer's value is "", which no comparison has, if the answer recommends nothing.
             value = card.answer.value if card.answer.value in pair.sides else pair.candidate
             for reversal in reversals:
                 if reversal.is_of(axis, pair, case.where):
@@ -226,26 +217,23 @@ def _find_reversals(section: TableSection) -> list[Reversal]:
     """Return the comparisons of a table that are reversed, [] for a table that compares nothing.
 
     A comparison is reversed if one side is faster here (with Result.DIFFERENT, so a time by the margin or
-    more), and the other side was faster by more than REVERSED_FACTOR (1.1) in the published study. A ratio is
-    time of the baseline / time of the candidate. Example: published 22.0 %, which is the ratio 1.22, and
-    measured 0.8. The candidate is slower here, and was 1.22 times as fast in the study.
+    more), and the other side was faster by more than REVERSED_FACTOR (1.1) in the published study. Example:
+    the ratio is 1.22 in the study (published as 22.0 %), and 0.8 here.
     """
     if not section.compared:
         return []
     reversals = []
-    # A point is a place of the table, {"command": "log", "candidate": "f7"}, with its number or a reason.
     for point in section.measured_points:
         published_ratio = point.published_ratio
         # A place without a measured number has no row.
         if point.row is None or published_ratio is None:
             continue
-        # The same row, with typed fields.
         comparison = ComparisonRow.of_record(point.row)
         # A certain difference below the margin counts as equal in all answers, so it is no opposite.
         if comparison.result != Result.DIFFERENT:
             continue
         # The published factor of the side that is slower here: 1.22 if this side was 1.22 times as fast in
-        # the study. It is below 1 if the side was slower in the study, too: then nothing is reversed.
+        # the study, below 1 if this side was slower in the study, too.
         is_candidate_slower = comparison.ratio < 1
         published_factor = published_ratio if is_candidate_slower else 1 / published_ratio
         if published_factor > REVERSED_FACTOR:
@@ -277,8 +265,7 @@ def _reversal_texts(results: Results, reversals: Sequence[Reversal]) -> list[str
     # Some commands of svnbench do less work over one of the compared accesses, so the result needs a remark.
     if has_less_client_work(axis, where):
         case += f" ({LESS_CLIENT_WORK})"
-    # `faster` and `slower`, or the words of another metric than a time.
-    change_words = factor_words(metric_in(results.study.tables[first.section.name]))
+    change_words = metric_in(results.study.tables[first.section.name]).change_words
     published = [reversal.published_ratio for reversal in reversals]
     measured = [reversal.comparison.ratio for reversal in reversals]
     low = min(reversal.comparison.low for reversal in reversals)

@@ -13,10 +13,10 @@ from vcsbench import words
 from vcsbench.advice.answer_texts import LESS_CLIENT_WORK
 from vcsbench.advice.decision import Row
 from vcsbench.advice.effects import has_less_client_work
-from vcsbench.advice.labels import case_label, times, times_between, value_label
+from vcsbench.advice.labels import case_label, cells_label, times, times_between, value_label
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import ACCESS_AXIS
-from vcsbench.codes import ReasonCode, Verdict
+from vcsbench.codes import RangePlace, ReasonCode, Verdict
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.evidence.flags import Flag
 from vcsbench.metrics import metric_in
@@ -36,6 +36,7 @@ from vcsbench.report.table_sections import TableSection
 from vcsbench.statistics import comparisons, texts, verdicts
 from vcsbench.statistics.comparisons import ComparisonRow
 from vcsbench.statistics.expected_range import ExpectedRange, expected_range, range_text
+from vcsbench.statistics.verdicts import MixedPart, mixed_parts
 
 MEANINGS = {
     Verdict.REVERSED: "the effect points the other way here",
@@ -44,7 +45,8 @@ MEANINGS = {
     Verdict.STRONGER: "the effect is larger than published, or there is one where equality was published",
     Verdict.FAILS: "the measured interval is outside the expected range. A difference that is certainly "
     "below the margin (min_effect_pct) is neither better nor worse",
-    Verdict.MIXED: "some pairs are better, others worse, each by its own interval",
+    Verdict.MIXED: "pairs disagree by the margin or more, each by its own interval: some are better and "
+    "others worse, or some below and others above the expected range. Cells: some inside it, others outside",
     Verdict.TOO_SMALL: "process start, connection and waits of 40 ms for delayed acknowledgements can "
     "explain it (see Fixed cost), or its runs are too short",
     Verdict.UNDECIDED: "the interval is partly inside the range, or there is none, or cells "
@@ -56,8 +58,11 @@ MEANINGS = {
 }
 # By the name under which a verdict is counted (summary.name_counted_verdict).
 COUNTED_MEANINGS = {str(verdict): meaning for verdict, meaning in MEANINGS.items()} | {
-    IN_DIRECTION: "the statement has no number, and the interval is on its side of 1x"
+    IN_DIRECTION: "the statement has no number, and the interval is on its side of 1x, the factor by the "
+    "margin or more"
 }
+# Reasons that are remarks with any verdict.
+REMARK_CODES = (ReasonCode.DISAGREEMENT, ReasonCode.UNIT_TIMES)
 # Verdicts that possible reasons can explain.
 EXPLAINABLE = (Verdict.REVERSED, Verdict.GONE, Verdict.WEAKER, Verdict.STRONGER, Verdict.FAILS)
 NO_REASON = "no reason known"
@@ -93,18 +98,24 @@ class PairLine(NamedTuple):
     """A pair of a finding: its case, and its factors as texts, "" if unknown.
 
     A pair is a comparison of two cells. Example: `cold log over svn (ruby)`, `2.1x`, `1.64x`, `1.58x
-    to 1.70x`.
+    to 1.70x`. A line may also be a cell, of a mixed finding about the values of cells. `place` is the place
+    of its interval against the expected range, None if the finding is not mixed.
     """
 
     case: str
     published: str
     measured: str
     interval: str
+    place: RangePlace | None = None
+
+    @property
+    def place_text(self) -> str:
+        return texts.PLACES[self.place] if self.place else ""
 
 
 @dataclass(frozen=True)
 class FindingFacts:
-    """A finding as texts, which the head of a page has for the index. A text is "" if it is unknown."""
+    """A finding as texts, which the index shows. A text is "" if it is unknown."""
 
     id: str
     statement: str
@@ -123,7 +134,7 @@ class FindingFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingView(FindingFacts):
-    """A finding or an expectation as the page shows it. A pair is a comparison of two cells.
+    """A finding or an expectation as the page shows it.
 
     A text is "" if it does not apply. `dot` is None if the finding has no measured factor.
     """
@@ -132,7 +143,9 @@ class FindingView(FindingFacts):
     published_all: str  # the published value over all pairs, if fewer are measured
     ratio: str  # the meaning of the number: `time of f6 ÷ time of f7: above 1x, f7 is faster`
     pairs: str  # the pairs or cells from which the number was computed
-    pair_lines: Sequence[PairLine]  # each of these pairs, if there are two or more
+    # Each of these pairs, if there are two or more. A mixed finding has also its cells here.
+    pair_lines: Sequence[PairLine]
+    line_noun: str  # `pairs` or `cells`: the meaning of a line
     is_different: bool  # True for a verdict in EXPLAINABLE
     steps: Sequence[ReasonText]  # the reasons of the verdict; possible causes if it is EXPLAINABLE
     notes: Sequence[str]  # remarks, as sentences
@@ -181,11 +194,7 @@ class Finding:
 
     @property
     def sides(self) -> ComparedSides | None:
-        """Return the two compared values of an axis.
-
-        None is for a finding on one metric, and for an expectation that compares this run with a saved
-        baseline.
-        """
+        """Return the compared values; None for a finding on one metric, or against a saved baseline."""
         compare = self.definition.get("compare", {})
         if "candidate" not in compare:
             return None
@@ -219,23 +228,19 @@ def make_finding_views(
     """Return published findings, or a user's expectations, as the page shows them: reversed ones first.
 
     The order of their verdicts is that of MEANINGS. Of the reproduced ones, those without a number come last
-    (is_direction_only). `rows` has a row for each verdict, with the columns verdicts.FINDING_COLUMNS.
-    `definitions` has the statement behind each verdict by the id of the row: `{"hot-log": {"compare": {...},
-    "expect": {"at_least": 1.5}}}`. `sections` are the tables of the page.
+    (is_direction_only). `rows` has the columns verdicts.FINDING_COLUMNS. `definitions` has the statement
+    behind each row by its id: `{"hot-log": {"compare": {...}, "expect": {"at_least": 1.5}}}`.
     """
-    # A flag is a code of a doubt about a run. shown_flags() leaves out flags that tell a reader nothing.
     named_flags = shown_flags(results)
     findings = [Finding(row, definitions[row["id"]]) for row in rows]
-    # By cell: the share of process start and connection (start-up) in its time.
     shares = _start_up_shares_of_cells(results)
     views = [_make_view(results, finding, sections, named_flags, shares) for finding in findings]
-    # MEANINGS has all verdicts. False (with a number) comes before True (a direction only).
     order: list[str] = list(MEANINGS)
     return sorted(views, key=lambda view: (order.index(view.verdict), view.is_in_direction))
 
 
 def _start_up_shares_of_cells(results: Results) -> dict[str, float]:
-    """Return the largest share of start-up in the valid runs of each cell, by the cell's path."""
+    """Return the largest share of start-up (process start, connection) in the valid runs of each cell."""
     shares: dict[str, float] = {}
     for run in results.valid_runs:
         share = run.get("fixed_share")
@@ -253,35 +258,35 @@ def _make_view(
 ) -> FindingView:
     """Return a finding or expectation as the page shows it: texts of its numbers, reasons, flags, and table.
 
-    `sections` are the tables of the page. The view has a link to the row with the numbers of the finding.
-    `named_flags` are the flags (codes of doubts about runs) that the view may name. `shares` has the share of
-    start-up (process start and connection) in the time of each cell.
+    The view has a link to the row with the numbers of the finding. `named_flags` are the flags that the view
+    may name. `shares` has the share of start-up in the time of each cell.
     """
-    # The row has the verdict with its numbers, `expect` the bounds: {"over": "mean", "at_least": 1.5}.
+    # `expect` has the bounds: {"over": "mean", "at_least": 1.5}.
     row, expect = finding.row, finding.definition["expect"]
-    # The table with the numbers of the finding, and the axis values of their rows: {"cache": "cold"}.
     table, where = find_table(finding.definition, results.study.tables)
     # None if the study has no table of this metric, or if the page leaves the table out.
     section = next((section for section in sections if section.name == table), None)
-    # The text is, for example, `mean of 12 pairs`. A pair is a comparison of two cells. A mean hides how far
-    # its pairs differ, so the text becomes their range: `3 pairs, 1.9x to 2.1x`. With fewer than two pairs in
-    # the table, there is no range, and the text stays.
+    # A text such as `mean of 12 pairs` hides how far the pairs differ, so two or more pairs in the table get
+    # the text `3 pairs, 1.9x to 2.1x`.
     pairs = row["over"]
     pair_lines: list[PairLine] = []
     points = _points_of_pairs(finding, section, where, shares) if section else []
+    parts = _parts_of_mixed(finding)
     if section and len(points) > 1:
-        pair_lines = _list_pairs(finding, section, points)
+        pair_lines = _list_pairs(finding, section, points, parts)
         if expect.get("over") == "mean":
             pairs = _describe_pairs(finding, section, points)
+    elif parts:
+        # The table of a metric has no intervals, and the pairs of some findings are in no table.
+        pair_lines = _list_parts(finding, parts)
     flag_text, flags = _describe_flags(results, finding, named_flags)
-    # Reasons may explain the verdict. Remarks are sentences that do not.
     reasons, remarks = split_reasons(row)
     if _differs_in_mean_only(finding, points):
         remarks.append("No pair alone is certain; their mean is.")
-    # The smallest ratio that is worth noting, such as 1.1. It bounds the expected range `equal`.
+    # The margin bounds the expected range `equal`.
     margin = results.advice.margin
     expected = expected_range(expect, margin)
-    # An expected direction is printed as `above 1x`. The text of FindingView.ratio has its meaning.
+    # The text of FindingView.ratio has the meaning of the directions.
     directions = ("above 1x", "below 1x")
     facts = FindingFacts(
         id=row["id"],
@@ -294,13 +299,13 @@ def _make_view(
         is_in_direction=is_direction_only(row["verdict"], expect),
     )
     return FindingView(
-        # FindingView has all fields of FindingFacts, and those below.
         **asdict(facts),
         published_interval=_describe_rounding(finding),
         published_all=_describe_all_published(finding),
         ratio=_describe_value(finding),
         pairs=pairs,
         pair_lines=pair_lines,
+        line_noun="pairs" if finding.is_factor else "cells",
         is_different=row["verdict"] in EXPLAINABLE,
         # The page prints each reason with a step that the reader can take.
         steps=reasons,
@@ -317,8 +322,7 @@ def _make_view(
 def _differs_in_mean_only(finding: Finding, points: Sequence[Point]) -> bool:
     """Return True if the mean of several pairs (`points`) differs for certain, and none of the pairs does.
 
-    A pair is a comparison of two cells, which a table calls a difference if it is certain. A mean is certain
-    if its interval does not contain 1, the factor of no difference.
+    A mean differs for certain if its interval does not contain 1, the factor of no difference.
     """
     row = finding.row
     is_mean = finding.definition["expect"].get("over") == "mean"
@@ -328,13 +332,12 @@ def _differs_in_mean_only(finding: Finding, points: Sequence[Point]) -> bool:
     low, high = row["low"], row["high"]
     if not words.is_number(low) or not words.is_number(high) or low <= 1 <= high:
         return False
-    # The rows of the pairs with typed fields. Each point has a row (_points_of_pairs): {} is for mypy only.
+    # Each point has a row (_points_of_pairs): {} is for mypy only.
     pairs = [ComparisonRow.of_record(point.row or {}) for point in points]
-    # Without duplicates (second measurements of cells), a part of the noise is unknown: nothing is certain.
+    # Without duplicates, a part of the noise is unknown: nothing is certain.
     if any(Flag.NO_DUPLICATES in pair.flags for pair in pairs):
         return False
-    # The call of a pair is its outcome, such as FASTER. A certain difference has such a call even below the
-    # margin, where the result is EQUAL. So the call decides.
+    # Below the margin, a certain difference has the result EQUAL, but still a call such as FASTER.
     return not any(comparisons.is_difference(pair.call) for pair in pairs)
 
 
@@ -374,7 +377,6 @@ def describe_findings(views: Sequence[FindingView]) -> str:
             more = f", {in_direction} more" if with_number else ""
             sentence += f"{more} in direction only (no number was stated)"
         sentences.append(f"{sentence}.")
-    # These verdicts differ from the published statement: reversed, gone, weaker, stronger, fails and mixed.
     differing = [view for view in measured if view.verdict in (*EXPLAINABLE, Verdict.MIXED)]
     if differing:
         verb = "differs" if len(differing) == 1 else "differ"
@@ -388,11 +390,7 @@ def describe_findings(views: Sequence[FindingView]) -> str:
 
 
 def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) -> FindingDot | None:
-    """Return the data of a finding in the plot of findings; None if it has no measured factor above 0.
-
-    The plot has a row for each finding: its measured factor with the interval, its published factor, and a
-    bar for the expected range (`expected`). `facts` has the same numbers as texts.
-    """
+    """Return the data of a finding in the plot of findings; None if it has no measured factor above 0."""
     row = finding.row
     # The plot has one axis for all findings, so it has no place for other units than factors.
     if not finding.is_factor or not finding.is_measured:
@@ -403,9 +401,7 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
         return None
     return FindingDot(
         label=row["statement"],
-        # The meaning of a dot on the right of 1: `f7 is faster`.
         right_side=_describe_right_side(finding),
-        # The same name as in the table of verdicts, such as `weaker`.
         verdict=facts.counted_verdict,
         # None is an open end: the bar reaches to the end of the axis. `at least 0` counts as open, too.
         expected_low=expected.low if expected.low > 0 else None,
@@ -426,9 +422,9 @@ def _make_dot(finding: Finding, expected: ExpectedRange, facts: FindingFacts) ->
 def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
     """Return the reasons of a verdict, and remarks (sentences), both in the order of the row.
 
-    `row` is the verdict on a finding or expectation. Its column `reasons` is a list of verdicts.Reason, the
-    most likely one first. If the verdict is a difference (EXPLAINABLE), the entries that cannot explain a
-    difference become remarks. For any other verdict, all entries are reasons, and there are no remarks.
+    The column `reasons` is a list of verdicts.Reason, the most likely one first. If the verdict is a
+    difference (EXPLAINABLE), the entries that cannot explain a difference become remarks. For any other
+    verdict, only those with REMARK_CODES are remarks.
     """
     is_different = row["verdict"] in EXPLAINABLE
     reasons: list[ReasonText] = []
@@ -437,12 +433,11 @@ def split_reasons(row: Row) -> tuple[list[ReasonText], list[str]]:
         # The page has the text of this code next to the published value (_describe_all_published).
         if reason.code == ReasonCode.ALL_PUBLISHED:
             continue
-        text = texts.reason_text(reason)
-        if is_different and reason.code not in verdicts.EXPLAINING_CODES:
-            remarks.append(f"{text}.")
+        is_remark = is_different and reason.code not in verdicts.EXPLAINING_CODES
+        if is_remark or reason.code in REMARK_CODES:
+            remarks.append(f"{texts.reason_text(reason)}.")
             continue
-        # A text is, for example, `smaller scale: ruby has 13 % of its published revisions`.
-        label, _, facts = text.partition(": ")
+        label, facts = texts.reason_words(reason, cells_label)
         action = texts.ACTION_TEXTS.get(reason.code, "")
         reasons.append(ReasonText(reason.code, label, facts, action))
     # A difference that nothing explains gets a reason, too, because its advice is to repeat the run.
@@ -457,7 +452,6 @@ def summarise_reasons(findings: Iterable[tuple[str, Sequence[ReasonText]]]) -> l
     `findings` has the verdict and the reasons of each finding. Example of a line: `smaller scale`, `3 weaker,
     1 reversed`, `Measure the repository at a larger scale.`
     """
-    # By label and action (advice) of a reason: the verdicts of all findings that have it.
     verdicts_by_reason: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for verdict, reasons in findings:
         # A finding counts once, also with two reasons of one label, such as two smaller repositories.
@@ -473,9 +467,8 @@ def summarise_reasons(findings: Iterable[tuple[str, Sequence[ReasonText]]]) -> l
 def _describe_all_published(finding: Finding) -> str:
     """Return `all 24 pairs: 0.74x`, the published value over all pairs; "" if it adds nothing.
 
-    A pair is a comparison of two cells. The column `published` has the value over the pairs that are measured
-    here. If more pairs were published, the row has a reason with the value over all of them. It adds nothing
-    if both values are printed alike.
+    The column `published` has the value over the pairs that are measured here. If more pairs were published,
+    the row has a reason with the value over all pairs. This value adds nothing if both are printed alike.
     """
     published = finding.format_number(finding.row["published"])
     for reason in finding.row["reasons"]:
@@ -511,7 +504,7 @@ def _describe_right_side(finding: Finding) -> str:
     metric = metric_in(finding.definition)
     # `gain` is -1 if a higher value is better, such as requests per second. Above 1x, the baseline is the
     # higher one, so the candidate is lower.
-    meaning = f"{metric.words.verb}lower" if metric.gain < 0 else metric.words.is_better
+    meaning = f"{metric.words.verb} lower" if metric.gain < 0 else metric.words.is_better
     candidate = finding.sides.candidate_label if finding.sides else "this run"
     return f"{candidate} {meaning}"
 
@@ -521,17 +514,13 @@ def _points_of_pairs(
 ) -> list[Point]:
     """Return the pairs in a table from which the number of a finding was computed.
 
-    A pair is a comparison of two cells. `where` selects those of the finding by axis, with a value or a list
-    of values: `{"cache": "cold"}`. Pairs that the finding leaves out are left out here, too
-    (_is_too_small_for). `shares` has the share of start-up (process start and connection) in the time of each
-    cell. Return [] for a table that compares nothing, and for a finding without a measured number or with too
-    small pairs only.
+    `where` selects the pairs of the finding by axis, with a value or a list of values: `{"cache": "cold"}`.
+    Pairs that the finding leaves out are left out here, too (_is_too_small_for). Return [] for a table that
+    compares nothing, and for a finding without a measured number.
     """
     if not section.compares or not words.is_number(finding.row["measured"]):
         return []
     points = []
-    # A point is a place of the table: {"cache": "cold", "candidate": "f7"} (`keys`). If the place has a
-    # number, `row` is its row in the file of the table.
     for point in section.measured_points:
         has_ratio = point.row is not None and words.is_number(point.row.get("ratio"))
         is_of_finding = has_ratio and overlaps(where, point.keys)
@@ -543,23 +532,19 @@ def _points_of_pairs(
 def _is_too_small_for(finding: Finding, point: Point, shares: Mapping[str, float]) -> bool:
     """Return True if a finding leaves out a pair, because start-up can explain it, or its runs are short.
 
-    A pair is a comparison of two cells, and `point` is its place in a table. `shares` has the share of
-    start-up (process start and connection) in the time of each cell. The number of the finding was computed
-    without such pairs (finding_checks.CellCheck). With another rule here, the page would list pairs that are
-    no part of this number.
+    The number of the finding was computed without such pairs (finding_checks.CellCheck). With another rule
+    here, the page would list pairs that are no part of this number.
     """
     # A finding without `sides` compares with a saved baseline, and leaves out no pair for this reason. Counts
     # (`exact`) have no start-up.
     if finding.sides is None or metric_in(finding.definition).exact:
         return False
-    # The table itself calls the pair too small to compare.
     if point.is_small:
         return True
     # A row of a table by runs is only a part of its cells, and does not name them.
     if point.row is None or len(point.cells) != 2:
         return False
     comparison = ComparisonRow.of_record(point.row)
-    # NaN is an unknown share.
     baseline, candidate = (shares.get(cell, math.nan) for cell in point.cells)
     by_speed = comparisons.start_up_shares(
         comparison.ratio,
@@ -568,9 +553,8 @@ def _is_too_small_for(finding: Finding, point: Point, shares: Mapping[str, float
         baseline=baseline,
         candidate=candidate,
     )
-    # A longer start-up of the slower side can explain a difference, but no equality. A table checks this only
-    # for pairs that it calls different, and a finding for each pair (True). So a finding may leave out a pair
-    # that its table keeps.
+    # A longer start-up of the slower side can explain a difference, but no equality. A table checks this
+    # only for pairs that it calls different, and a finding for each pair (True).
     return comparisons.start_up_explains(by_speed, is_difference=True)
 
 
@@ -584,10 +568,7 @@ def _has_exchanged_sides(finding: Finding, section: TableSection) -> bool:
 
 
 def _describe_pairs(finding: Finding, section: TableSection, points: Sequence[Point]) -> str:
-    """Return the number of pairs of a mean, and the range of their ratios: `3 pairs, 1.9x to 2.1x`.
-
-    `points` are the finding's pairs (_points_of_pairs) in the table `section`.
-    """
+    """Return the number of pairs of a mean, and the range of their ratios: `3 pairs, 1.9x to 2.1x`."""
     ratios = [point.row["ratio"] for point in points if point.row]
     if _has_exchanged_sides(finding, section):
         ratios = [1 / ratio for ratio in ratios]
@@ -599,16 +580,54 @@ def _describe_pairs(finding: Finding, section: TableSection, points: Sequence[Po
     return f"{len(ratios)} pairs, {low} to {high}"
 
 
-def _list_pairs(finding: Finding, section: TableSection, points: Sequence[Point]) -> list[PairLine]:
+def _parts_of_mixed(finding: Finding) -> list[MixedPart]:
+    """Return the pairs or cells of a mixed finding with their places; [] for any other finding."""
+    for reason in finding.row["reasons"]:
+        if reason.code == ReasonCode.DISAGREEMENT:
+            return mixed_parts(reason)
+    return []
+
+
+def _list_parts(finding: Finding, parts: Sequence[MixedPart]) -> list[PairLine]:
+    """Return a line for each pair or cell of a mixed finding, in the order of its verdict."""
+    axes = _differing_axes([part.where for part in parts])
+    lines = []
+    for part in parts:
+        line = PairLine(
+            case_label(part.where, [ACCESS_AXIS, *axes]),
+            published="",
+            measured=finding.format_number(part.value),
+            interval=finding.format_interval(part.low, part.high),
+            place=part.place,
+        )
+        lines.append(line)
+    return lines
+
+
+def _place_of(keys: Mapping[str, str], parts: Sequence[MixedPart]) -> RangePlace | None:
+    """Return the place of the pair with these axis values; None if no part has them."""
+    for part in parts:
+        if all(keys.get(axis, value) == value for axis, value in part.where.items()):
+            return part.place
+    return None
+
+
+def _differing_axes(places: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the axes on which some of the places differ. Any other axis would be alike in each line."""
+    return [axis for axis in places[0] if len({place[axis] for place in places}) > 1]
+
+
+def _list_pairs(
+    finding: Finding, section: TableSection, points: Sequence[Point], parts: Sequence[MixedPart]
+) -> list[PairLine]:
     """Return a line for each pair of a finding, in the order of the table `section`.
 
-    A pair is a comparison of two cells, and `points` are its places in the table (_points_of_pairs). A factor
-    is baseline / candidate of the finding, also if the table has its sides exchanged. Example: the published
-    22.0 % is the ratio 1.22, and 1 / 1.22 = 0.82 with exchanged sides.
+    A factor is baseline / candidate of the finding, also if the table has its sides exchanged. Example: the
+    published 22.0 % is the ratio 1.22, and 1 / 1.22 = 0.82 with exchanged sides. `parts` are the pairs of a
+    mixed finding.
     """
     is_exchanged = _has_exchanged_sides(finding, section)
-    # All pairs have the same axes. Those with one value would repeat it in each line.
-    axes = [axis for axis in points[0].keys if len({point.keys[axis] for point in points}) > 1]
+    axes = _differing_axes([point.keys for point in points])
     lines = []
     for point in points:
         comparison = ComparisonRow.of_record(point.row or {})
@@ -629,6 +648,7 @@ def _list_pairs(finding: Finding, section: TableSection, points: Sequence[Point]
                 measured=times(ratio),
                 # An interval is NaN after one round.
                 interval=times_between(*ends) if math.isfinite(ends[0]) else "",
+                place=_place_of(point.keys, parts),
             )
         )
     return lines
@@ -639,13 +659,12 @@ def _describe_flags(
 ) -> tuple[str, list[str]]:
     """Return the remarks on a finding's runs as a text, and the names of the flags in this text.
 
-    A flag is a code of a doubt about a run, such as `apart`, with the label `not interleaved`. Example of the
-    result: `null-log: over svn, its client does less work; not interleaved`, and `["apart"]`. Only flags in
-    `named_flags` are named. Without a remark, the result is "" and [].
+    Example: `null-log: over svn, its client does less work; not interleaved`, and `["apart"]`. Only flags in
+    `named_flags` are named.
     """
     if not finding.is_measured:
         return "", []
-    # The runs of the finding are those of the cells that it selects. A comparison needs both of its sides.
+    # A comparison needs the runs of both sides.
     sides = finding.sides
     selected = dict(finding.definition.get("where", {}))
     if sides:
@@ -654,13 +673,10 @@ def _describe_flags(
     where = {axis: axis_values(value) for axis, value in selected.items() if axis in results.order}
     runs = [run for run in results.valid_runs if matches_cell(run, where)]
     flags = [flag for run in runs for flag in run["flags"].split()]
-    # True if all runs read from memory. name_flags() then leaves out `apart`, which is about the place of
-    # files on a disk.
     is_hot = all(cache_state(run.get("cache")).is_hot for run in runs)
     flag_names = name_flags(flags, named_flags, is_hot)
     parts = []
-    # The client of some commands of svnbench does less work over svn than over another access. So a
-    # comparison of accesses by these commands needs a remark.
+    # The client of some commands of svnbench does less work over svn than over another access.
     if sides and "svn" in (sides.baseline, sides.candidate):
         commands = [run["command"] for run in runs if has_less_client_work(sides.axis, run)]
         if commands:
@@ -670,10 +686,10 @@ def _describe_flags(
 
 
 def _find_anchor(where: Row, section: TableSection) -> str:
-    """Return the anchor (place on the page) of the first row with a number of a finding: `table-elapsed-log`.
+    """Return the anchor of the first row with a number of a finding: `table-elapsed-log`.
 
-    `section` is a table of the page. `where` selects the rows of the finding in it, by axis: `{"cache":
-    "cold"}`, or a list of values. If no row of the finding has a number, return the anchor of the table.
+    `where` selects the rows of the finding by axis: `{"cache": "cold"}`, or a list of values. If no row of the
+    finding has a number, return the anchor of the table.
     """
     rows = [row for grid in section.grids if section.is_measured for row in grid.rows]
     for row in rows:

@@ -192,7 +192,6 @@ class Layout:
         """Return a sentence for the reader of a table: `Rows: access and format; columns: cache.`
 
         It names the axes of the rows and columns on which the points differ. It is "" if they differ on none.
-        The key CANDIDATE stands for the compared axis, such as format (axis_of).
         """
         keys_of_points = [point.keys for point in points]
         phrases = []
@@ -233,18 +232,15 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
     """
     compare = definition.get("compare")
     compared = compare["axis"] if compare else ""
-    # The keys of a number's place in the table. Most of them are axes.
     keys = [axis for axis in order if axis != compared]
-    # This also has the values of the compared axis. They do no harm, because the axis is none of the keys.
+    # The values of the compared axis do no harm, because this axis is none of the keys.
     order_of_keys = dict(order)
-    # `by` has columns of the measurements that the table uses like axes, such as ["run", "host"]. The study
-    # has no order for their values.
+    # `by` has columns of the measurements that the table uses like axes, such as ["run", "host"].
     keys += definition.get("by", [])
-    # `each` has names of counts, such as ["reads", "writes"]. They are values of one more key, COUNT.
+    # `each` has names of counts, such as ["reads", "writes"].
     if "each" in definition:
         keys.append(COUNT)
         order_of_keys[COUNT] = definition["each"]
-    # The candidates are values of one more key, too.
     if compare:
         keys.append(CANDIDATE)
         order_of_keys[CANDIDATE] = compare["candidates"]
@@ -257,17 +253,15 @@ def make_layout(definition: TableDefinition, order: Mapping[str, Sequence[str]])
 def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point], LeftOut]:
     """Return the points outside of empty rows and columns, and the numbers of empty rows and columns.
 
-    A point is a place of a table, with its number or the reason why it has none. A row or column is empty if
-    no point in it has a number. A table may have several grids, such as one for each repository. A row may be
-    empty in one of them only, so rows and columns are counted for each grid. Example: a grid has 3 rows and 2
-    columns, and numbers only in the first row. Then 2 rows are left out, and a column without a number there.
+    A row or column is empty if no point in it has a number. Rows and columns are counted for each grid of the
+    table, because a row may be empty in one grid only. Example: a grid has 3 rows and 2 columns, and numbers
+    only in the first row. Then 2 rows are left out, and a column without a number there.
     """
     remaining = []
     empty_rows = 0
     empty_columns = 0
     for grid in grouped_by(points, layout.grid_of).values():
         with_number = [point for point in grid if point.value is not None]
-        # A row is identified by its axis values, such as ("svn", "f7").
         filled_rows = {layout.row_of(point) for point in with_number}
         filled_columns = {layout.column_of(point) for point in with_number}
         empty_rows += len({layout.row_of(point) for point in grid} - filled_rows)
@@ -284,7 +278,7 @@ def leave_out_empty(points: Sequence[Point], layout: Layout) -> tuple[list[Point
 def make_grids(points: Sequence[Point], layout: Layout) -> list[Grid]:
     """Return the grids of a table, one for each combination of values of `layout.rest`.
 
-    These are the keys in neither rows nor columns. With the rest ("repo",), each repository has its grid.
+    With the rest ("repo",), each repository has its grid.
     """
     points_by_grid = grouped_by(points, layout.grid_of)
     in_order = layout.ordered_values(points, layout.rest)
@@ -312,21 +306,18 @@ def describe_shared(points: Sequence[Point], layout: Layout) -> str:
 
 
 def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str]) -> Grid:
-    """Return the grid of points (places of a table) that differ only in the keys of rows and columns.
+    """Return the grid of points that differ only in the keys of rows and columns, with a title (`in_title`).
 
-    `in_title` are the keys whose values are the title. The axes of the rows appear in three ways. An axis
-    with the same value in all rows stands at the corner of the grid. If several axes vary, the first of them
-    becomes a heading above groups of rows. All other axes that vary label the rows, and so does a single one.
-    `points` must not be empty.
+    The axes of the rows appear in three ways. An axis with the same value in all rows stands at the corner of
+    the grid. If several axes vary, the first of them becomes a heading above groups of rows. All other axes
+    that vary label the rows, and so does a single one. `points` must not be empty.
     """
     # Labels need axes in place of keys: the axis of the key CANDIDATE is the compared one.
     row_axes = [layout.axis_of(key) for key in layout.rows]
     column_axes = [layout.axis_of(key) for key in layout.columns]
-    # The place of each point by axis: {"access": "svn", "format": "f7", "cache": "cold"}.
     places = [layout.by_axis(point.keys) for point in points]
     varying_axes = varying(places, row_axes)
     if len(varying_axes) > 1:
-        # The first axis groups the rows, and the other axes distinguish the rows of a group.
         group_axis, *label_axes = varying_axes
     else:
         group_axis, label_axes = "", varying_axes
@@ -340,7 +331,6 @@ def _make_grid(points: Sequence[Point], layout: Layout, in_title: Sequence[str])
     # The values of each column in order: [("cold", "http"), ("cold", "svn"), ...].
     column_values = layout.ordered_values(points, layout.columns)
     column_keys = [dict(zip(layout.columns, values, strict=True)) for values in column_values]
-    # With several axes, neighbouring columns with the same first value are a block: all `cold` columns.
     block_starts = _find_block_starts(column_values)
     return Grid(
         title=_label_keys(points[0], in_title, layout),
@@ -363,20 +353,16 @@ def _make_rows(
     group_axis: str,
     label_axes: Sequence[str],
 ) -> list[GridRow]:
-    """Return the rows of a grid in order, each with a point (a number with its place) or None per column.
+    """Return the rows of a grid in order, each with a point per column, None where the study has no cell.
 
-    None stands where the study has no cell. `points` are all points of the grid, at least one.
-    `column_values` has the values of each column, such as ("cold", "slow"). The rows with the same value on
-    `group_axis` ("" without groups) form a group below a heading. The values of a row on `label_axes` are its
-    labels.
+    `points` must not be empty. `column_values` has the values of each column, such as ("cold", "slow"). The
+    rows with the same value on `group_axis` ("" without groups) form a group below a heading.
     """
     point_by_place = {(layout.row_of(point), layout.column_of(point)): point for point in points}
     # All points of a grid have the same values here, such as ("ruby",).
     grid_values = layout.grid_of(points[0])
     rows = []
-    # No row is above the first one, so it repeats no label.
     row_above: Mapping[str, str] = {}
-    # The values of a row are, for example, ("svn", "f7").
     for row_values in layout.ordered_values(points, layout.rows):
         keys = dict(zip(layout.rows, row_values, strict=True))
         by_axis = layout.by_axis(keys)
@@ -393,8 +379,7 @@ def _make_rows(
             group=by_axis.get(group_axis, ""),
             labels=labels,
             points=[point_by_place.get((row_values, column)) for column in column_values],
-            # The anchor (place on the page) of the row ends with this: `ruby-svn-f7`. It has the values of
-            # the grid, too, because rows of other grids may have the same values.
+            # `ruby-svn-f7` has the values of the grid, too, because rows of other grids may have the same.
             slug=words.slug(" ".join(grid_values + row_values)),
             keys=keys,
         )
@@ -433,9 +418,7 @@ def _make_headings(
     """Return a line of headings for each axis of the columns: `cold` stands over `http` and `svn`.
 
     `columns` has the values of each column in order: [("cold", "http"), ("cold", "svn")]. Columns with the
-    same values up to an axis share its heading. So here the first line has `cold` over two columns, and the
-    second line `http` and `svn` over one each. `block_starts` is True for each column that begins a block: a
-    line separates it from the columns on its left.
+    same values up to an axis share its heading.
     """
     lines = []
     for depth, axis in enumerate(axes, 1):
@@ -456,9 +439,7 @@ def attach_published(
 ) -> list[Point]:
     """Return the measured points, each with the published number of the same place, if there is one.
 
-    A point is a number with its place (`keys`): {"command": "log", "repo": "ruby"}, or a place without a
-    number. Without a published number, its field `published` is None. The published points have their texts
-    already.
+    The published points have their texts already.
     """
     # Not all keys of a point: the rows of a table that compares nothing also have an empty `candidate`.
     keys = (*layout.rest, *layout.rows, *layout.columns)
@@ -473,8 +454,7 @@ def format_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[P
     """Return the points of a table that compares nothing, with their numbers as texts and bars.
 
     The numbers of a column have the same decimals: 1.24 and 0.62. The largest number of a grid has a bar of
-    100 %. A point without a number stays as it is. The result is grouped by grid and column, so its order may
-    differ from that of `points`.
+    100 %. The result is grouped by grid and column, so its order may differ from that of `points`.
     """
     formatted = []
     for grid in grouped_by(points, layout.grid_of).values():

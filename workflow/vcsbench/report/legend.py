@@ -32,25 +32,23 @@ class LegendEntry:
 def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[LegendEntry]:
     """Return the entries that explain the colours and marks of the answers, [] without a comparison.
 
-    A card is a question, such as which format is best, with its comparisons (`rows`) and a chart of them. The
-    cards and the table of advised changes have these marks. Differences below `min_effect_pct` per cent, such
-    as 10, are no reason to change. Words in the notes of comparisons have an entry only if they occur. The
-    same holds for commands of svnbench, a test program of Subversion.
+    The cards and the table of advised changes have these marks. Differences below `min_effect_pct` per cent,
+    such as 10, are no reason to change. Words in the notes of comparisons, and commands of svnbench (a test
+    program of Subversion), have an entry only if they occur.
     """
     rows = [row for view in cards for row in view.rows]
     if not rows:
         return []
-    # The meanings. In a chart, blue means that the recommended value is faster. If no value is recommended,
-    # it means that the value on the right of the chart is faster.
     faster = "faster; in a chart, the recommended value is (without one, the value on the right)"
     slower = "slower; in a chart, the recommended value is (without one, the value on the right)"
     equal = (
         f"any difference is shown to be below {min_effect_pct:g} %; in the steps also a certain difference "
         "that was measured below that"
     )
+    # The tests of equality are one-sided, so the two-sided interval of a row can reach beyond their bounds.
     bounded = (
-        f"any difference is shown to be below {BOUNDED_MARGINS * min_effect_pct:g} %; "
-        "a chart has its bound, such as: at most 1.14x apart (one-sided: an interval can reach farther)"
+        f"any difference is shown to be below {BOUNDED_MARGINS * min_effect_pct:g} %, by a one-sided test. "
+        "The 95 % interval has two sides, so it can end a little farther from 1x"
     )
     undecided = (
         "neither a difference nor equality is certain. With many comparisons, some 95 % intervals are beside "
@@ -58,7 +56,6 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
     )
     small = "start-up can explain the difference, or runs are too short: it decides nothing"
     band = f"below {min_effect_pct:g} %. A coloured dot in it is a sure but small difference."
-    # The CSS class of a coloured mark, its word, and its meaning.
     entries = [
         LegendEntry(style="candidate", word="blue", meaning=faster),
         LegendEntry(style="reference", word="orange", meaning=slower),
@@ -66,20 +63,20 @@ def make_legend(cards: Sequence[CardView], min_effect_pct: float) -> list[Legend
         LegendEntry(style="undecided", word="undecided", meaning=undecided),
         LegendEntry(style="small", word="too small", meaning=small),
     ]
-    # Words without a colour. row_key() returns those that occur in the notes of the comparisons, such as
-    # `fixed cost`, and the flags there (codes of doubts about runs).
+    # Words without a colour. row_key() returns those that occur in the notes of the comparisons.
     words = [
-        (texts.RESULTS[Result.BOUNDED], bounded),
+        (texts.outcome_text(Result.BOUNDED), bounded),
+        ("at most 1.2x apart", "the end of the 95 % interval that is farther from 1x"),
         ("1.2 s → 1.0 s", "the times of the left and of the right side"),
         ("bar through a dot", "95 % interval"),
         ("grey band", band),
         *row_key(rows),
     ]
     entries += [LegendEntry("", word, meaning) for word, meaning in words]
-    # The labels of charts have commands of svnbench, such as null-log, but do not explain them. The page
-    # would print the backticks of a meaning as they are.
+    # The labels of charts have commands of svnbench, such as null-log, without their meaning.
     commands = [row.where[COMMAND_AXIS] for row in rows if is_benchmark(row.where)]
     for command in unique_values(commands):
+        # The page prints backticks as they are.
         meaning = load_vocabulary().value(COMMAND_AXIS, command).meaning.replace("`", "")
         label = labels.value_label(COMMAND_AXIS, command)
         entries.append(LegendEntry("", label, meaning))
@@ -99,12 +96,11 @@ def explain_cache_states(operations: Sequence[AxisValues]) -> list[tuple[str, st
 def list_words(results: Results) -> dict[str, str]:
     """Return the words of the page with their meanings: verdicts, terms, and values of the grid.
 
-    The grid has the study's cells: commands with all their settings. Example of a value: `{"not packed":
-    "... (nopack in commands and files)"}`. If a term is the label of a value, too, it has only the meaning of
-    the value.
+    Example of a value: `{"not packed": "... (nopack in commands and files)"}`. If a term is the label of a
+    value, too, it has only the meaning of the value.
     """
     meanings: dict[str, str] = {}
-    # Only findings and expectations (statements of a study and of the user) have verdicts.
+    # Only findings and expectations have verdicts.
     if results.findings or results.expectations:
         for verdict, meaning in MEANINGS.items():
             meanings[texts.VERDICTS[verdict]] = meaning
@@ -113,7 +109,7 @@ def list_words(results: Results) -> dict[str, str]:
     # General terms, and then those of each version control system that was measured.
     vocabulary = load_vocabulary()
     meanings |= vocabulary.terms
-    # A context is the record of a cell-round. In a study of trees, it has no repository, and so no system.
+    # In a study of trees, a context has no repository, and so no system.
     repositories = [context["repository"] for context in results.contexts if context["repository"]]
     # The key `system` is missing for Subversion.
     for system in unique_values(facts.get("system", SUBVERSION.name) for facts in repositories):

@@ -7,11 +7,8 @@ that they measure the same study with the same options.
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import dropwhile
 
 from vcsbench.config.validation import parse_yaml
 from vcsbench.errors import UserError
@@ -29,17 +26,14 @@ VARIABLES = {
 }
 # Settings of --config that are not repeated: they would override the variables of a repeated run.
 DROPPED_KEYS = ("minutes", "studies", "repository", "tree", "server_log")
-# Options of Snakemake without a value, which can be joined: `-Fk`. -f and -F measure again what is measured.
-JOINED_OPTIONS = re.compile("-[Ffknpq]+")
-FORCING = re.compile("[Ff]")
 
 
 @dataclass(frozen=True)
 class MakeCommand:
     """The variables of a command of make. A variable that is "" is left out of the command.
 
-    `arguments` are further arguments of Snakemake, quoted for a shell. `baseline` is the name under which
-    `make baseline` saves results.
+    `arguments` are quoted for a shell: configuration files and keys. `baseline` is the name under which `make
+    baseline` saves results.
     """
 
     repository: str = ""
@@ -66,62 +60,29 @@ class MakeCommand:
         """Return the command with further arguments of Snakemake behind its own."""
         return replace(self, arguments=f"{self.arguments} {arguments}".strip())
 
-    @property
-    def configuration_arguments(self) -> str:
-        """Return the arguments that configure a run, such as `--configfile my.yaml --config seed=2`.
-
-        They are "" without such options. A command that measures one cell needs the same configuration:
-        `clear_caches=evict`, for example, protects a server that is in use. The other arguments, such as
-        `-k`, are about a whole run.
-        """
-        chosen = []
-        is_of_configuration = False
-        for argument in shlex.split(self.arguments):
-            # These options may have several values: `--configfile a.yaml b.yaml`. All words up to the next
-            # option belong to them. `--configfile` begins with `--config`, so the test finds both.
-            if argument.startswith("-"):
-                is_of_configuration = argument.startswith(("--config", "-C"))
-            if is_of_configuration:
-                chosen.append(argument)
-        return shlex.join(chosen)
-
 
 def parse_command(command_line: str) -> MakeCommand:
     """Return the command of make that repeats a run, from the recorded command line of that run.
 
-    Example: `vcsbench run --study=builds --minutes=9 -k` gives `make report STUDY=builds ARGS=-k`. Left out
-    are limits of time and cores, and studies in --config. So are options that suppress the measuring, such as
-    --report-only, and options that force it, such as --forceall. A repository, tree or log of a server in
-    --config becomes a variable. A command line that is empty or has an unbalanced quote gives `make report`.
+    Example: `vcsbench run --study=builds --minutes=9 -k --config seed=2` gives `make report STUDY=builds
+    ARGS='--config seed=2'`. Only the study, the user's inputs and the configuration are kept. Other options
+    limit one run, such as --minutes, or measure again, such as --forcerun. A repository, tree or log of a
+    server in --config becomes a variable. A line that is empty or has an open quote gives `make report`.
     """
     try:
         command_words = shlex.split(command_line)
     except ValueError:
         command_words = []
-    # The program and its action precede the first option: `vcsbench run`, `snakemake`. They are dropped, and
-    # so are the options -f and -F, which force the measuring.
-    options = _without_forcing(dropwhile(lambda word: not word.startswith("-"), command_words))
-
-    # The parser has the options that become variables, and those that are left out.
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    # The record of the command line may be damaged. With nargs="?", an option without its value is no error,
-    # and counts as `const`: "".
+    # The record may be damaged. With nargs="?", an option without its value is no error, but `const`.
     for option in ("--repository", "--tree", "--server-log", "--study"):
         parser.add_argument(option, nargs="?", default="", const="")
-    # These two limit one run. A repeated run gets its own limits.
-    for option in ("--minutes", "--cores"):
-        parser.add_argument(option, nargs="?")
-    # These three measured again what was measured before. A repeated run continues.
-    parser.add_argument("--forcerun", "-R", nargs="*")
-    for option in ("--forceall", "--force"):
-        parser.add_argument(option, action="store_true")
-    # A run with this option or with `--config measure=nothing` only made the report.
-    parser.add_argument("--report-only", action="store_true")
-    parser.add_argument("--config", "-C", nargs="*", action="extend", default=[])
-    # All words that the parser lacks, such as `-k`, are returned as arguments of the repeated run.
-    parsed, arguments = parser.parse_known_args(options)
+    for names in (("--configfile", "--configfiles"), ("--config", "-C")):
+        parser.add_argument(*names, nargs="*", action="extend", default=[])
+    # The dropped words are the program, its action, and other options.
+    parsed, _ = parser.parse_known_args(command_words)
 
-    # Settings of --config, such as `tree=/usr/src`, override these three options. The last setting counts.
+    # A setting of --config, such as `tree=/usr/src`, overrides the option. The last setting counts.
     variables: dict[str, str] = {
         "repository": parsed.repository,
         "tree": parsed.tree,
@@ -132,11 +93,12 @@ def parse_command(command_line: str) -> MakeCommand:
         key, _, value = setting.partition("=")
         if key in variables:
             variables[key] = _read_setting(value)
-        # A setting of DROPPED_KEYS, such as `minutes=9`, would override a variable of the command. The
-        # setting of the second condition would measure nothing.
+        # With the setting `measure=nothing`, a repeated run would measure nothing.
         if key not in DROPPED_KEYS and setting != f"measure={NOTHING}":
             settings.append(setting)
-    # --config takes all words behind it, so it comes last.
+    arguments = []
+    if parsed.configfile:
+        arguments += ["--configfile", *parsed.configfile]
     if settings:
         arguments += ["--config", *settings]
     return MakeCommand(
@@ -149,27 +111,12 @@ def parse_command(command_line: str) -> MakeCommand:
 
 
 def _read_setting(text: str) -> str:
-    """Return the value of a setting of --config, which is YAML: `/srv/x` for `"/srv/x"`, "" for `null`.
+    """Return the value of a setting of --config, which is YAML: `/srv/x` for `"/srv/x"`.
 
-    A value that is no text gives "", too: no run has accepted it.
+    A value that is no text, such as `null`, gives "".
     """
     try:
         value = parse_yaml(text, "--config")
     except UserError:
         return ""
     return value if isinstance(value, str) else ""
-
-
-def _without_forcing(words: Iterable[str]) -> list[str]:
-    """Return the words of a command line without the options -f and -F: `-Fk` becomes `-k`.
-
-    The parser would end the program for `-Fk`, because it lacks some options that can be joined.
-    """
-    remaining = []
-    for word in words:
-        if JOINED_OPTIONS.fullmatch(word):
-            word = FORCING.sub("", word)
-        # `-F` alone has become `-`.
-        if word != "-":
-            remaining.append(word)
-    return remaining

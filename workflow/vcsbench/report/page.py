@@ -3,7 +3,6 @@
 The same results give the same page at any time and place.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from vcsbench.report.citation import cite_results, make_bibtex
 from vcsbench.report.examples import make_examples
 from vcsbench.report.finding_tables import find_opposites, make_reversed_table
 from vcsbench.report.findings_section import FindingView
-from vcsbench.report.index_page import PAGE_FACTS, PageFacts
+from vcsbench.report.index_page import PageFacts
 from vcsbench.report.legend import LegendEntry, explain_cache_states, list_words, make_legend
 from vcsbench.report.pick_answers import PickAnswer, make_pick_answers
 from vcsbench.report.picks import (
@@ -57,10 +56,7 @@ LINE_CHART_PREFIXES = ("level", "history")
 
 @dataclass(frozen=True)
 class AnswerSection:
-    """The parts of a page with advice: the reader's picks, the cards (questions with answers), next runs.
-
-    A pick is the value of an axis that a reader has chosen at the top of the page: "I have f6".
-    """
+    """The parts of a page with advice: the reader's picks, the cards (questions with answers), next runs."""
 
     # The changes that would gain most on the reader's own repository, [] if it was not measured.
     wishes: Sequence[Wish]
@@ -94,11 +90,9 @@ class AnswerSection:
 class FindingSection:
     """The published findings and the user's expectations, with the known facts about their reasons.
 
-    A finding has the verdict on a published statement, an expectation that on a statement of the user.
     `by_verdict` has the findings by the name under which their verdict is counted, and `meanings` what such a
     name means. `reversed` is a table of comparisons that no finding covers, and whose published result is the
-    opposite. `compared` is a table of the published and the measured setup. Each is None if it would be
-    empty.
+    opposite. `compared` is a table of the published and the measured setup.
     """
 
     views: Sequence[FindingView]
@@ -114,8 +108,8 @@ class FindingSection:
 class TablePart:
     """The tables of the study, and the titles of those without a cell in the grid (`absent`).
 
-    `key` has the signs in the tables with their meanings. `measured_where` is the origin of measured numbers
-    (`here, 2026`), `published_where` that of published numbers (`2014, 2 cores, 4 GB, ...`).
+    `key` has the signs in the tables with their meanings. The other two are the origins of the numbers:
+    `here, 2026` and `2014, 2 cores, 4 GB, ...`.
     """
 
     sections: Sequence[TableSection]
@@ -132,6 +126,7 @@ class Page:
     study: Study
     own_repository: str
     facts: PageFacts
+    cold_meaning: str  # it stands above all other uses of the word `cold`; "" without a cold cell
     header: Sequence[str]  # the lines below the title
     missing: str  # a line on cells and rounds without a result
     result: str  # sentences on the number of findings by verdict
@@ -153,7 +148,6 @@ class Page:
     cells: Mapping[str, str]  # the label of each cell, by its path
     # Gzipped JSON with the runs behind each number, for the script. "" if nothing was measured.
     packed_details: str
-    packed_facts: str  # JSON, which index_page reads from the head of the page
     # The address of each chart's image, by the chart's name.
     images: Mapping[str, str] = field(default_factory=dict)
 
@@ -183,16 +177,16 @@ def build_page(results: Results) -> str:
     return _render_page(describe_page(results), {})
 
 
-def build_page_with_charts(results: Results, folder: Path) -> str:
-    """Return the page of a study, and write its charts into a folder."""
+def build_page_with_charts(results: Results, folder: Path) -> tuple[str, PageFacts]:
+    """Return the page of a study with its facts for the index, and write its charts into a folder."""
     page = describe_page(results)
     svgs = charts.draw(page.charts.values())
     charts.write_charts(page.charts.values(), svgs, folder)
-    return _render_page(page, svgs)
+    return _render_page(page, svgs), page.facts
 
 
 def _render_page(page: Page, svgs: Mapping[str, str]) -> str:
-    """Return the HTML of the page. `svgs` maps a chart's name to its SVG, {} for a page without charts."""
+    """Return the HTML of the page. `svgs` maps a chart's name to its SVG."""
     scripts = [read_scripts()]
     images = {name: charts.image_url(svg) for name, svg in svgs.items()}
     if images:
@@ -202,25 +196,19 @@ def _render_page(page: Page, svgs: Mapping[str, str]) -> str:
 
 
 def describe_page(results: Results) -> Page:
-    """Return the data of the page of one study, section by section. Parts without data are empty.
-
-    A cell is a command with all its settings. A card is a question, such as which format is best, with its
-    answer. A finding is a verdict on a published statement.
-    """
+    """Return the data of the page of one study, section by section. Parts without data are empty."""
     # Altair takes time to import, and only the jobs that write pages need it.
     from vcsbench.report.page_charts import make_charts
 
     study = results.study
-    # Other sections need the setup (machines, times and conditions of the runs) and the tables.
     setup = describe_setup(results)
     tables = table_sections(results)
     findings = _describe_findings(results, setup, tables)
     answer_section = _describe_answers(results, setup, tables)
-    # A reader picks present values, such as f6. Forest plots and the noise show only rows that fit the picks.
+    # The forest plots and the noise show only rows that fit the reader's picks.
     pick_axes = [pick.axis for pick in answer_section.picks]
     page_charts = make_charts(results, answer_section.cards, findings.views, pick_axes)
-    # The facts for the index of all pages, which reads them as JSON from the head of this page.
-    # originals() leaves out duplicates: second measurements of cells, for the noise.
+    # The facts for the index of all pages.
     index_facts = PageFacts(
         study=study.name,
         title=study.title,
@@ -238,6 +226,7 @@ def describe_page(results: Results) -> Page:
         study=study,
         own_repository=results.own_repository,
         facts=index_facts,
+        cold_meaning=page_texts.COLD_MEANING if results.has_cold_cells else "",
         header=page_texts.describe_head(results, setup),
         missing=page_texts.describe_missing(results),
         result=findings_section.describe_findings(findings.views),
@@ -248,13 +237,11 @@ def describe_page(results: Results) -> Page:
         history=page_texts.make_history_table(results.history),
         setup=setup,
         time=page_texts.describe_time(results.account),
-        # Whether the runs are noisy, and when a difference counts (SURENESS). "" without a measured cell.
         noise=f"{quality_section.judge_noise(results.account)} {quality_section.SURENESS}".strip()
         if index_facts.measured
         else "",
         quality=quality_section.make_quality_tables(results),
         remarks=quality_section.describe_quality(results),
-        # The file of all timed runs, None if it is missing.
         raw=make_download(
             results,
             path=f"measurements/{study.name}.csv",
@@ -265,9 +252,8 @@ def describe_page(results: Results) -> Page:
         citation=cite_results(results, setup),
         bibtex=make_bibtex(results, setup),
         cells=name_cells(results),
-        # The runs behind each number, for the dialog that a click on it opens; "" without a measured cell.
+        # A click on a number opens a dialog with the runs behind the number.
         packed_details=pack_json(collect_details(results, tables)) if index_facts.measured else "",
-        packed_facts=PAGE_FACTS.dump_json(index_facts).decode(),
     )
 
 
@@ -276,12 +262,10 @@ def _describe_answers(
 ) -> AnswerSection:
     """Return the parts of a page with advice: picks, answers for each combination of picks, and next runs.
 
-    A pick is the value of an axis that the reader has chosen on the page, such as the format f6. A card is a
-    question, such as which format is best, with its answer. The answers are decided here for each combination
-    of picks. The script of the page only shows those of the combination that the reader has chosen.
+    The answers are decided here for each combination of picks. The script of the page only shows those of
+    the combination that the reader has chosen.
     """
     advice = results.advice
-    # originals() leaves out duplicates, which are second measurements of cells for the noise.
     is_measured = bool(originals(results.measurements))
     # Comparisons whose published result is the opposite of the measured one.
     opposites = find_opposites(results, tables)
@@ -291,25 +275,23 @@ def _describe_answers(
     values_by_axis = {pick.axis: [value for value, _ in pick.values] for pick in picks}
     # The combinations of picks that some measurable cell fits. The first one is {}: no pick.
     combinations = combinations_of(originals(results.grid), values_by_axis, MAX_COMBINATIONS)
-    # An operation is a command with a state of the caches, such as the cold log.
     operations = find_operations(results, cards)
     # The time that changes took here, such as a load into another format.
     work = measured_work(results)
-    # For each combination: the changes that are worth it for its reader, and the answer of each card.
-    pick_answers = make_pick_answers(advice, combinations, list(values_by_axis), operations, work)
-    # The next steps are runs that improve the answers. Without a measured run, there is nothing to improve.
+    pick_answers = make_pick_answers(
+        advice, combinations, list(values_by_axis), operations, work, opposites
+    )
+    # Next steps improve the answers. Without a measured run, there is nothing to improve.
     next_steps: Sequence[summary.NextStep] = []
     if is_measured:
         next_steps = summary.suggest_next_steps(results, results.command)
-    # The file of the study has sentences on the results that hold on other machines, too. They are about the
-    # study's repositories, and not about the user's own one.
+    # These sentences of the study are about its own repositories, not about the user's.
     carries_over: Sequence[str] = ()
     if is_measured and not results.own_repository:
         carries_over = results.study.carries_over
-    # The share of runs that other programs disturbed, from 0 to 1.
     disturbed_share = summary.disturbed_share(results.valid_runs)
-    # The estimate is about loads of Subversion. The repositories of other systems have no formats. A card has
-    # sentences on `costs` if a load was timed, or the sizes of files are known.
+    # The estimate is about loads of Subversion: the repositories of other systems have no formats. A card has
+    # `costs` if a load was timed, or the sizes of files are known.
     has_loads = FORMAT_AXIS in results.order and any(view.costs for view in cards)
     return AnswerSection(
         wishes=_find_wishes_of_reader(results, picks, work),
@@ -328,9 +310,7 @@ def _describe_answers(
         examples=make_examples(results),
         carries_over=carries_over,
         has_operations=bool(operations),
-        # The best combination of values in each situation, such as the cold log over http.
         situations=label_situations(results),
-        # Sentences on values with fewer bytes, calls or instructions than others.
         less_work=advice.less_work,
         disturbed=summary.describe_disturbance(disturbed_share),
         is_much_disturbed=disturbed_share > summary.MUCH_DISTURBED_SHARE,
@@ -355,8 +335,8 @@ def _count_comparisons(cards: Sequence[answers.CardView]) -> int:
 def _find_own_command(results: Results) -> str:
     """Return the command that measures the reader's own repository, "" if it is measured already.
 
-    Today's questions, such as those of deployed-server, can be put to it. A published study is repeated on
-    its own repositories, so the command of its page runs the study for users' repositories.
+    The command keeps a study with today's questions, such as deployed-server. A published study is repeated
+    on its own repositories, so its page has the command of the study for users' repositories.
     """
     if results.own_repository:
         return ""
@@ -371,10 +351,7 @@ def _find_wishes_of_reader(
 ) -> list[Wish]:
     """Return the changes that gain most on the reader's own repository, [] if it was not measured.
 
-    A wish is an operation, such as the cold log, with a change that makes it faster. A change starts from the
-    values that the repository has now. `picks` are the axes on which the page lets a reader choose a value.
-    Their `preset` is the value that the repository has, "" if it is unknown. `work` has the time that changes
-    took here.
+    A change starts from the values that the repository has now: the `preset` of each pick, if it is known.
     """
     if not results.own_repository:
         return []
@@ -385,8 +362,8 @@ def _find_wishes_of_reader(
         if any(cell.get(axis) == AS_IS for cell in measurable):
             values_now[axis] = AS_IS
     values_now |= {pick.axis: pick.preset for pick in picks if pick.preset}
-    # All cells of a study with answers are of one system. A repository of Subversion has no record of it, so
-    # the largest name is "" or that of another system.
+    # All cells of a study with answers are of one system. A repository of Subversion has no record of its
+    # system, so the largest name is "" or that of another system.
     names = [context["repository"].get("system", "") for context in results.contexts]
     system = SYSTEMS.get(max(names, default=""), SUBVERSION)
     return find_wishes(results.advice, values_now, work, system)
@@ -395,9 +372,7 @@ def _find_wishes_of_reader(
 def _list_commands(results: Results) -> dict[str, str]:
     """Return the commands that measure again, save the results, and check them, by their target of make."""
     command = results.command
-    # `make baseline` measures nothing, so it needs no options of a run, such as `-k`. Only the configuration
-    # matters.
-    saving = replace(command, baseline="before", arguments=command.configuration_arguments)
+    saving = replace(command, baseline="before")
     return {
         "report": command.text(),
         "baseline": saving.text("baseline"),
@@ -406,10 +381,7 @@ def _list_commands(results: Results) -> dict[str, str]:
 
 
 def _label_values(results: Results) -> dict[str, dict[str, str]]:
-    """Return the words for each axis, under the key "", and for each of its values. They are for the script.
-
-    Example: `{"packing": {"": "packing", "nopack": "not packed", "pack": "packed"}}`.
-    """
+    """Return the words for each axis and its values: `{"packing": {"": "packing", "pack": "packed"}}`."""
     labels: dict[str, dict[str, str]] = {}
     for axis, values in results.order.items():
         labels[axis] = {"": axis_label(axis)}
@@ -421,48 +393,35 @@ def _label_values(results: Results) -> dict[str, dict[str, str]]:
 def _describe_findings(
     results: Results, setup: Setup, tables: Sequence[TableSection]
 ) -> FindingSection:
-    """Return the data of the sections "Published findings" and "Your expectations" of a page.
-
-    A finding is a verdict on a published statement, an expectation a verdict on a statement of the user. A
-    comparison is reversed if its published result is the opposite of the measured one.
-    """
+    """Return the data of the sections "Published findings" and "Your expectations" of a page."""
     make_views = findings_section.make_finding_views
-    # `findings` has the verdicts on the published statements `definitions`. `expectations` has those on the
-    # user's statements `checks`. Both kinds have the same form.
     views = make_views(results, results.findings, results.definitions, tables)
     expectations = make_views(results, results.expectations, results.checks, tables)
     # `steps` are the reasons of a verdict, with what to do about them (ReasonText).
     reasons = [(view.counted_verdict, view.steps) for view in views]
     return FindingSection(
         views=views,
-        # A reproduced finding without a number has a name of its own: `reproduced in direction only`.
         by_verdict=grouped_by(views, lambda view: view.counted_verdict),
         meanings=findings_section.COUNTED_MEANINGS,
         reasons=findings_section.summarise_reasons(reasons),
-        # Reversed comparisons that no finding covers. Without any finding, the page has no section for them.
+        # Without any finding, the page has no section for this table.
         reversed=make_reversed_table(results, tables) if views else None,
-        # The published conditions, such as the storage, next to the measured ones.
         compared=compare_conditions(setup.conditions, results.study),
         expectations=expectations,
     )
 
 
 def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSection]) -> TablePart:
-    """Return the tables of a page, the titles of the study's other tables, and the origins of the numbers.
-
-    `sections` are the tables of the page. The origin of measured numbers has the machine and the year, as far
-    as known: `my-server, 2026`. The origin of published numbers is, for example, `2014, 2 cores, 4 GB, ...`.
-    """
+    """Return the tables of a page, the titles of the study's other tables, and the origins of the numbers."""
     study = results.study
     measured_where = [words.enumeration(setup.host_names)]
-    # `last` is the time of the last measurement, None without one.
     if setup.last:
         measured_where.append(str(setup.last.year))
     published_where = []
-    # The year of a study is in its name, such as fsfs-san-2014, or in the text of its source.
-    year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
-    if year:
-        published_where.append(year.group())
+    # A date is as 2014, 2014-07 or 2014-07-31; "" for a study that repeats nothing.
+    if study.date:
+        year, *_ = study.date.split("-")
+        published_where.append(year)
     if study.published:
         published_where.append(study.published.machine)
     shown = {section.name for section in sections}
@@ -470,7 +429,6 @@ def _describe_tables(results: Results, setup: Setup, sections: Sequence[TableSec
     return TablePart(
         sections=sections,
         absent=absent,
-        # The signs of all tables, each once, with their meanings: ("≈", "equal: ...").
         key=unique_values(entry for section in sections for entry in section.key),
         measured_where=", ".join(text for text in measured_where if text),
         published_where=", ".join(published_where),

@@ -28,10 +28,9 @@ def make_charts(
 ) -> list[Chart]:
     """Return all charts of a page that have data.
 
-    They are, in this order: a forest plot of each card (a question with its comparisons), one plot of all
-    findings (verdicts on published statements), line plots of tables (over an axis such as the number of
-    clients) and of the history (over saved baselines), the noise, and the use of time. `picks` are the axes
-    on which a reader can choose a value: forest plots and the noise then show only the rows that fit it.
+    They are, in this order: a forest plot of each card, one plot of all findings, line plots of tables and of
+    the history, the noise, and the use of time. `picks` are the axes on which a reader can choose a value:
+    forest plots and the noise then show only the rows that fit it.
     """
     charts = []
     for view in cards:
@@ -46,13 +45,12 @@ def make_charts(
                 margin=view.card.margin,
             )
             charts.append(chart)
-    # `dot` is the data of a finding in the plot, None for a finding without a measured factor. `findings` are
-    # in the order of the table of verdicts: reversed ones are first.
+    # A finding without a measured factor has no dot in the plot.
     dots = [view.dot for view in findings if view.dot]
     if dots:
         chart = chart_specs.findings_chart(dots)
-        # The key explains the marks of the chart. It gets a sentence on the number of measured findings
-        # without a dot. So a reader finds the same number of each verdict as in the table of verdicts.
+        # The chart's key counts the measured findings without a dot, too. So a reader finds the same number
+        # of each verdict as in the table of verdicts.
         measured = [view for view in findings if view.verdict != Verdict.NOT_MEASURED]
         undrawn = [view.counted_verdict for view in measured if not view.dot]
         if undrawn:
@@ -67,11 +65,10 @@ def make_charts(
         charts.append(chart_specs.noise_chart(rounds, picks))
     account = results.account
     if account.spent_s:
-        # By step of the sessions, such as `measuring`: its seconds.
         steps = account.spent_s.items()
         seconds = {STEP_LABELS.get(step, step): spent_s for step, spent_s in steps}
-        # `taken_s` is all of the time. The start of Snakemake, the analysis and the report are no steps of
-        # the account, so they are the rest. max() only prevents a negative rest.
+        # The start of Snakemake, the analysis and the report are no steps of the account, so they are the
+        # rest of the whole time `taken_s`.
         seconds[OTHER_STEPS] = max(0.0, account.taken_s - sum(seconds.values()))
         charts.append(chart_specs.time_chart(seconds))
     return charts
@@ -80,19 +77,19 @@ def make_charts(
 def _make_level_charts(results: Results) -> list[Chart]:
     """Return a line plot of each table that has a horizontal axis, such as the number of clients.
 
-    The key `over` of the table's definition names this axis of the study. A level is the number of a cell
-    itself, such as requests per second, and no comparison of two cells.
+    The key `over` of the table's definition names this axis. A level is the number of a cell itself, such as
+    requests per second, and no comparison of two cells.
     """
     charts = []
     for name, definition in results.study.tables.items():
         over = definition.get("over")
-        # The column `value` has the level. It has no number if the level is withheld for a reason.
+        # The column `value` has no number if the level is withheld for a reason.
         rows = [row for row in results.tables.get(name, []) if words.is_number(row.get("value"))]
         if not over or not rows:
             continue
-        # Only these values are places on the horizontal axis. Other values would leave gaps.
+        # Values that are not present would leave gaps on the horizontal axis.
         present = {row[over] for row in rows}
-        # The other axes on which the rows differ. There is a line for each combination of their values.
+        # There is a line for each combination of values of these axes.
         line_axes = varying(rows, [axis for axis in results.order if axis != over])
         metric = metric_in(definition)
         axis_label = labels.axis_label(over)
@@ -111,23 +108,20 @@ def _make_level_charts(results: Results) -> list[Chart]:
 def _make_history_charts(results: Results) -> list[Chart]:
     """Return a line plot for each block: the elapsed seconds of each saved baseline and of this run.
 
-    A block has the cells (commands with all their settings) of one chart, such as those of one command and
-    repository. `study.block` has the axes on which they agree. A baseline is the results of an earlier run.
-    Return [] for fewer than two times. Example of a point of the history: `{"time": "before-upgrade", "host":
-    "host#1a2b", "settings": "", "command": "log", "cache": "cold", "value": 1.25}`.
+    Return [] if baselines and this run are fewer than two. Example of a point of the history: `{"time":
+    "before-upgrade", "host": "host#1a2b", "settings": "", "command": "log", "cache": "cold", "value": 1.25}`.
     """
     study = results.study
     points = results.history.get("points", [])
-    # A time is a saved baseline or this run. These are their names, the oldest first.
+    # The names of the saved baselines and of this run, the oldest first.
     times = [time["name"] for time in results.history.get("times", [])]
     if len(times) < 2:
         return []
     axes = [axis for axis in results.order if axis not in study.block]
-    # Points with different values on one of these axes belong to different lines. A line joins comparable
-    # numbers only: those of one host, with the same settings.
+    # A line joins comparable numbers only: those of one host, with the same settings.
     line_axes = varying(points, [*axes, "host", "settings"])
     charts = []
-    # The name of a block has its values on `study.block`: `log, ruby`. It is "" if the study has no blocks.
+    # The name of a block is `log, ruby`, or "" if the study has no blocks.
     for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
         title = "Elapsed seconds over time"
         chart = chart_specs.line_chart(
@@ -158,23 +152,20 @@ def _make_line_points(rows: Rows, over: str, line_axes: Sequence[str]) -> list[L
 def _make_round_dots(results: Results) -> list[RoundDot]:
     """Return a dot for each round of each cell: its mean time, and how far that is from the cell's mean.
 
-    A cell is a command with all its settings. A round is one repetition of a cell, with one or more runs.
-    Both means are geometric. A round of 1.1 s is 10 per cent above a cell's mean of 1.0 s. Invalid runs, runs
-    of 0 s, and duplicates (second measurements) are left out.
+    Both means are geometric. Invalid runs, runs of 0 s, and duplicates are left out.
     """
     axes = list(results.order)
-    # Labels of cells name the axes on which cells differ, and always the command and the cache.
     label_axes = varying(results.comparable_runs, axes)
     dots = []
     for runs in grouped_by(results.comparable_runs, lambda run: run["cell"]).values():
-        # By the number of a round: the mean of ln(seconds). Its exponential is the geometric mean.
+        # By the number of a round: the mean of ln(seconds).
         log_means = {}
         for number, members in grouped_by(runs, lambda run: run["round"]).items():
             logs = [math.log(run["elapsed_s"]) for run in members]
             log_means[int(number)] = math.fsum(logs) / len(logs)
-        # The mean of the rounds, so that each round counts the same, even if some of its runs are invalid.
+        # Each round counts the same, even if some of its runs are invalid.
         cell_log_mean = math.fsum(log_means.values()) / len(log_means)
-        # The axis values of the cell, by which the page filters the dots.
+        # The page filters the dots by these axis values.
         where = {axis: runs[0][axis] for axis in axes if runs[0].get(axis)}
         for number, log_mean in log_means.items():
             dot = RoundDot(

@@ -10,7 +10,7 @@ from vcsbench.advice.vocabulary import load_vocabulary
 from vcsbench.axes import axis_of
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import BUILD_AXIS, CACHE_AXIS
-from vcsbench.codes import Result, StopReason
+from vcsbench.codes import Call, Result, StopReason
 from vcsbench.evidence.flags import Flag
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED, UNMEASURED
@@ -39,32 +39,26 @@ SIDE_BY_SIDE_LIMIT = (
 def describe_head(results: Results, setup: Setup) -> list[str]:
     """Return the lines below the title of a page.
 
-    Return a single sentence if no result is shown: `No result is up to date.` or `Nothing has been measured.`
-    Otherwise there are two to five lines. The first has the repositories, their storage, and the amounts
-    that commands read and write: `ruby: 5 526 revisions, on ext4 (virtual disk); dump reads 601 revisions`.
-    The second has programs, machine, time and number of runs: `Subversion 1.14.2 on here (2 cores); 21
-    November 2026, 14 min with preparation and report; 360 timed runs of 72 cells (a command with all its
-    settings)`. A page with cold runs has a line about these (describe_cold). The last two lines have the
-    meanings of labels that stand for several settings (explain_labels), and what the study does not measure,
-    each if there is any.
+    Return a single sentence if no result is shown. Otherwise the first line is, for example, `ruby: 5,526
+    revisions, on ext4 (virtual disk); dump reads 601 revisions`, and the second `Subversion 1.14.2 on here (2
+    cores); 21 November 2026, 14 min with preparation and report; 360 timed runs of 72 cells (a command with
+    all its settings)`. Up to three lines follow: on cold runs (describe_cold), on labels that stand for
+    several settings (explain_labels), and on what the study does not measure.
     """
-    # originals() leaves out duplicates: second measurements of cells, for the noise.
     if not originals(results.measurements):
         if any(row["reason"] == OUTDATED for row in results.failures):
             return ["No result is up to date."]
         return ["Nothing has been measured."]
 
-    # The first line. Any part may be unknown (""). _join() leaves out such a part.
+    # The first line. Any part may be unknown ("").
     conditions = setup.conditions
     storage = f"on {conditions.storage}" if conditions.storage else ""
     repositories = _join(", ", [conditions.repositories, storage])
-    # `parts` are the amounts that commands read and write: `dump reads 601 revisions`.
     subjects = _join("; ", [repositories, conditions.parts])
 
     # The second line. A study that compares builds names each of them: `Subversion trunk 1.15.0, mine
-    # 1.14.2`. Other studies have the measured systems: `Subversion 1.14.2, git 2.39.5`.
+    # 1.14.2`. The programs of builds are those of one system.
     builds = ", ".join(_list_build_versions(results))
-    # The programs of builds are those of one system.
     title = SUBVERSION.title if conditions.subversion else GIT.title
     systems = f"{title} {builds}" if builds else conditions.systems
     machine = f"on {conditions.machine}" if conditions.machine else ""
@@ -89,10 +83,7 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
 
 
 def explain_labels(results: Results) -> str:
-    """Return the settings behind each label of the grid that stands for several ones, "" without any.
-
-    Example: `tuned 1 GiB: 1 GiB of cache, cached revision properties, ...`.
-    """
+    """Return the settings behind labels that stand for several ones: `tuned 1 GiB: 1 GiB of cache, ...`."""
     meanings = []
     for axis, values in results.grid_values.items():
         for value in values:
@@ -104,18 +95,14 @@ def explain_labels(results: Results) -> str:
 
 
 def describe_cold(results: Results) -> str:
-    """Return sentences on cold runs: their meaning, how fast they read, and if warm runs are faster.
+    """Return sentences on cold runs: how fast they read, and if warm runs are faster.
 
-    The page has the word `cold` here first, so the first sentence explains it (COLD_MEANING). Example of the
-    second: `A cold run read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.` It is missing
-    if no cold run is known to read a device. The other sentences are those of _compare_cold_and_warm().
-    Return "" without a cold run.
+    Example of the first: `A cold run read 2.10 MiB to 40.0 MiB from the device, at 15.0 MiB/s to 210 MiB/s.`
+    This sentence is missing if no cold run is known to read a device. The others are those of
+    _compare_cold_and_warm().
     """
-    # Valid runs with a time above 0 and a state of the caches, such as `cold`.
     runs = [run for run in results.comparable_runs if run.get(CACHE_AXIS)]
     cold_runs = [run for run in runs if cache_state(run[CACHE_AXIS]).is_cold]
-    if not cold_runs:
-        return ""
     # The bytes are unknown on a storage in memory, and if the kernel hides them.
     measured_runs = [run for run in cold_runs if words.is_number(run.get("device_bytes"))]
     reading_runs = [run for run in measured_runs if run["device_bytes"] > 0]
@@ -129,31 +116,29 @@ def describe_cold(results: Results) -> str:
         size = " to ".join(unique_values(size_ends))
         rate = " to ".join(unique_values(rate_ends))
         reads = f"A cold run read {size} from the device, at {rate}."
-    return _join(" ", [COLD_MEANING, reads, _compare_cold_and_warm(runs, results)])
+    return _join(" ", [reads, _compare_cold_and_warm(runs, results)])
 
 
 def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
     """Return two sentences on the cold cells that take no longer than warm ones, "" without such a cell.
 
-    A cell is a command with all its settings. A cold cell reads from a device. If it is as fast as the
-    fastest warm one, it shows little about other storage: a cache below this machine may have answered.
-    Example: `2 of 6 cold cells with a warm counterpart are as fast (within 10 %). There, ...`. `runs` have a
-    state of the caches. A warm cell whose server has a useless cache is left out.
+    A cold cell that is as fast as the fastest warm one shows little about other storage: a cache below this
+    machine may have answered. Example: `2 of 6 cold cells with a warm counterpart are as fast (within 10 %).
+    There, ...`.
     """
     # Times within this factor, such as 1.1, count as equal.
     margin = results.advice.margin
-    # A group has the runs of cells that differ in the state of the caches only. The sentence counts
-    # each group as one cold cell, also if the group has several cold states.
+    # The cells of a group differ in the state of the caches only. Each group counts as one cold cell, also
+    # with several cold states.
     compared_groups = 0
     groups_as_fast = 0
     other_axes = [axis for axis in results.order if axis != CACHE_AXIS]
     for group in grouped_by(runs, lambda run: values_in(run, other_axes)).values():
-        # The mean time in each cold state, and in each warm state.
         cold_means: list[float] = []
         warm_means: list[float] = []
         for state, members in grouped_by(group, lambda run: run[CACHE_AXIS]).items():
-            # A server whose warm caches do not help reads as much as a new one. So its time shows
-            # nothing about the device.
+            # A server with useless warm caches reads as much as a new one, so its time shows nothing about
+            # the device.
             if any(Flag.CACHE_INEFFECTIVE in run["flags"].split() for run in members):
                 continue
             mean = geometric_mean([run["elapsed_s"] for run in members])
@@ -161,11 +146,9 @@ def _compare_cold_and_warm(runs: Rows, results: Results) -> str:
                 cold_means.append(mean)
             else:
                 warm_means.append(mean)
-        # A group with cold or with warm cells only has nothing to compare.
         if cold_means and warm_means:
             compared_groups += 1
-            # A warm state can be slow for another reason than the device. So the fastest one shows the time
-            # of a run whose files are in memory.
+            # A warm state can be slow for another reason than the device, so the fastest one counts.
             if min(cold_means) <= min(warm_means) * margin:
                 groups_as_fast += 1
     if not groups_as_fast:
@@ -186,12 +169,10 @@ def _join(separator: str, parts: Sequence[str]) -> str:
 def _list_build_versions(results: Results) -> list[str]:
     """Return each build of Subversion or git with its versions: `["trunk 1.15.0", "mine 1.14.2"]`.
 
-    The builds are in the order of their axis. A client and a server of different versions give `mixed 1.14.2,
-    1.15.0`. A build without a known version is left out. Return [] for a study without an axis of builds.
+    A client and a server of different versions give `mixed 1.14.2, 1.15.0`. A build without a known version
+    is left out.
     """
-    # By name of a build: the versions of its programs, with repetitions.
     versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}
-    # A context is the record of a measured cell-round, with the programs of its build.
     for context in results.contexts:
         build = context["build"]
         # Without the axis, the only build has no name, and `versions` is empty.
@@ -212,16 +193,14 @@ def _list_build_versions(results: Results) -> list[str]:
 def describe_condition(results: Results, setup: Setup) -> str:
     """Return a warning that changes may gain more or less for cold commands elsewhere; "" if none is needed.
 
-    A cold command finds no file in memory, so its gains depend on the storage and on the size of the
-    repository. The warning is needed if the published study had another storage, or a larger part of the
-    repository. Example: `Measured on ext4 (virtual disk) with 5 526 revisions. On other storage (published:
-    spinning disk), cold commands may gain more or less:` The colon stands before a link to the findings.
+    A warning is needed if the published study had another storage, or a larger part of the repository.
+    Example: `Measured on ext4 (virtual disk) with 5,526 revisions. On other storage (published: spinning
+    disk), cold commands may gain more or less:` The colon stands before a link to the findings.
     """
     published = results.study.published
     storage = setup.conditions.storage
     has_cold_run = any(cache_state(run.get(CACHE_AXIS)).is_cold for run in results.measurements)
-    # Results of the user's own repository are not meant to reproduce published ones. Without published
-    # conditions, or with an unknown storage (""), nothing can be compared. The warning is for cold commands.
+    # Results of the user's own repository are not meant to reproduce published ones.
     if results.own_repository or not published or not storage or not has_cold_run:
         return ""
     repositories = [context["repository"] for context in results.contexts]
@@ -230,8 +209,7 @@ def describe_condition(results: Results, setup: Setup) -> str:
     # in any text.
     if published.storage not in storage:
         differences.append(f"on other storage (published: {published.storage})")
-    # The scale is the measured share of the original repository: 0.13. At a smaller scale than the published
-    # one, other gains are possible "with more revisions" than here. A real repository has no scale, or None.
+    # The scale is the measured share of the original repository: 0.13. A real repository has none.
     scales = [repository.get("scale") for repository in repositories]
     if any(scale is not None and scale < published.scale for scale in scales):
         differences.append("with more revisions")
@@ -249,10 +227,7 @@ def describe_condition(results: Results, setup: Setup) -> str:
 def describe_missing(results: Results) -> str:
     """Return what has no result, "" if nothing is missing.
 
-    A cell is a command with all its settings, and a cell-round one of its rounds. Example: `2 cell-rounds
-    failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`. A row of `results.failures`
-    is a cell-round without a result. With the reason OUTDATED (measured with other settings or programs) or
-    UNMEASURED, it did not fail: the next run measures it. `results.command` repeats the last run.
+    Example: `2 cell-rounds failed, all runs of 1 cell are invalid and 3 cells cannot be measured here`.
     """
     phrases = []
     outdated = sum(row["reason"] == OUTDATED for row in results.failures)
@@ -266,7 +241,6 @@ def describe_missing(results: Results) -> str:
     failed = len(results.failed_rounds)
     if failed:
         phrases.append(f"{words.count_of(failed, 'cell-round')} failed")
-    # originals() leaves out duplicates, which are second measurements of cells for the noise.
     measured_cells = {run["cell"] for run in originals(results.measurements)}
     invalid_cells = len(measured_cells - {run["cell"] for run in results.valid_runs})
     if invalid_cells:
@@ -285,13 +259,11 @@ def count_skipped(results: Results) -> int:
 def describe_uncertain(results: Results, steps: Sequence[NextStep], in_cards: int) -> list[str]:
     """Return sentences on the comparisons without an answer, [] if none is too small or open.
 
-    A comparison is open if it is undecided or nearly equal. It is too small if start-up can explain its
-    difference, or its runs are short. The first sentence counts all: `Answered over all cases: 74 of 82
-    comparisons, 8 undecided.` `steps` are the advised next runs. If comparisons are open, and no next run has
-    more rounds, the last sentence is that more rounds do not help. A card is a question with its comparisons,
-    and `in_cards` is the number of different comparisons of all cards.
+    A comparison is open if it is undecided or nearly equal. The first sentence counts all: `Answered over all
+    cases: 74 of 82 comparisons, 8 undecided.` If comparisons are open, and none of the next `steps` has more
+    rounds, the last sentence is that more rounds do not help. `in_cards` is the number of different
+    comparisons in the cards.
     """
-    # The account has the number of comparisons by their result, and the scatter of the runs in per cent.
     account = results.account
     counts = account.count_results()
     too_small = counts[Result.TOO_SMALL]
@@ -318,7 +290,7 @@ def describe_uncertain(results: Results, steps: Sequence[NextStep], in_cards: in
 
 
 def describe_time(account: Account) -> list[str]:
-    """Return sentences on the time of all sessions (runs of the workflow), and on why the measuring ended.
+    """Return sentences on the time of all sessions, and on why the measuring ended.
 
     Example: `All sessions took 14 min: preparation 60 s, measuring 700 s, waiting 21 s (between cell-rounds),
     start and report about 59 s. The timed runs are 357 s of the measuring.`
@@ -326,8 +298,8 @@ def describe_time(account: Account) -> list[str]:
     sentences = []
     if account.spent_s:
         seconds = {step: round(spent_s) for step, spent_s in account.spent_s.items()}
-        # `taken_s` is all of the time. The start of Snakemake and the report are no steps, so they are the
-        # rest. The steps are rounded, and can add up to a second more than the whole.
+        # The start of Snakemake and the report are no steps, so they are the rest of the time. The rounded
+        # steps can add up to a second more than the whole.
         start_and_report = max(0, round(account.taken_s) - sum(seconds.values()))
         steps = [f"{step} {words.group_digits(number)} s" for step, number in seconds.items()]
         timed = words.group_digits(round(account.timed_s))
@@ -338,7 +310,7 @@ def describe_time(account: Account) -> list[str]:
             f"{timed} s of the measuring."
         )
     # Each reason is about comparisons, so it needs some. `why` is "" after an interruption, or with a fixed
-    # number of rounds. `minutes` is the limit of a session, None without one.
+    # number of rounds.
     if account.count_results().total() and account.why in WHY_ENDED:
         limit = "" if account.minutes is None else f" of {words.duration(60 * account.minutes)}"
         reason = WHY_ENDED[account.why].format(limit=limit)
@@ -360,8 +332,7 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
             limits.append(f"{name}: {command.caveat}")
     for axis, present in results.grid_values.items():
         if present:
-            # limits() returns sentences, for most axes none. The axis `cache` names the hypervisors in its
-            # limit: their caches cannot be cleared. A limit of an axis can depend on the values of others.
+            # The limit of the axis `cache` names the hypervisors: their caches cannot be cleared.
             hypervisors = sorted(setup.hypervisors)
             limits += axis_of(axis).limits(present, hypervisors, results.grid_values)
     limits.append(SIDE_BY_SIDE_LIMIT)
@@ -369,26 +340,23 @@ def describe_limits(results: Results, setup: Setup) -> list[str]:
 
 
 def make_history_table(history: Row) -> PlainTable | None:
-    """Return a table of the saved baselines (results of earlier runs) and this run; None for fewer than two.
+    """Return a table with a row for each saved baseline and for this run; None for fewer than two rows.
 
-    Each of them has a row, with the baseline before it, the outcomes of their comparisons, and the changes:
-    `("now", "21 November 2026, ...", "here#1a2b", "old", "4 faster, 2 equal", "kernel 6 to 7")`. `history`
-    is the file results/history/<study>.json (baseline_comparison.make_history).
+    Example of a row: `("now", "21 November 2026, ...", "here#1a2b", "old", "4 faster, 2 equal", "kernel 6 to
+    7")`. `history` is the file results/history/<study>.json (baseline_comparison.make_history).
     """
-    # An entry is a baseline or this run.
     entries = history.get("times", [])
     if len(entries) < 2:
         return None
     rows = []
     for entry in entries:
-        # The times of the first and the last run, None for a text that is no time.
         first, last = words.moment(entry["first"]), words.moment(entry["last"])
         period = words.period(first, last) if first and last else ""
         hosts = words.enumeration(unique_values(entry["hosts"]))
         # The number of comparisons by outcome: {"faster": 4, "equal": 2}.
         calls = entry["calls"].items()
         outcomes = ", ".join(
-            f"{number} {texts.CALL_TEXTS[call]}" for call, number in calls if number
+            f"{number} {texts.outcome_text(Call(call))}" for call, number in calls if number
         )
         changed = "; ".join(entry["changed"])
         # The first baseline of a host has none before it, so its last three columns stay empty.

@@ -6,38 +6,28 @@ change that is advised. Both are decided in advice/steps.py. The page has the an
 shows the answers of the picked combination.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice import labels, steps
 from vcsbench.advice.cards import Advice, Card, fits
-from vcsbench.advice.effects import ChangeEffect
+from vcsbench.advice.decision import Pair
 from vcsbench.advice.questions import CardAction
 from vcsbench.advice.steps import OperationKey, Outcome, StepPlan, ValueChange, Worth
 from vcsbench.advice.wishes import WorkOfChange, work_of_change
 from vcsbench.axis_names import ACCESS_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS
+from vcsbench.codes import Call
 from vcsbench.plan.grid import AxisValues
+from vcsbench.report.finding_tables import Reversal
 from vcsbench.report.results import grouped_by, unique_values
+from vcsbench.statistics.comparisons import is_difference
+from vcsbench.statistics.texts import OUTCOMES
 
-# The CSS classes of chips, which are coloured texts in a table.
-CHIP_STYLES = {
-    ChangeEffect.FASTER: "candidate",
-    ChangeEffect.SLOWER: "reference",
-    ChangeEffect.EQUAL: "equal",
-    ChangeEffect.BOUNDED: "undecided",
-    ChangeEffect.UNDECIDED: "undecided",
-    ChangeEffect.TOO_SMALL: "small",
-}
-# The texts of effects without a factor. The others have one: `1.7x faster`.
-EFFECT_TEXTS = {
-    ChangeEffect.EQUAL: "equal",
-    ChangeEffect.BOUNDED: "nearly equal",
-    ChangeEffect.UNDECIDED: "undecided",
-    ChangeEffect.TOO_SMALL: "too small",
-}
 # The headings of changes that are not in the table.
 HEADINGS = {
     Worth.SLIGHT: "No reason to change",
@@ -81,12 +71,14 @@ class ChangeView:
     """A change in the table of changes, with its results (`rows`), its price and the way back.
 
     `lead` is `Step 1: pack the repository.`, and `anchor` is the place of the card on the page. `conditions`
-    are sentences on when to take an optional step. `command` is the command to type, "" if there is none, or
-    several, or a long one. `cost` and `undo` are sentences. A sentence is "" if it does not apply.
+    are sentences on when to take an optional step, `reversal` is one on the opposite published results.
+    `command` is the command to type, "" if there is none, or several, or a long one. `cost` and `undo` are
+    sentences. A sentence is "" if it does not apply.
     """
 
     lead: str
     conditions: Sequence[str]
+    reversal: str
     anchor: str
     command: str
     cost: str
@@ -139,13 +131,22 @@ class PickAnswer:
         return len(self.changes) > 1 and not self.has_states
 
 
+class ReversedPair(NamedTuple):
+    """A comparison (pair) of a card in one case, whose published result (`reversal`) is the opposite."""
+
+    card: Card
+    where: AxisValues
+    pair: Pair
+    reversal: Reversal
+
+
 @dataclass(frozen=True)
 class ChangeTable:
     """The table of changes for one combination of picks, before its texts are made.
 
-    `changes` are in the order of the table. They are the steps of the plan, and changes under a condition.
-    `operations` are the columns: `{"command": "log", "cache": "cold"}`. `work` has the time that changes took
-    here.
+    `changes` are in the order of the table: the steps of the plan, and optional changes. `operations` are the
+    columns: `{"command": "log", "cache": "cold"}`. `work` has the time that changes took here.
+    `reversed_pairs` are those of all cards.
     """
 
     advice: Advice
@@ -153,6 +154,7 @@ class ChangeTable:
     changes: Sequence[ValueChange]
     operations: Sequence[AxisValues]
     work: WorkOfChange
+    reversed_pairs: Sequence[ReversedPair]
 
     def number_of(self, change: ValueChange) -> int:
         """Return the place of a change in the table, from 1."""
@@ -186,26 +188,22 @@ def make_pick_answers(
     axes: Sequence[str],
     operations: Sequence[AxisValues],
     work: WorkOfChange,
+    opposites: Sequence[Reversal] = (),
 ) -> list[PickAnswer]:
     """Return the answers for each of the `combinations` of picks, in the same order.
 
-    A pick is a value that the reader has, and has chosen on the page. A combination is `{"format": "f6",
-    "access": "svn"}`, or {} without a pick. `axes` are those on which a reader can choose a value. An
-    operation is a command with a state of the caches: `{"command": "log", "cache": "cold"}`. `work` has the
-    time that changes took here, such as a load into another format.
+    `axes` are those on which a reader can choose a value. An operation is `{"command": "log", "cache":
+    "cold"}`. `opposites` are comparisons whose published result is the opposite of the measured one.
     """
-    # A card is a question, such as which format is best, with its comparisons and its answer. An `aggregate`
-    # card has one answer over all cells, so it is the same for all picks.
+    # An `aggregate` card has one answer over all cells, so it is the same for all picks.
     cards = [card for card in advice.cards if not card.question.aggregate]
     # A card on a cost, such as that of https, recommends nothing. Only the other cards can advise a change.
     advising_cards = [card for card in cards if not card.question.is_cost]
+    reversed_pairs = _find_reversed_pairs(advising_cards, opposites)
     answers = []
     for picks in combinations:
-        # A change sets one axis to another value. The plan has the advised changes in their order (steps),
-        # and the other changes.
         plan = steps.plan_steps(advising_cards, picks)
-        # The changes that the page shows in a table, and the operations as the table's columns.
-        table = _make_table(advice, plan, operations, work)
+        table = _make_table(advice, plan, operations, work, reversed_pairs)
         change_views = [_make_change_view(table, change) for change in table.changes]
         answer = PickAnswer(
             picks=picks,
@@ -221,16 +219,33 @@ def make_pick_answers(
     return answers
 
 
-def _make_table(
-    advice: Advice, plan: StepPlan, operations: Sequence[AxisValues], work: WorkOfChange
-) -> ChangeTable:
-    """Return the table of a plan for one reader: the steps (advised changes), and the optional changes.
+def _find_reversed_pairs(
+    cards: Sequence[Card], opposites: Sequence[Reversal]
+) -> list[ReversedPair]:
+    """Return the comparisons of the cards whose published result is the opposite of the measured one."""
+    found = []
+    for card in cards:
+        axis = card.question.axis
+        for case in card.counted_cases:
+            for pair in case.pairs:
+                for reversal in opposites:
+                    if reversal.is_of(axis, pair, case.where):
+                        found.append(ReversedPair(card, case.where, pair, reversal))
+    return found
 
-    A change sets one axis to another value. The optional changes are two kinds of the plan's other changes.
-    A change with Worth.DO is worth it under a condition only, such as a stop of commits. A change with
-    Worth.DEPENDS is faster for some operations and slower for others, and its card (a question with its
-    answer) recommends it. The table has a column for each of the `operations`, such as the cold log, on which
-    some of its changes have an outcome.
+
+def _make_table(
+    advice: Advice,
+    plan: StepPlan,
+    operations: Sequence[AxisValues],
+    work: WorkOfChange,
+    reversed_pairs: Sequence[ReversedPair],
+) -> ChangeTable:
+    """Return the table of a plan for one reader: the advised steps, and the optional changes.
+
+    An optional change is worth it under a condition only, such as a stop of commits. Or it is faster for some
+    operations and slower for others, and its card recommends it. The table has a column for each of the
+    `operations`, such as the cold log, on which some of its changes have an outcome.
     """
     # The reader's values before all steps: {"format": "f6"}.
     present = plan.states[0]
@@ -238,25 +253,22 @@ def _make_table(
     for change in plan.others:
         # In a plan, each DO without a condition is a step. So a DO among the other changes has a condition.
         is_worth_it = change.worth is Worth.DO
-        # The card answers for the reader's present values, and recommends a value ("" for none).
         if change.worth is Worth.DEPENDS:
             is_worth_it = change.card.answer_for(present).value == change.value
         if is_worth_it:
             optional.append(change)
     changes = [*plan.steps, *optional]
     axes = [change.axis for change in changes]
-    # A load into another format makes a repository that is not packed. So all loads that come later than
-    # packing are moved in front of it.
+    # A load into another format makes a repository that is not packed, so all loads come before packing.
     if PACKING_AXIS in axes:
         packing_index = axes.index(PACKING_AXIS)
         later = changes[packing_index:]
         loads = [change for change in later if change.axis == FORMAT_AXIS]
         rest = [change for change in later if change.axis != FORMAT_AXIS]
         changes = [*changes[:packing_index], *loads, *rest]
-    # An outcome is the effect of a change in one case, such as 1.7x faster for the cold log over svn.
     affected = [outcome.operation for change in changes for outcome in change.outcomes]
     columns = [operation for operation in operations if operation in affected]
-    return ChangeTable(advice, plan, changes, columns, work)
+    return ChangeTable(advice, plan, changes, columns, work, reversed_pairs)
 
 
 def anchor_of(card: Card) -> str:
@@ -278,20 +290,15 @@ def _label_common_state(operations: Sequence[AxisValues]) -> str:
 
 
 def _make_change_view(table: ChangeTable, change: ValueChange) -> ChangeView:
-    """Return the part of the table of changes for one change: an advised step, or an optional change.
-
-    A change sets one axis to another value. A reader sees both kinds as numbered steps: `Step 2: ...` and
-    `Step 3 (optional): ...`.
-    """
+    """Return the part of the table for one change: `Step 2: ...`, or `Step 3 (optional): ...`."""
     number = table.number_of(change)
     is_step = number in table.step_numbers
     rows = _make_proof_rows(table, change)
-    # A set has the changes that a reader may take together: all steps, or all steps and an optional change.
     # The last change of a set gets a further row with the effect of the whole set.
     for changes in table.sets_of_changes:
         if changes[-1] is change:
             rows += _make_row_of_set(table, changes)
-    # An action has the commands that apply a value. For a value without an action, all texts of it are "".
+    # A value without commands has an action whose texts are "".
     action = change.card.question.actions.get(change.value, CardAction())
     title = action.title or f"change to {labels.value_label(change.axis, change.value)}"
     name = f"Step {number}" if is_step else f"Step {number} (optional)"
@@ -299,15 +306,16 @@ def _make_change_view(table: ChangeTable, change: ValueChange) -> ChangeView:
     command = action.steps[0].command if len(action.steps) == 1 else ""
     if len(command.splitlines()) > MOST_COMMAND_LINES:
         command = ""
-    # Backticks mark commands, and the table has no other font for them.
+    # Backticks mark commands, and the table has no other font for commands.
     cost = action.cost.replace("`", "")
-    # The time that this change took here, such as `4 s for 20 000 revisions`; None if it is unknown or short.
+    # Such as `4 s for 20,000 revisions`; None if the time is unknown or short.
     measured_work = work_of_change(change.axis, change.value, table.work)
     if measured_work:
         cost = f"{cost} It took {measured_work.text} here.".strip()
     return ChangeView(
         lead=f"{name}: {title}.",
         conditions=[] if is_step else _describe_conditions(table, change),
+        reversal=_describe_reversal(table, change),
         anchor=anchor_of(change.card),
         command=command,
         cost=cost,
@@ -319,27 +327,24 @@ def _make_change_view(table: ChangeTable, change: ValueChange) -> ChangeView:
 def _make_proof_rows(table: ChangeTable, change: ValueChange) -> list[ProofRow]:
     """Return a row with the measured results of a change for each state of the reader that has any.
 
-    A state has the reader's values by axis, before all steps (advised changes) or after some of them. The
-    label of its row is `as you are` or `after packed`. If the reader has picked no value on the page, the
-    only row is `all cases`.
+    The label of a row is `as you are` before all steps, and `after packed` after some of them. Without a
+    pick, the only row is `all cases`.
     """
     states = table.plan.states
-    # The state before all steps: {"format": "f6"}, or {} without a pick. Then only this state has a row.
+    # The state before all steps: {"format": "f6"}, or {} without a pick.
     present = states[0]
     if not present:
         states = states[:1]
     rows = []
     for state in states:
-        # If a step on the axis of this change is already made in a state, nothing is left to change there.
+        # If a step on this axis is already made in a state, nothing is left to change there.
         if state.get(change.axis) != present.get(change.axis):
             continue
-        # An outcome is the effect of the change in one case, such as 1.7x faster for the cold log over svn.
         outcomes = steps.find_outcomes(change.card, change.value, [state])
         cells = _make_cells(table, outcomes)
         if not any(cells):
             continue
         label = "as you are" if present else "all cases"
-        # The values that the steps before this state have changed.
         changed = [
             labels.value_label(axis, value)
             for axis, value in state.items()
@@ -358,10 +363,8 @@ def _make_row_of_set(table: ChangeTable, changes: Sequence[ValueChange]) -> list
     reader before the changes, and one after them. Without a pick on the axis of a change, several
     combinations fit.
     """
-    # The reader's values before and after the changes.
     before = table.plan.states[0]
     after = {**before, **{change.axis: change.value for change in changes}}
-    # A situation, such as the cold log, has the times of all measured combinations of the other values.
     situations = table.advice.situations
     outcomes = steps.find_combined_outcomes(situations, before, after, table.advice.margin)
     cells = _make_cells(table, outcomes)
@@ -381,14 +384,12 @@ def _make_cells(table: ChangeTable, outcomes: Sequence[Outcome]) -> list[list[Ch
 
 
 def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
-    """Return a chip (a coloured text) for each effect, such as `faster`, of a change on one operation.
+    """Return a chip for each effect, such as `faster`, of a change on one operation.
 
-    An outcome is the effect in a single case, such as log over svn, with a factor. Outcomes with the same
-    effect share a chip: `1.7x faster in 2 of 3` has the factors of two of three outcomes. If an axis
-    distinguishes these two from the third one, their values of it replace the numbers: `svn: 1.7x faster`.
-    If start-up hides a part of an effect, its factor is only the least one (`is_at_least`). These outcomes
-    have a chip of their own: `at least 4.8x faster`. `margin` is the smallest factor that is worth noting,
-    such as 1.1. Return [] without an outcome.
+    Outcomes with the same effect share a chip: `1.7x faster in 2 of 3` has the factors of two of three
+    outcomes. If an axis distinguishes these two from the third one, their values of this axis replace the
+    numbers: `svn: 1.7x faster`. If start-up hides a part of an effect, its factor is only the least one, and
+    has a chip of its own: `at least 4.8x faster`. `margin` is the smallest factor worth noting, such as 1.1.
     """
     chips = []
     by_effect = grouped_by(outcomes, lambda outcome: (outcome.effect, outcome.is_at_least))
@@ -401,40 +402,39 @@ def _make_chips(outcomes: Sequence[Outcome], margin: float) -> list[Chip]:
                 text = f"{names}: {text}"
             else:
                 text += f" in {len(sharing)} of {len(outcomes)}"
-        chips.append(Chip(text, CHIP_STYLES[effect], _describe_times(sharing)))
+        chips.append(Chip(text, OUTCOMES[effect].style, _describe_times(sharing)))
     return chips
 
 
 def _name_distinction(outcomes: Sequence[Outcome], other_outcomes: Sequence[Outcome]) -> str:
     """Return the values of the first axis that distinguishes `outcomes` from the other outcomes: `http, svn`.
 
-    An outcome is the effect of a change in one case. None of the other outcomes has one of these values. An
-    axis on which `outcomes` have MAX_PARTS (3) values or more is skipped: they are too many to list. Return
-    "" if no axis distinguishes the outcomes.
+    None of the other outcomes has one of these values. An axis on which `outcomes` have MAX_PARTS (3) values
+    or more is skipped: these are too many to list. Return "" if no axis distinguishes the outcomes.
     """
-    # The values of each outcome by axis. `where` has those of its case: {"command": "log", "access": "svn"}.
-    # `before` has the value that is changed: {"format": "f6"}.
+    # The values of each outcome by axis. `before` has the value that is changed: {"format": "f6"}.
     cells = [{**outcome.where, **outcome.before} for outcome in outcomes]
     other_cells = [{**outcome.where, **outcome.before} for outcome in other_outcomes]
     for axis in cells[0]:
         values = unique_values(cell.get(axis, "") for cell in cells)
         other_values = {cell.get(axis, "") for cell in other_cells}
-        # "" is the value of an axis that does not apply. It has no label.
+        # The value "", of an axis that does not apply, has no label.
         can_be_listed = "" not in values and len(values) < labels.MAX_PARTS
         if can_be_listed and other_values.isdisjoint(values):
             return ", ".join(labels.value_label(axis, value) for value in values)
     return ""
 
 
-def _describe_effect(effect: ChangeEffect, outcomes: Sequence[Outcome], margin: float) -> str:
+def _describe_effect(effect: Call, outcomes: Sequence[Outcome], margin: float) -> str:
     """Return `equal`, `1.4x to 1.6x faster`, or `at least 4.8x faster`.
 
     All `outcomes` have the effect, and either all of their factors are least ones (is_at_least), or none is.
     """
-    if effect in EFFECT_TEXTS:
-        return EFFECT_TEXTS[effect]
+    words_of_effect = OUTCOMES[effect]
+    if not is_difference(effect):
+        return words_of_effect.short
     factors = [(outcome.where, outcome.factor) for outcome in outcomes]
-    text = f"{', '.join(labels.explained_ranges(factors, margin))} {effect}"
+    text = f"{', '.join(labels.explained_ranges(factors, margin))} {words_of_effect.text}"
     return f"at least {text}" if outcomes[0].is_at_least else text
 
 
@@ -445,28 +445,32 @@ def _describe_times(outcomes: Sequence[Outcome]) -> str:
     before_s, after_s = outcomes[0].before_s, outcomes[0].after_s
     if before_s is None or after_s is None:
         return ""
-    return " → ".join(labels.seconds_of_both([before_s, after_s]))
+    # Only times next to their factor need digits for their quotient.
+    if is_difference(outcomes[0].effect):
+        times = labels.seconds_of_both([before_s, after_s])
+    else:
+        times = [labels.seconds(before_s), labels.seconds(after_s)]
+    return " → ".join(times)
 
 
 def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
     """Return sentences on when to make an optional change: `Only if you can stop commits for a load.`
 
-    An optional change is in the table of changes, but is no advised step. If it is faster for some operations
-    and slower for others (Worth.DEPENDS), sentences on these come first: `It speeds up cold log.`, `It slows
-    cold export over http.` An operation is a command with a state of the caches.
+    If the change is faster for some operations and slower for others, sentences on these come first: `It
+    speeds up cold log.`, `It slows cold export over http.`
     """
     sentences = []
     if change.worth is Worth.DEPENDS:
-        faster = _operations_with(change, ChangeEffect.FASTER)
-        slower = _operations_with(change, ChangeEffect.SLOWER)
-        # With a workload, the user has weighed the operations already. An operation that is faster over http
-        # and slower over svn would be named on both sides. In both situations, none is named.
+        faster = _operations_with(change, Call.FASTER)
+        slower = _operations_with(change, Call.SLOWER)
+        # No operation is named if a workload has weighed all of them already, or if one is faster over http
+        # and slower over svn.
         if change.card.workload or faster.keys() & slower.keys():
             sentences.append("It speeds up some commands and slows others.")
         else:
             sentences.append(f"It speeds up {words.enumeration(list(faster.values()))}.")
             sentences.append(f"It slows {words.enumeration(list(slower.values()))}.")
-    # `instead` is the step on the same axis, if this change gains more than that step.
+    # `instead` is a step on the same axis that gains less.
     if change.instead:
         sentences.append(f"It replaces step {table.number_of(change.instead)}.")
     if change.condition:
@@ -474,25 +478,50 @@ def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:
     return sentences
 
 
-def _operations_with(change: ValueChange, effect: ChangeEffect) -> dict[OperationKey, str]:
+def _describe_reversal(table: ChangeTable, change: ValueChange) -> str:
+    """Return a sentence on the comparisons of a change whose published results are the opposite, or "".
+
+    Only comparisons count that fit the reader's values before all steps. Example: `Published results are the
+    opposite in 3 comparisons, the largest for cold log over svn (f7): 1.6x slower then, 2.9x faster here.`
+    """
+    present = table.plan.states[0]
+    current = present.get(change.axis, "")
+    reversals = []
+    for card, where, pair, reversal in table.reversed_pairs:
+        is_of_change = anchor_of(card) == anchor_of(change.card)
+        compares_values = change.value in pair.sides and pair.compares(current)
+        if is_of_change and compares_values and fits(where, present):
+            reversals.append(reversal)
+    if not reversals:
+        return ""
+    # By its logarithm, a ratio of 1/2 is as large as one of 2.
+    largest = max(reversals, key=lambda reversal: abs(math.log(reversal.published_ratio)))
+    text = largest.describe(change.value, change.card.shown)
+    if len(reversals) == 1:
+        return f"The published result is the opposite: {text}."
+    return (
+        f"Published results are the opposite in {words.count_of(len(reversals), 'comparison')}, the largest "
+        f"for {text}."
+    )
+
+
+def _operations_with(change: ValueChange, effect: Call) -> dict[OperationKey, str]:
     """Return the labels of the operations on which a change has an effect, such as FASTER, in some case.
 
-    An operation is a command with a state of the caches. Example: `{(("command", "log"), ("cache", "cold")):
-    "cold log"}`. If an operation was measured over several accesses, and the change has the effect over one
-    of them only, the label names this access: `cold export over http`.
+    Example: `{(("command", "log"), ("cache", "cold")): "cold log"}`. If an operation was timed over several
+    accesses, and the change has the effect over one access only, the label names it: `cold export over http`.
     """
     by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
     label_by_operation = {}
     for operation, outcomes in by_operation.items():
-        # The cases with the effect, as axis values: {"command": "log", "cache": "cold", "access": "svn"}.
+        # The cases with the effect: {"command": "log", "cache": "cold", "access": "svn"}.
         affected = [outcome.where for outcome in outcomes if outcome.effect is effect]
         if affected:
             accesses = {outcome.where.get(ACCESS_AXIS, "") for outcome in outcomes}
             affected_accesses = {where.get(ACCESS_AXIS, "") for where in affected}
             is_of_one_access = len(affected_accesses) == 1 and len(accesses) > 1
             label_axes = [ACCESS_AXIS] if is_of_one_access else []
-            # The label has the command, the state of the caches, and perhaps the access. All affected cases
-            # have the same values of these, so the first one stands for all.
+            # All affected cases have the same label, so the first one stands for all.
             label_by_operation[operation] = labels.case_label(affected[0], label_axes)
     return label_by_operation
 
@@ -502,24 +531,19 @@ def _make_remarks(
 ) -> list[tuple[str, str]]:
     """Return headings with their texts below the table of changes.
 
-    Example: `[("No reason to change", "packed (cold log: equal)")]`. The texts are about two things: changes
-    that the table leaves out, because they are not worth it or undecided, and cards (questions) without a
-    comparison that fits the reader's `picks`. A change sets one axis to another value. Its worth is a class
-    over all its comparisons, such as Worth.EQUAL.
+    Example: `[("No reason to change", "packed (cold log: equal)")]`. The texts are on changes that the table
+    leaves out, and on cards without a comparison that fits the reader's `picks`.
     """
     remarks: defaultdict[str, list[str]] = defaultdict(list)
     for change in table.plan.others:
-        # A change that is worth it (DO) has no heading, because the table has it. A change without an outcome
-        # (NOT_MEASURED) has no heading, because there is no result to list.
+        # A change without an outcome (NOT_MEASURED) has no heading: there is no result to list.
         has_heading = change.worth in HEADINGS
-        # DEPENDS has a heading, but the table has such a change if its card recommends it.
+        # The table has a change with the worth DEPENDS if its card recommends the change.
         if has_heading and change not in table.changes:
             remarks[HEADINGS[change.worth]].append(_describe_change(change, picks))
     for card in cards:
-        # The reader's value on the axis of the card, "" without a pick. A card may compare other values only.
         current = picks.get(card.question.axis, "")
-        # A case has comparisons for one combination of the other axes, such as the cold log over http. It
-        # fits unless it has another value than a pick. compares("") is True for each case.
+        # A card may compare other values than the picked one only. compares("") is True for each case.
         if any(fits(case.where, picks) and case.compares(current) for case in card.cases):
             continue
         # A comparison is withheld for a reason, for example because the outputs of both sides differ.
@@ -531,16 +555,14 @@ def _make_remarks(
 def _describe_change(change: ValueChange, picks: AxisValues) -> str:
     """Return the text of a change that is not in the table, with its result for each operation.
 
-    Example: `default settings to tuned settings (cold log: equal; export: undecided)`. `picks` has the values
-    that the reader has. Without a value on the axis of the change, the text begins with the new value:
-    `tuned settings (cold log: equal)`.
+    Example: `default settings to tuned settings (cold log: equal; export: undecided)`. Without a pick on the
+    axis of the change, the text begins with the new value.
     """
-    # An operation is a command with a state of the caches: (("command", "log"), ("cache", "cold")).
+    # The keys are, for example, (("command", "log"), ("cache", "cold")).
     by_operation = grouped_by(change.outcomes, lambda outcome: outcome.operation_key)
     names = _label_operations([dict(operation) for operation in by_operation])
     results = []
     for name, outcomes in zip(names, by_operation.values(), strict=True):
-        # A chip has the text of an effect, such as `equal` or `1.7x faster in 2 of 3`.
         effects = ", ".join(chip.text for chip in _make_chips(outcomes, change.card.margin))
         results.append(f"{name}: {effects}")
     present = picks.get(change.axis)
@@ -550,27 +572,25 @@ def _describe_change(change: ValueChange, picks: AxisValues) -> str:
 
 
 def _make_card_answer(card: Card, picks: AxisValues, table: ChangeTable) -> CardAnswer:
-    """Return the answer of a card, such as which format is best, for a reader who has the values `picks`.
+    """Return the answer of a card for the `picks` of a reader, without any the answer over all cases.
 
-    `picks` has values by axis, such as {"format": "f6"}, or is {} for the answer over all cases. `table` has
-    the changes that this reader may make. Two remarks can follow the sentence of the answer:
+    `table` has the changes that this reader may make. Two remarks can follow the sentence of the answer:
 
     - if the card recommends to keep the picked value, but the table of changes has a change of it:
       `In the steps above, if you take the other steps: packed.`
     - if the answer over all cases is another one: `Over all cases: yes: cold log 2.4x faster.`
     """
     axis = card.question.axis
-    # `card.answer` is the answer over all cases.
     answer = card.answer_for(picks) if picks else card.answer
     sentences = [answer.sentence]
-    # The card judges its axis for a reader who changes nothing else. The table has steps on several axes, and
-    # after some of them, another value of this axis can be better.
+    # The card judges its axis for a reader who changes nothing else. After steps on other axes, another value
+    # of this axis can be better.
     keeps_value = bool(answer.value) and answer.value == picks.get(axis)
     if keeps_value:
         for change in table.changes:
             if change.axis != axis:
                 continue
-            # An optional change may have a condition, such as `you can stop commits`. A step has none.
+            # Only an optional change may have a condition, such as `you can stop commits`.
             when = "if you take the other steps"
             if change.condition:
                 when = f"only if {change.condition}"

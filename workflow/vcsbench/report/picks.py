@@ -23,8 +23,7 @@ from vcsbench.plan.grid import AxisValues
 from vcsbench.report.answers import CardView
 from vcsbench.report.results import Results, unique_values, values_in, varying
 
-# Nobody "has" a state of the caches, a number of clients, or a build. A reader compares them, so they are no
-# picks.
+# Nobody "has" a state of the caches, a number of clients, or a build, so these axes are no picks.
 COMPARED_AXES = (CACHE_AXIS, CLIENTS_AXIS, BUILD_AXIS)
 # The words in a study for the axes whose first value is the present state of a user's own repository.
 STATE_WORDS = ("formats", "packings")
@@ -60,20 +59,19 @@ class SituationRow:
 
 
 def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
-    """Return the axes on which a reader can choose the value that he has (a pick), in the order of the study.
+    """Return the axes on which a reader can choose the value that he has, in the order of the study.
 
     They are the axes with at least two values that can be measured here, without the command, the repository
-    and COMPARED_AXES: nobody "has" a state of the caches, for example. Axes are taken from the first on, up
-    to MAX_COMBINATIONS (300) combinations of picks. Return [] if all cards (questions with answers) are
-    aggregates, or without a card. An aggregate has one answer over all cells, whatever the reader picks.
+    and COMPARED_AXES, up to MAX_COMBINATIONS (300) combinations of picks. Return [] if all cards are
+    aggregates: an aggregate has one answer over all cells, whatever the reader picks.
     """
     if all(view.card.question.aggregate for view in cards):
         return []
     study = results.study
     left_out = {*COMPARED_AXES, study.command_axis, *study.axes_of("repositories")}
     measurable = [cell for cell in results.grid if not cell.get("skip")]
-    # The value AS_IS is an exact copy of the user's repository. A dump file, or a repository at a URL, has no
-    # such copy: it is loaded into each format, and nothing shows the format and packing that it has now.
+    # A dump file, or a repository at a URL, has no exact copy (AS_IS): nothing shows the format and packing
+    # that it has now.
     has_copy = bool(results.own_repository) and AS_IS in results.order.get(FORMAT_AXIS, ())
     picks = []
     combinations = 1
@@ -82,14 +80,12 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
         values = [value for value in values_in_order if value in present]
         if axis in left_out or len(values) < 2:
             continue
-        # A reader picks one of the values, or none. The page has the answers for each combination, so with
-        # too many of them, this axis and all later ones are left out.
+        # A reader picks one of the values, or none.
         combinations *= len(values) + 1
         if combinations > MAX_COMBINATIONS:
             break
-        # The preset is the value that the repository has, if it is known. With an exact copy, that is the
-        # first value of an axis of formats or packings (STATE_WORDS), if it can be measured here. No other
-        # axis has a known value: nothing shows the settings of the user's server, for example.
+        # The preset is the value that the repository has. With an exact copy, that is the first value of an
+        # axis of formats or packings. Nothing shows the settings of the user's server, for example.
         is_of_state = study.axes.get(axis) in STATE_WORDS
         is_known = has_copy and is_of_state and values[0] == values_in_order[0]
         pick = Pick(
@@ -105,10 +101,9 @@ def find_picks(results: Results, cards: Sequence[CardView]) -> list[Pick]:
 def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisValues]:
     """Return the operations that the cards compare, in the order of the grid.
 
-    An operation is a command with a state of the caches: `{"command": "log", "cache": "cold"}`. A card is a
-    question with its comparisons (`rows`). Those of aggregate cards do not count: a card on builds, for
-    example, has one answer over all operations. Nobody runs the commands of svnbench, a test program, at
-    work. So the result has their operations only if no other operation is compared.
+    An operation is a command with a state of the caches: `{"command": "log", "cache": "cold"}`. Aggregate
+    cards do not count: a card on builds, for example, has one answer over all operations. Nobody runs
+    svnbench, a test program, at work. So the result has its operations only if no other one is compared.
     """
     axes = [axis for axis in results.order if axis in (results.study.command_axis, CACHE_AXIS)]
     # The values of the compared operations, such as ("log", "cold").
@@ -117,8 +112,7 @@ def find_operations(results: Results, cards: Sequence[CardView]) -> list[AxisVal
         if not view.card.question.aggregate:
             compared.update(values_in(row.where, axes) for row in view.rows)
     operations = []
-    # Many cells have the same operation, because they differ on other axes. The value "", of an axis that
-    # does not apply, is left out.
+    # Many cells have the same operation, because they differ on other axes.
     for values in unique_values(values_in(cell, axes) for cell in results.grid):
         if values in compared:
             operations.append(_without_empty(dict(zip(axes, values, strict=True))))
@@ -131,19 +125,16 @@ def list_command_lines(
 ) -> dict[str, str]:
     """Return the timed command of each operation, by the operation's label: `{"cold log": "svn log -v URL"}`.
 
-    An operation is a command with a state of the caches. `commands` has the name and the command line of each
-    command, where words in braces differ between cells: `("log", "{svn} log -v {url}")`. An operation whose
-    command is not among them gets "".
+    `commands` has names and command lines, where words in braces differ between cells: `("log", "{svn} log -v
+    {url}")`. An operation without a command line gets "".
     """
     command_lines = dict(commands)
     lines = {}
     for operation in operations:
         command_line = command_lines.get(operation.get(COMMAND_AXIS, ""), "")
-        # The first word is the program: `{svn}` becomes `svn`. Later words in braces are places that each
-        # cell fills in: `{url}` becomes `URL`.
+        # The program `{svn}` becomes `svn`, and a later word `{url}` becomes `URL`.
         program, _, rest = command_line.partition(" ")
         arguments = re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), rest)
-        # The label has the values of all axes of the operation.
         label = labels.case_label(operation, shown=list(operation))
         lines[label] = f"{program.strip('{}')} {arguments}".strip()
     return lines
@@ -152,9 +143,8 @@ def list_command_lines(
 def label_situations(results: Results) -> list[SituationRow]:
     """Return each situation of the advice with a label, such as `cold log over http`.
 
-    A situation has given values, such as the command and the access, and choices among the values of all
-    other axes, such as the format. The label has the values of the axes on which the situations differ. A
-    situation with one choice only (WhyNoBest.ONE_CHOICE), such as a single format, is left out.
+    The label has the values of the axes on which the situations differ. A situation with one choice only,
+    such as a single format, is left out.
     """
     situations = [
         situation
@@ -165,8 +155,7 @@ def label_situations(results: Results) -> list[SituationRow]:
     rows = []
     for situation in situations:
         label = labels.case_label(situation.where, label_axes)
-        # The page shows a row only if its values fit those that the reader has picked. An axis that does not
-        # apply ("") fits all of them, so it is left out.
+        # The page shows a row only if its values fit the picks. An axis that does not apply fits all picks.
         rows.append(SituationRow(label, _without_empty(situation.where), situation))
     return rows
 

@@ -52,10 +52,10 @@ NOTHING_TIMED = "No run was timed."
 
 
 class FlagUse(NamedTuple):
-    """A flag with the number of runs that have it, and the paths of their cells.
+    """A flag, such as `cpu-busy`, with the number of runs that have it, and the paths of their cells.
 
-    A flag is a code of a doubt about a run, such as `cpu-busy`. `is_summed_up` is True for a flag of nearly
-    all runs, unless it makes them invalid. A list of nearly all cells is no help, so the page has a sentence.
+    `is_summed_up` is True for a flag of nearly all runs, unless it makes them invalid. A list of nearly all
+    cells is no help, so the page has a sentence.
     """
 
     flag: str
@@ -67,12 +67,10 @@ class FlagUse(NamedTuple):
 def make_quality_tables(results: Results) -> list[PlainTable]:
     """Return the tables on the quality of a study's data, such as the flags of runs and the failed rounds.
 
-    A table without a row is left out. A cell-round is one round of a cell (a command with all its settings).
-    A flag is a code of a doubt about a run, such as `cpu-busy`. Four tables have a reason and its cells.
+    A table without a row is left out.
     """
     heads = ["Reason", "Cells"]
-    # `failures` has each cell-round without a result. Not all of these failed: some are outdated or not
-    # measured so far (PENDING), and the next run measures them. Their reason is a code, which becomes a text.
+    # Pending cell-rounds did not fail: the next run measures them.
     pending = []
     for row in results.failures:
         if row["reason"] in PENDING:
@@ -81,11 +79,9 @@ def make_quality_tables(results: Results) -> list[PlainTable]:
         _make_flag_table(results),
         PlainTable("Failed rounds", heads, count_reasons(results.failed_rounds, "reason")),
         PlainTable("Rounds still to measure", heads, count_reasons(pending, "reason")),
-        # The grid has all cells of the study. `skip` is why this machine cannot measure a cell, "" if it can.
         PlainTable("Not measurable here", heads, count_reasons(results.grid, "skip")),
         # These cell-rounds have a result, but only of a later attempt.
         PlainTable("Measured again", heads, list_set_aside(results.measurements)),
-        # The start-up of each cell, and the output of the commands (their work).
         _make_fixed_cost_table(results),
         _make_work_table(results),
     ]
@@ -93,11 +89,7 @@ def make_quality_tables(results: Results) -> list[PlainTable]:
 
 
 def describe_quality(results: Results) -> list[str]:
-    """Return the sentences on the quality of the data: invalid runs, noise, method, and frequent flags.
-
-    A flag is a code of a doubt about a run. Some flags make a run invalid: it contradicts the label of its
-    cell, as a cold run with files in memory. Without a timed run, the only sentence is NOTHING_TIMED.
-    """
+    """Return the sentences on the quality of the data: invalid runs, noise, method, and frequent flags."""
     runs = results.measurements
     if not runs:
         return [NOTHING_TIMED]
@@ -106,17 +98,13 @@ def describe_quality(results: Results) -> list[str]:
         validity = f"{count_runs(runs)}: {number_invalid} invalid and not in the tables."
     else:
         validity = f"{count_runs(runs)}, all valid, none left out."
-    # PROMISE explains an invalid run. METHOD explains the intervals, and the test of all comparisons.
     sentences = [f"{validity} {PROMISE}"]
-    # `Noise is acceptable: ...` by the scatter of single runs, "" if it is unknown.
     noise = judge_noise(results.account)
     if noise:
         sentences.append(noise)
-    # The noise between cells with the same settings.
     sentences.append(_describe_duplicates(results))
     sentences.append(METHOD)
-    # The table of flags lists most flags with their cells. A flag of nearly all runs would list nearly all
-    # cells there. So it has a sentence in place of a row, unless it makes its runs invalid (FlagUse).
+    # A flag that is summed up has a sentence in place of a row in the table of flags (FlagUse).
     for use in _count_flags(runs):
         if use.is_summed_up:
             meaning = explain_flag(use.flag, results.thresholds)
@@ -129,16 +117,14 @@ def count_runs(runs: Rows, explanation: str = "") -> str:
     """Return `930 timed runs of 58 cells, in 5 rounds of 1 to 4 runs; 14 cells are measured twice
     as a check`.
 
-    A duplicate is a second measurement of a cell, for the noise. Its runs count, but it is no further cell.
-    An `explanation`, such as ` (a command with all its settings)`, stands behind the number of cells. Without
-    runs, the text is `0 timed runs of 0 cells`.
+    The runs of a duplicate count, but it is no further cell. An `explanation`, such as ` (a command with all
+    its settings)`, stands behind the number of cells.
     """
     cells = unique_values(run["cell"] for run in runs)
     duplicates = sum(is_duplicate(cell) for cell in cells)
     number_of_cells = words.count_of(len(cells) - duplicates, "cell")
     text = f"{words.count_of(len(runs), 'timed run')} of {number_of_cells}{explanation}"
     if runs:
-        # By cell and round: the number of its runs. By cell: the number of its rounds.
         runs_of_rounds = Counter((run["cell"], run["round"]) for run in runs)
         rounds_of_cells = Counter(cell for cell, _ in runs_of_rounds)
         rounds = _count_between(rounds_of_cells.values(), "round")
@@ -155,11 +141,7 @@ def _count_between(counts: Collection[int], noun: str) -> str:
 
 
 def judge_noise(account: Account) -> str:
-    """Return a sentence on the noise of the runs, "" if it is unknown.
-
-    `account.scatter_pct` is the standard deviation of a single run in per cent, 0 if it is unknown. The noise
-    is acceptable up to NOISY_PCT, otherwise high.
-    """
+    """Return a sentence on the noise of the runs: their standard deviation in per cent, "" if unknown."""
     if not account.scatter_pct:
         return ""
     scatter = (
@@ -173,7 +155,6 @@ def judge_noise(account: Account) -> str:
 
 def _count_flags(runs: Rows) -> list[FlagUse]:
     """Return the flags of the runs, the most frequent one first."""
-    # By flag: the cell of each run that has it.
     cells_by_flag: defaultdict[str, list[str]] = defaultdict(list)
     for run in runs:
         for flag in run["flags"].split():
@@ -206,7 +187,7 @@ def explain_flag(flag: str, thresholds: Row) -> str:
     """Return the explanation of a flag, with the values of the thresholds that it names.
 
     Example: "Fewer rounds than the threshold min_rounds (5): the interval is wide. Raise rounds. ..."
-    `thresholds` maps the names of thresholds that the configuration changes to their values.
+    `thresholds` are those that the configuration changes, by name.
     """
     text = FLAGS[flag].sentence.strip()
     values = {**Thresholds().model_dump(), **thresholds}
@@ -232,14 +213,12 @@ def count_reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
 def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
     """Return the reasons why cell-rounds were measured again, each with the paths of their cells.
 
-    Example: `[("cache-not-warm: A hot run read from the device.", ["log/ruby/...", ...])]`. A cell-round is
-    one round of a cell. If a hot run read from the device, this attempt to measure the round was set aside,
-    and another attempt followed. The column `set_aside` has the flags that made earlier attempts invalid:
-    `cache-not-warm, cache-not-warm clock` are two attempts, the second one with two flags.
+    Example: `[("cache-not-warm: A hot run read from the device.", ["log/ruby/...", ...])]`. The column
+    `set_aside` has the flags that made earlier attempts invalid: `cache-not-warm, cache-not-warm clock` are
+    two attempts, the second one with two flags.
     """
     reasons = []
     for row in measurements:
-        # Several rows are of the same cell-round, with the same attempts. count_reasons() lists a cell once.
         for flag in row.get("set_aside", "").replace(",", "").split():
             reasons.append({"reason": f"{flag}: {FLAGS[flag].message}", "cell": row["cell"]})
     return count_reasons(reasons, "reason")
@@ -248,19 +227,19 @@ def list_set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
 def _make_fixed_cost_table(results: Results) -> PlainTable:
     """Return the table of the fixed cost of each cell: its parts in seconds, and its share of the time.
 
-    The fixed cost has two parts: the time of the command on an empty repository, and the median wait of the
-    cell's runs for delayed acknowledgements of TCP. Example of a row, with both parts, their sum and the
-    share: `("cold log", "0.020 s", "0.040 s", "0.060 s", "60 %")`.
+    The parts are the time of the command on an empty repository, and the median wait of the cell's runs for
+    delayed acknowledgements of TCP. Example of a row, with both parts, their sum and the share: `("cold log",
+    "0.020 s", "0.040 s", "0.060 s", "60 %")`.
     """
-    # The columns `fixed_cost_s` and `fixed_share` (0 to 1) were computed from valid runs. So the wait below
-    # must be that of valid runs, too. The share is None if the empty repository has no valid run.
+    # The columns of the fixed cost are of valid runs, so the wait below must be that of valid runs, too.
+    # `fixed_share` (0 to 1) is None if the empty repository has no valid run.
     runs = [run for run in results.valid_runs if words.is_number(run.get("fixed_share"))]
     distinguishing_axes = varying(runs, list(results.order))
     rows = []
     for members in grouped_by(runs, lambda run: run["cell"]).values():
         # All runs of a cell on one machine, with the same caches, share a fixed cost. The first run shows it.
         first_run = members[0]
-        total_s = float(first_run["fixed_cost_s"])
+        total_s = first_run["fixed_cost_s"]
         wait_s = median(acknowledgement_s(run) for run in members)
         # Only the sum of the two parts is stored, so the first part is the sum without the wait.
         start_s = total_s - wait_s
@@ -276,24 +255,20 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
 def _make_work_table(results: Results) -> PlainTable:
     """Return the table of the output of the commands, which shows whether valid runs did the same work.
 
-    The work of a run is what it printed or wrote. A row has a value of each axis on which the work depends,
-    such as command and repository. Then come the most frequent output, and the numbers of runs with this
-    output, with another one and with an unknown one: `("log", "ruby", "6,000 revisions", "30", "0", "0")`.
-    Without a most frequent output, its place has `different outputs` or `unknown`.
+    A row has a value of each axis on which the work depends, the most frequent output, and the numbers of
+    runs with this output, with another one and with an unknown one: `("log", "ruby", "6,000 revisions", "30",
+    "0", "0")`. Without a most frequent output, its place has `different outputs` or `unknown`.
     """
     axes = same_work.work_axes(results.study.axes)
     valid = [run for run in results.measurements if not is_invalid(run["flags"])]
     rows = []
     for values, members in grouped_by(valid, lambda run: values_in(run, axes)).items():
-        # The work of each run: a text (JSON) that identifies the output, "" if unknown. majority() returns
-        # keys, so each run has its position as a key: {0: '{"revisions":6000}', 1: ""}.
+        # majority() returns keys, so each run has its position as a key: {0: '{"revisions":6000}', 1: ""}.
         works = {position: run.get("work", "") for position, run in enumerate(members)}
-        # The positions of the runs with the most frequent output. There are none if two outputs are equally
-        # frequent, or if no output is known.
+        # No run agrees if two outputs are equally frequent, or if no output is known.
         agreeing = same_work.majority(works)
         known = [work for work in works.values() if work]
         if agreeing:
-            # All agreeing runs have the same output, so any of them shows it.
             output = same_work.figures_of(works[min(agreeing)])
         else:
             output = "different outputs" if known else "unknown"
@@ -315,20 +290,18 @@ def _make_work_table(results: Results) -> PlainTable:
 def _describe_duplicates(results: Results) -> str:
     """Return a sentence on the systematic noise: the difference between cells and their duplicates.
 
-    A duplicate is a second measurement of a cell with the same settings. Example: `14 cells have a duplicate.
-    Beyond the scatter of the rounds they differ by 1.2 % (standard deviation). ...`. The sentence is
-    NO_DUPLICATES without a duplicate, and FEW_DUPLICATE_ROUNDS if the difference is unknown.
+    Example: `14 cells have a duplicate. Beyond the scatter of the rounds they differ by 1.2 % (standard
+    deviation). ...`.
     """
     duplicates = {run["cell"] for run in results.measurements if is_duplicate(run["cell"])}
     if not duplicates:
         return NO_DUPLICATES
     verb, pronoun = ("has", "it") if len(duplicates) == 1 else ("have", "them")
     subject = f"{words.count_of(len(duplicates), 'cell')} {verb} a duplicate"
-    # The comparisons of elapsed times. A table of single times has no ratio, and a comparison with a code in
-    # `withheld`, such as one of two machines, must not be used.
+    # The comparisons of elapsed times. A withheld one, such as one of two machines, must not be used.
     compared: list[Row] = []
     for name, rows in results.tables.items():
-        # `notes` has the tables that compare with a saved baseline. These compare no duplicates.
+        # The tables in `notes` compare with a saved baseline, and no duplicates.
         is_of_study = name not in results.notes
         if is_of_study and name_in(results.study.tables[name]) == DEFAULT_METRIC:
             for row in rows:
@@ -337,14 +310,14 @@ def _describe_duplicates(results: Results) -> str:
     if not compared:
         # More rounds would not help: no two times are compared.
         return f"{subject}. No comparison of times uses {pronoun}."
-    # The standard deviations between cells and duplicates, in logarithms. A comparison has one only if some
-    # cell of the study and its duplicate both have two rounds.
+    # A comparison has a standard deviation only if some cell of the study and its duplicate both have two
+    # rounds.
     numbers = [row.get("duplicate_sd") for row in compared]
     deviations = [number for number in numbers if words.is_number(number)]
     if not deviations:
         return FEW_DUPLICATE_ROUNDS
-    # The sentence has the largest deviation of all tables. 0.02 in logarithms is about 2 %. A deviation of 0
-    # means that the scatter of the rounds explains all of the difference.
+    # The deviations are in logarithms: 0.02 is about 2 %. With 0, the scatter of the rounds explains all of
+    # the difference.
     largest_pct = 100 * math.expm1(max(deviations))
     if not largest_pct:
         return f"{subject}. They differ by no more than the rounds scatter."

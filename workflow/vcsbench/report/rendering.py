@@ -11,7 +11,7 @@ from vcsbench import words
 from vcsbench.advice.labels import factor, seconds, value_label
 from vcsbench.axes.cache_states import pictograms
 from vcsbench.report import summary
-from vcsbench.report.card_rows import row_key
+from vcsbench.report.card_rows import flag_key
 from vcsbench.report.results import values_label
 
 ASSETS = Path(__file__).parents[2] / "report"
@@ -22,9 +22,9 @@ SCRIPTS = ("state", "tables", "charts", "detail", "page")
 def render(template: str, content: Mapping[str, object], scripts: Sequence[str] = ()) -> str:
     """Return the HTML of a template with inline `scripts`. The keys of `content` are names in the template.
 
-    `template` is the name of a file in ASSETS, such as `report.html.jinja`. All text is escaped unless the
-    template marks it as safe, because texts of results are not to be trusted. Raise jinja2.UndefinedError for
-    a name that neither `content` nor the list below has.
+    `template` is a file in ASSETS, such as `report.html.jinja`. All text is escaped unless the template marks
+    it as safe, because texts of results are not to be trusted. Raise jinja2.UndefinedError for an unknown
+    name in the template.
     """
     # Jinja takes time to import, and only the jobs that write pages need it.
     import jinja2
@@ -48,11 +48,10 @@ def render(template: str, content: Mapping[str, object], scripts: Sequence[str] 
         values_label=values_label,
         factor=factor,
         seconds=seconds,
-        row_key=row_key,
+        flag_key=flag_key,
         describe_verdicts=summary.describe_verdicts,
         words=words,
         pictograms=pictograms(),
-        # With this Content-Security-Policy, a browser uses no scripts and styles but these, by their digests.
         policy=content_policy(scripts, [style]),
         style=style,
         scripts=scripts,
@@ -68,8 +67,7 @@ def read_scripts() -> str:
 def content_policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
     """Return a Content-Security-Policy that allows these inline scripts and styles, by their digests.
 
-    A script that a text of the results injects does not run, and the page makes no request. Without a script,
-    no script is allowed.
+    A script that a text of the results injects does not run, and the page makes no request.
     """
     directives = [
         "default-src 'none'",

@@ -1,7 +1,6 @@
 """All results of a study that its page shows, and how they are read from the files of a run."""
 
 import json
-import math
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,16 +15,18 @@ from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import case_label, value_label
 from vcsbench.axes import resolved_tables
+from vcsbench.axes.cache_states import cache_state
+from vcsbench.axis_names import CACHE_AXIS
 from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.definitions import FindingDefinition
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
+from vcsbench.evidence.column_names import RUN_COLUMNS_NEEDED, RUN_NUMBERS
 from vcsbench.evidence.flags import is_invalid
+from vcsbench.evidence.typed_columns import is_number_column, read_columns
 from vcsbench.external import open_regular
-from vcsbench.files import read_rows
-from vcsbench.metrics import NEEDED_COLUMNS
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.plan.result_state import PENDING
 from vcsbench.records import complete_context
@@ -39,24 +40,6 @@ Rows = Sequence[Row]
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
-# The columns of all CSV files that are numbers. All others are text, such as an axis value 007.
-NUMBER_COLUMNS = {
-    *comparisons.NUMBER_COLUMNS,
-    *NEEDED_COLUMNS,
-    # Of findings.
-    "published",
-    "published_low",
-    "published_high",
-    "measured",
-    # Of measurements.
-    "round",
-    "run",
-    "rounds",
-    "runs",
-    "others_cpu_pct",
-}
-# A file that must have both columns has a row for each run, so that neither is ever empty in it.
-RUN_COLUMNS = frozenset({"round", "run"})
 # The columns that each file has at least.
 REQUIRED_COLUMNS = {
     "grid": ("cell", "skip"),
@@ -64,7 +47,6 @@ REQUIRED_COLUMNS = {
     "findings": verdicts.FINDING_COLUMNS,
     "expectations": verdicts.EXPECTATION_COLUMNS,
 }
-MEASUREMENT_COLUMNS = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
 DELETE_AND_RUN = "Delete the file and run again."
 REASONS = TypeAdapter(list[verdicts.Reason])
 
@@ -73,7 +55,7 @@ REASONS = TypeAdapter(list[verdicts.Reason])
 class Provenance:
     """The origin of a report (run.provenance): version, commit, command line and configuration of its run.
 
-    `commit` and `command` are "" if unknown. `changed` are the files that differ from the commit.
+    `changed` are the files that differ from the commit.
     """
 
     vcsbench: str = ""
@@ -122,7 +104,7 @@ class Results:
 
     @cached_property
     def valid_runs(self) -> Rows:
-        """Return the runs that are valid, and no duplicates (second measurements, for the noise)."""
+        """Return the runs that are valid, and no duplicates."""
         return [run for run in originals(self.measurements) if not is_invalid(run["flags"])]
 
     @cached_property
@@ -133,14 +115,16 @@ class Results:
 
     @cached_property
     def grid_values(self) -> dict[str, list[str]]:
-        """Return the values of each axis in the grid, in the grid's order: `{"format": ["f6", "f7"]}`.
-
-        An axis that does not apply to a cell has "" there, which is no value.
-        """
+        """Return the values of each axis in the grid, in the grid's order: `{"format": ["f6", "f7"]}`."""
         return {
             axis: unique_values(cell[axis] for cell in self.grid if cell.get(axis))
             for axis in self.order
         }
+
+    @property
+    def has_cold_cells(self) -> bool:
+        """Return True if the grid has a cell that begins with empty caches."""
+        return any(cache_state(cell.get(CACHE_AXIS)).is_cold for cell in self.grid)
 
     @property
     def failed_rounds(self) -> Rows:
@@ -152,9 +136,8 @@ class Results:
         """Return the command of make that measures this study again as its last run did."""
         command = parse_command(self.provenance.command)
         config = self.provenance.config
-        # The stored command is that of the last run that measured anything. It may have been on another
-        # repository, or in another folder, where relative paths meant other files. The configuration is that
-        # of this page. No shell expands the `~` of a path that the command has between quotes.
+        # The stored command may have been on another repository, or in another folder, where relative paths
+        # meant other files. The configuration is that of this page. No shell expands a quoted `~`.
         if config:
             command = replace(
                 command,
@@ -166,7 +149,7 @@ class Results:
 
     @property
     def thresholds(self) -> Row:
-        """Return the thresholds that the run's configuration sets by name, {} if it keeps all defaults."""
+        """Return the thresholds that the run's configuration sets, by name."""
         thresholds: Row = self.provenance.config.get("thresholds", {})
         return thresholds
 
@@ -195,10 +178,10 @@ def values_label(row: Row, axes: Iterable[str]) -> str:
 
 
 def name_cells(results: Results) -> dict[str, str]:
-    """Return a label for each cell, by the cell's path in the column `cell`.
+    """Return labels of cells by their path: `cold log over http (ruby, f6, not packed, default
+    settings)`.
 
-    Example: `cold log over http (ruby, f6, not packed, default settings)`. The label of a duplicate ends with
-    `, duplicate`.
+    The label of a duplicate ends with `, duplicate`.
     """
     names = {}
     for row in results.grid:
@@ -214,37 +197,25 @@ def varying(rows: Rows, axes: Iterable[str]) -> list[str]:
 
 
 def read_records(
-    path: str | Path, columns: Iterable[str] = (), texts: Collection[str] = ()
+    path: str | Path,
+    required: Iterable[str] = (),
+    complete: Collection[str] = (),
+    texts: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Return the rows of a CSV file, [] if it is missing: `{"repo": "007", "ratio": 1.5, "low": None}`.
 
-    Values of NUMBER_COLUMNS become floats, or None if empty, infinite or NaN. Values of all other columns,
-    and of the columns `texts`, stay texts. Raise UserError if a number cannot be read, if one of the needed
-    `columns` is missing, and if the file is not CSV.
+    An unknown or infinite number is None. For the other arguments, and errors, see read_columns().
     """
     if not Path(path).exists():
         return []
-    required = list(columns)
-    # read_rows() raises UserError for a missing column and a damaged file, with the remedy DELETE_AND_RUN.
-    rows: list[dict[str, Any]] = list(read_rows(path, DELETE_AND_RUN, columns=required))
-    # Only callers that read measurements require both columns `round` and `run`. There, a row without one of
-    # these is damaged. In other files, they may be empty.
-    never_empty = RUN_COLUMNS if RUN_COLUMNS.issubset(required) else frozenset()
-    for row in rows:
-        for name in (NUMBER_COLUMNS & row.keys()).difference(texts):
-            text = row[name]
-            try:
-                # An empty field is an unknown number, as NaN is.
-                number = float(text or "nan")
-                # In columns that are never empty, an unknown number is an error, too.
-                if name in never_empty and not math.isfinite(number):
-                    raise ValueError
-            except ValueError:
-                raise UserError(
-                    f"{path}: {name}: '{text}' is not a number. {DELETE_AND_RUN}"
-                ) from None
-            row[name] = number if math.isfinite(number) else None
-    return rows
+    columns = read_columns(path, DELETE_AND_RUN, required, complete, texts)
+    known_values: list[list[Any]] = []
+    for name, values in columns.items():
+        if is_number_column(name, texts):
+            known_values.append([value if words.is_number(value) else None for value in values])
+        else:
+            known_values.append([*values])
+    return [dict(zip(columns, row, strict=True)) for row in zip(*known_values, strict=True)]
 
 
 def read_results(
@@ -258,25 +229,25 @@ def read_results(
     repository_notes: Sequence[str] = (),
     server_log_notes: Sequence[str] = (),
 ) -> Results:
-    """Return the results of a study below the folder `results`. Raise UserError for a damaged file.
+    """Return the results of a study below the folder `results`. The fields of missing files stay empty.
 
-    The fields of missing files stay empty. `findings_file` is config/published/findings.yaml, with published
-    statements. `order` has the values of each axis in their order: `{"format": ["f6", "f7"]}`. `expectations`
-    are statements in the user's file: `{"id": "hot-log", "statement": "...", ...}`. `baselines` are the names
-    of the saved baselines (results of earlier runs). `own_repository` is the user's repository, "" without
-    one. The two lists of notes are sentences on this repository, and on the log of the user's server.
+    `findings_file` is config/published/findings.yaml. `order` has the values of each axis in their order:
+    `{"format": ["f6", "f7"]}`. `expectations` are the user's statements: `{"id": "hot-log", "statement":
+    "...", ...}`. `baselines` are the names of the saved baselines. The two lists of notes are sentences on
+    the user's repository, and on the log of the user's server. Raise UserError for a damaged file.
     """
     name = study.name
-    # In a study file, a table may compare the value "first" of an axis with the "rest". In the result, the
-    # table has the values themselves.
+    # In a study file, a table may compare the value "first" of an axis with the "rest". Here it has the
+    # values themselves.
     tables = resolved_tables(study, order)
     for baseline in baselines:
         # The table of a baseline is laid out as the study's table of elapsed time.
         tables[table_name(baseline)] = table_definition(study.tables, baseline)
     # A copy, because the caller's study keeps its own tables.
     study = study.model_copy(update={"tables": tables})
-    measurements = read_records(folder / "measurements" / f"{name}.csv", MEASUREMENT_COLUMNS)
-    # The records of the measured cell-rounds: host, storage, programs and repository.
+    measurements = read_records(
+        folder / "measurements" / f"{name}.csv", RUN_COLUMNS_NEEDED, complete=RUN_NUMBERS
+    )
     contexts = _read_contexts(folder, name, measurements)
     return Results(
         study=study,
@@ -288,23 +259,18 @@ def read_results(
         published=_read_tables(folder / "published" / name, study),
         findings=read_verdicts(folder, "findings", name),
         definitions=read_statements(findings_file, study),
-        # The verdicts on the user's statements. `checks` has the statements themselves.
         expectations=read_verdicts(folder, "expectations", name),
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
-        # The time of the sessions, and the numbers of comparisons by their result.
         account=read_account(folder, name),
         contexts=contexts,
         notes=_read_baseline_notes(folder / "tables" / name, baselines),
-        # The version, command line and configuration of the run that made the results.
         provenance=read_provenance(folder, name),
         history=_read_json(folder / "history" / f"{name}.json") or {},
-        # The CSV files that a reader can save from the page.
         texts=_read_downloads(folder, study),
         own_repository=own_repository,
         repository_notes=repository_notes,
         server_log_notes=server_log_notes,
-        # Sentences on nodes of a cluster that were lost or rejected. Other nodes measured their cells again.
         moved=_read_node_changes(folder / "cluster", name),
         loads=_read_loads(folder, contexts),
     )
@@ -314,7 +280,7 @@ def read_cells(folder: Path, study: str) -> list[dict[str, Any]]:
     """Return the cells of a study: `{"cell": "log/svn/...", "skip": "", "command": "log", ...}`.
 
     `skip` is "" for a cell that can be measured. Cells of the empty repository are left out: they only
-    measure the fixed cost (start-up) of other cells.
+    measure the fixed cost of other cells.
     """
     cells = read_records(folder / "grid" / f"{study}.csv", REQUIRED_COLUMNS["grid"])
     return [cell for cell in cells if cell.get("repo") != EMPTY]
@@ -329,8 +295,7 @@ def _read_tables(folder: Path, study: Study) -> dict[str, Rows]:
     """Return the rows of each table of a study, [] for a table without a file."""
     tables: dict[str, Rows] = {}
     for name, definition in study.tables.items():
-        # `by` has columns of the measurements that the table uses like axes, such as ["run"]. Values of axes
-        # are text, so these columns are not converted to numbers.
+        # The table uses the columns `by`, such as ["run"], like axes, so their values stay texts.
         like_axes = definition.get("by", ())
         tables[name] = read_records(
             folder / f"{name}.csv", comparisons.list_columns([]), texts=like_axes
@@ -340,7 +305,7 @@ def _read_tables(folder: Path, study: Study) -> dict[str, Rows]:
 
 def read_statements(path: Path, study: Study) -> dict[str, Row]:
     """Return the definitions of the study's published findings by id, from the file of all studies."""
-    # The file has a list of definitions below each key. The keys of a study are mostly only its own name.
+    # The keys of a study are mostly only its own name.
     by_key = cast(Mapping[str, list[FindingDefinition]], read_mapping(path))
     definitions = [each for key in study.findings for each in by_key.get(key, [])]
     return {definition["id"]: definition for definition in definitions}
@@ -349,18 +314,16 @@ def read_statements(path: Path, study: Study) -> dict[str, Row]:
 def read_verdicts(folder: Path, kind: str, study: str) -> list[dict[str, Any]]:
     """Return the verdicts on findings or expectations, with their `reasons` as a list of Reason.
 
-    `kind` is "findings" (published statements) or "expectations" (statements of the user). Return [] if the
-    file is missing. Raise UserError if it is damaged.
+    `kind` is "findings" or "expectations". Return [] without the file. Raise UserError if it is damaged.
     """
     path = folder / kind / f"{study}.csv"
     rows = read_records(path, REQUIRED_COLUMNS[kind])
     for row in rows:
         text = row["reasons"] or "[]"
         try:
-            # Damaged JSON raises ValueError here.
             row["reasons"] = REASONS.validate_json(text)
             # The page makes the texts later, where an error could not name the damaged file. So each text is
-            # made here and dropped. A missing or wrong value raises one of the errors below.
+            # made here and dropped.
             for reason in row["reasons"]:
                 reason_text(reason)
         except (ValueError, LookupError, TypeError, AttributeError):
@@ -397,9 +360,9 @@ def read_provenance(folder: Path, study: str) -> Provenance:
 
 
 def _read_typed(path: Path, adapter: TypeAdapter[Item]) -> Item:
-    """Return the content of a JSON file as the type of `adapter`, such as Account.
+    """Return the content of a JSON file as a type such as Account, the defaults of all fields without a file.
 
-    A missing file gives the defaults of all fields. Raise UserError if the file is damaged.
+    Raise UserError if the file is damaged.
     """
     try:
         return adapter.validate_python(_read_json(path) or {})
@@ -408,12 +371,9 @@ def _read_typed(path: Path, adapter: TypeAdapter[Item]) -> Item:
 
 
 def _read_contexts(folder: Path, study: str, measurements: Rows) -> list[Row]:
-    """Return the record of each measured cell-round (records.Context), the oldest first.
-
-    A cell-round is one round of a cell. Its record has its host, storage, programs, server and runs.
-    """
+    """Return the record of each measured cell-round (records.Context), the oldest first."""
     contexts: list[Row] = []
-    # The folder may have files of other cell-rounds, which are out of date. So only measured ones are read.
+    # The folder may have files of other cell-rounds, which are out of date.
     for cell, number in unique_values((row["cell"], int(row["round"])) for row in measurements):
         record = _read_json(Path(CellRound(study, cell, number, str(folder)).context))
         if record is not None:
@@ -445,23 +405,20 @@ def _read_downloads(folder: Path, study: Study) -> dict[str, str]:
 def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
     """Return the record of each repository's slowest load (records.LoadRecord), by the repository's name.
 
-    A repository is loaded once in each format, such as f7. From a loaded repository, other states are made: a
-    packed one, or one after upkeep (commands of git that repack and index). `seconds_by_state` is added to
-    the record, the longest time in which each state was made: `{"ruby": {"revisions": 5526, "seconds": 40.1,
+    A repository is loaded once in each format. `seconds_by_state` is added to the record, the longest time in
+    which each other state, such as a packed one, was made: `{"ruby": {"revisions": 5526, "seconds": 40.1,
     "loaded_in": "/dev/shm/...", "seconds_by_state": {"pack": 2.0}, ...}}`. The folder keeps records of an
-    earlier scale or format, too. So a load counts only if a cell-round of `contexts`, the records of measured
-    cell-rounds, read its source in its format.
+    earlier scale or format, too, so a load counts only if a cell-round read its source in its format.
     """
     repositories = [context["repository"] for context in contexts]
     named = [facts for facts in repositories if facts.get("name")]
     loads: dict[str, Row] = {}
     for repository, members in grouped_by(named, lambda facts: str(facts["name"])).items():
-        # What the cell-rounds read: sources (the identity differs by scale), formats and states. The facts of
-        # a dump file have no format. If no facts have one, the loads of all formats count.
+        # The identity of a source differs by scale. The facts of a dump file have no format. If no facts have
+        # one, the loads of all formats count.
         identities = {facts.get("identity") for facts in members}
         formats = {facts["format"] for facts in members if facts.get("format")}
         states = {facts.get(key) for facts in members for key in ("packing", "upkeep")}
-        # By format: the record of its load, such as loaded/ruby/f7.json.
         records: dict[str, Row] = {}
         for path in sorted((folder / "loaded" / repository).glob("*.json")):
             record = _read_json(path)
@@ -469,14 +426,13 @@ def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
                 records[path.stem] = record
         if not records:
             continue
-        # All formats load at the same time, so the time of the slowest one is that of the whole load. A
-        # record by an earlier version of vcsbench has no time.
+        # All formats load at the same time, so the time of the slowest one is that of the whole load. Records
+        # by an earlier version of vcsbench lack times.
         slowest = max(records.values(), key=lambda record: record.get("seconds", 0))
         seconds_by_state: dict[str, float] = {}
         for loaded_format in records:
             # The file is missing if no state was made from this format.
             packed = _read_json(folder / "packed" / repository / f"{loaded_format}.json") or {}
-            # A record by an earlier version of vcsbench has no times of single states.
             for state, seconds in packed.get("seconds_by_state", {}).items():
                 # A state that no cell-round read may be of an earlier scale.
                 if state in states:
@@ -488,11 +444,10 @@ def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
 def _read_node_changes(folder: Path, study: str) -> list[str]:
     """Return sentences on the nodes of a cluster that were lost or rejected.
 
-    Example: `n2 was lost. Measured again on n1: log/ruby`. `log/ruby` is a block: cells that are measured on
-    the same node. Blocks of other studies are left out. Rejected nodes are listed for each study.
+    Example: `n2 was lost. Measured again on n1: log/ruby`. Blocks, such as `log/ruby`, of other studies are
+    left out. Rejected nodes are listed for each study.
     """
-    # A file has {"lost": [{"node": "n2", "to": "n1", "blocks": ["builds/log/ruby"]}], "rejected": [...]}. A
-    # block there begins with the name of its study.
+    # A file has {"lost": [{"node": "n2", "to": "n1", "blocks": ["builds/log/ruby"]}], "rejected": [...]}.
     prefix = f"{study}/"
     sentences = []
     for path in sorted(folder.glob("job*.assignment.json")):
@@ -521,7 +476,7 @@ def _read_json(path: Path, kind: type = dict) -> Any:
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
-        # The content is no JSON, or has thousands of nested brackets. None raises the error below.
+        # RecursionError: the content has thousands of nested brackets.
         content = None
     if not isinstance(content, kind):
         raise UserError(f"{path}: the file is damaged. {DELETE_AND_RUN}")

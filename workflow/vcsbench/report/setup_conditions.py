@@ -16,7 +16,7 @@ from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.results import Rows, grouped_by, unique_values
 from vcsbench.report.table_sections import PlainTable
-from vcsbench.systems import SUBVERSION
+from vcsbench.systems import SUBVERSION, SYSTEMS
 
 ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
@@ -24,8 +24,6 @@ ON_MADE_LINE = "client and server are on one machine (loopback, or a made networ
 GIB = 1 << 30
 # The inputs whose facts are in the record `repository` of a context.
 OTHER_REPOSITORIES = ("committed_repository", "git_repository", "fossil_repository")
-# By program (the keys of a context's `versions`): the system, in the order of the head of a page.
-SYSTEM_PROGRAMS = {"svn": "Subversion", "git": "git", "hg": "Mercurial", "fossil": "Fossil"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class SetupConditions:
     """The conditions of the runs in which a published study can differ, as texts; "" if unknown.
 
     Several different ones are joined: `ext4 (SSD) and tmpfs`. `parts` is what commands work on: `log reads
-    5 000 revisions; export writes 606 files`. `systems` has the measured programs: `Subversion 1.14.2, git
+    5,000 revisions; export writes 606 files`. `systems` has the measured programs: `Subversion 1.14.2, git
     2.39.5`.
     """
 
@@ -60,25 +58,19 @@ class UsedSubject(NamedTuple):
 
 
 def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
-    """Return the conditions of the cell-rounds whose records are `contexts`. Each text is "" if unknown.
-
-    A cell-round is one round of a cell, which is a command with all its settings. If cell-rounds differ in a
-    condition, its text has all of their values: `ext4 (SSD) and tmpfs`. Without contexts, all texts are "".
-    """
-    # A subject is the thing that a command reads or writes, such as a repository.
+    """Return the conditions of the cell-rounds whose records are `contexts`."""
     subjects = [subject for context in contexts for subject in list_subjects(context, study)]
     machines = unique_values(summarise_machine(context["host"]) for context in contexts)
     storages = unique_values(_summarise_storage(context) for context in contexts)
-    # By the name of a program: {"svn": "1.14.2", "hyperfine": "1.18.0"}.
     versions = list_versions(contexts)
-    # `Subversion 1.14.2`, for each version control system that was measured.
+    # `Subversion 1.14.2`: the first program of a system is its client.
     systems = [
-        f"{name} {versions[program]}"
-        for program, name in SYSTEM_PROGRAMS.items()
-        if program in versions
+        f"{system.title} {versions[system.programs[0]]}"
+        for system in SYSTEMS.values()
+        if system.programs[0] in versions
     ]
     repositories = [subject.facts for subject in subjects if subject.kind == "repository"]
-    # The empty repository, which measures the fixed cost (start-up), is no repository of the study.
+    # The empty repository, which measures the fixed cost, is no repository of the study.
     sources = [
         facts["source"] for facts in repositories if facts.get("source") not in (None, "empty")
     ]
@@ -86,7 +78,6 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
     histories = ["generated" if source == "generated" else "real" for source in sources]
     return SetupConditions(
         repositories=", ".join(_list_sizes(subjects, study)),
-        # The amounts that commands read and write: `log reads 601 revisions; export writes 606 files`.
         parts="; ".join([*_describe_reads(contexts, study), *_describe_writes(contexts, study)]),
         storage=words.enumeration([storage for storage in storages if storage]),
         systems=", ".join(systems),
@@ -101,11 +92,10 @@ def summarise_conditions(contexts: Rows, study: Study) -> SetupConditions:
 def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
     """Return the subjects of the study's commands that a cell-round used, with their facts.
 
-    A subject is the thing that a command reads or writes: a repository, a tree, a dump or a working copy.
-    `context` is the record of the cell-round, and has the facts of a subject by its kind: `{"repository":
-    {"name": "ruby", "format": "f7", ...}, ...}`.
+    `context` has the facts of a subject by its kind: `{"repository": {"name": "ruby", "format": "f7", ...},
+    ...}`.
     """
-    # A command has an input such as `repository`, or it only writes an output. "" is a command with neither.
+    # A command has an input such as `repository`, or it only writes an output, or has neither.
     used = [command.input or command.output or "" for command in study.commands.values()]
     # The repositories of all systems have one record.
     kinds = ["repository" if name in OTHER_REPOSITORIES else name for name in used]
@@ -121,27 +111,25 @@ def list_subjects(context: Row, study: Study) -> list[UsedSubject]:
 def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
     """Return the size of each subject, and its share of the published size if it is smaller.
 
-    Example: `ruby (generated): 5 526 revisions (13 % of the published 42 000 revisions)`. `subjects` has the
-    things that commands read or write, such as repositories, once for each cell-round that used them.
+    Example: `ruby (generated): 5,526 revisions (13 % of the published 42,000 revisions)`. `subjects` has an
+    entry for each cell-round that used the subject.
     """
     texts = []
     for name, members in grouped_by(subjects, lambda subject: subject.name).items():
-        # One entry stands for all. A load reads a dump file, and has no number of revisions (`youngest`). So
-        # the first entry with this number is taken. If none has it, the first one of all is taken.
+        # One entry stands for all. The dump file of a load has no number of revisions (`youngest`), so
+        # entries with this number are preferred.
         with_revisions = [subject.facts for subject in members if subject.facts.get("youngest")]
         facts = with_revisions[0] if with_revisions else members[0].facts
         is_generated = facts.get("source") == "generated"
-        # Such as ["5 526 revisions", "46.0 MiB"].
+        # Such as ["5,526 revisions", "46.0 MiB"].
         sizes = []
         if facts.get("youngest"):
-            is_subversion = facts.get("system", SUBVERSION.name) == SUBVERSION.name
-            noun = "revision" if is_subversion else "commit"
-            sizes.append(words.count_of(facts["youngest"], noun))
+            system = SYSTEMS[facts.get("system", SUBVERSION.name)]
+            sizes.append(words.count_of(facts["youngest"], system.unit))
         # The content of a generated history does not have the size of the real one.
         if facts.get("bytes") and not is_generated:
             sizes.append(words.size(facts["bytes"]))
-        # A generated history has the scale as a share of the published size, from 0 to 1. It is None for a
-        # real repository.
+        # The scale is a share of the published size, from 0 to 1. A real repository has none.
         scale = facts.get("scale")
         share = ""
         if study.published and scale is not None and scale < 1:
@@ -157,13 +145,11 @@ def _list_sizes(subjects: Sequence[UsedSubject], study: Study) -> list[str]:
 def _describe_reads(contexts: Rows, study: Study) -> list[str]:
     """Return how many revisions commands read: `["log and dump read 601 revisions", "blame reads 50 ..."]`.
 
-    Commands that read the same number share a text. Of all runs of a command on a repository, the one that
-    read most revisions counts. A command that reads all revisions of a repository, or none, is left out for
-    this repository. `contexts` are the records of cell-rounds, each with its runs.
+    Of all runs of a command on a repository, the one that read most revisions counts. A command that reads
+    all revisions of a repository, or none, is left out for this repository.
     """
-    # By repository: its number of revisions.
     youngest: defaultdict[str, int] = defaultdict(int)
-    # By command and repository: the most revisions that a run has read.
+    # By command and repository.
     most_read: defaultdict[tuple[str, str], int] = defaultdict(int)
     for context in contexts:
         name = context["repository"].get("name", "")
@@ -188,8 +174,7 @@ def _describe_writes(contexts: Rows, study: Study) -> list[str]:
     """Return how many files and bytes commands write: `["export writes 606 files, 4.81 MiB", ...]`.
 
     Commands that write the same share a text. Of all runs of a command, the one that wrote most files counts.
-    Commands that write no new files, such as an update, are left out. `contexts` are the records of
-    cell-rounds, each with its runs.
+    Commands that write no new files, such as an update, are left out.
     """
     # By command: the number of files and their bytes, such as (606, 5043650).
     largest: dict[str, tuple[int, int]] = {}
@@ -200,7 +185,6 @@ def _describe_writes(contexts: Rows, study: Study) -> list[str]:
         if definition is None or definition.output != "target":
             continue
         for run in context["runs"]:
-            # The work of a run has its figures, such as {"files": 606, "bytes": 5043650}.
             work = run["work"] or {}
             if work.get("files"):
                 size = (work["files"], work.get("bytes", 0))
@@ -254,12 +238,12 @@ def _describe_network(contexts: Rows) -> str:
 def _count_rounds(contexts: Rows) -> str:
     """Return `3 to 5 rounds, 3 copies of each repository`, without copies if the commands use none.
 
-    In a session with a limit of minutes, some cells get more rounds than others. Return "" without contexts.
+    In a session with a limit of minutes, some cells get more rounds than others.
     """
     if not contexts:
         return ""
     by_cell = grouped_by(contexts, lambda context: context["cell"])
-    # The number of the last round of each cell. Rounds are numbered from 1.
+    # Rounds are numbered from 1.
     last_rounds = [max(c.get("round", 0) for c in members) for members in by_cell.values()]
     rounds = words.count_between(min(last_rounds), max(last_rounds), "round")
     copies = max(context.get("copy", 0) for context in contexts)
@@ -275,10 +259,7 @@ def list_versions(contexts: Rows) -> dict[str, str]:
 
 
 def compare_conditions(measured: SetupConditions, study: Study) -> PlainTable | None:
-    """Return a table of the published and the measured conditions, None without published numbers.
-
-    A row is a condition: `("Storage", "spinning disk", "ext4 (SSD)")`.
-    """
+    """Return a table of published and measured conditions: `("Storage", "spinning disk", "ext4 (SSD)")`."""
     published = study.published
     if not published:
         return None
@@ -295,8 +276,6 @@ def compare_conditions(measured: SetupConditions, study: Study) -> PlainTable | 
         published_network = ON_NETWORK if published.server else ON_ONE_MACHINE
         conditions.append(("Network", published_network, measured.network))
     rows = []
-    # A measured condition is "" if no cell-round has it. The table then has "none". A published one is "" if
-    # the study has not stated it.
     for name, in_publication, here in conditions:
         rows.append((name, in_publication or "not published", here or "none"))
     return PlainTable(

@@ -92,7 +92,6 @@ class Setup:
 def describe_setup(results: Results) -> Setup:
     """Return the setup of a study's runs, from the contexts of its cell-rounds.
 
-    A cell-round is one round of a cell. Its context is the record of its host, storage, server and runs.
     Without contexts, all lists are empty, and the times of the first and last cell-round are None.
     """
     study = results.study
@@ -101,10 +100,10 @@ def describe_setup(results: Results) -> Setup:
     starts = [words.moment(context["started_at"]) for context in contexts]
     known_starts = [start for start in starts if start]
     conditions = summarise_conditions(contexts, study)
-    # `virtualized` has the hypervisor, "" for a real machine, and None if this is unknown.
+    # `virtualized` has the hypervisor, "" for a real machine.
     virtual_hosts = [host for host in hosts if host.get("virtualized")]
     return Setup(
-        # Only this list would not be empty without contexts: it would have facts such as `0 cell-rounds`.
+        # Without contexts, the list would have facts such as `0 cell-rounds`.
         facts=_list_facts(results, conditions, known_starts) if contexts else [],
         commands=_list_commands(contexts, study),
         configurations=_list_configurations(contexts, study),
@@ -121,9 +120,8 @@ def _list_facts(
 ) -> list[Fact]:
     """Return the facts in the order of the page, each with at least one value.
 
-    `starts` are the known start times of cell-rounds. A cell-round is one round of a cell, and its record is
-    a context. If cell-rounds differ in a fact, it has all of their values: `Fact("Storage", ["disk: ext4,
-    ...", "ram: tmpfs, ..."])`. Equal values are listed once.
+    `starts` are the known start times of cell-rounds. If cell-rounds differ in a fact, it has all of their
+    values, each once: `Fact("Storage", ["disk: ext4, ...", "ram: tmpfs, ..."])`.
     """
     contexts, study = results.contexts, results.study
     runs = words.count_of(sum(len(context["runs"]) for context in contexts), "timed run")
@@ -144,16 +142,13 @@ def _list_facts(
     facts.append(("Network", conditions.network))
     for context in contexts:
         facts += _facts_of_context(context, study)
-    # `moved` has sentences on nodes of a cluster that were lost or rejected.
     facts += [("Nodes", text) for text in (*_list_nodes(contexts, study), *results.moved)]
     programs = [f"{name} {version}" for name, version in list_versions(contexts).items()]
     facts.append(("Programs", ", ".join(programs)))
-    # Only some studies compare builds: versions of the programs under names such as `trunk`.
     for build in results.order.get(BUILD_AXIS, ()):
         facts += [(f"Build {build}", text) for text in _list_programs(contexts, build)]
     facts += [("Your repository", text) for text in results.repository_notes]
     facts += [("Your server's log", text) for text in results.server_log_notes]
-    # Collect the values of each heading. A heading without any known value has no fact.
     values_by_heading: defaultdict[str, list[str]] = defaultdict(list)
     for heading, value in unique_values(facts):
         if value:
@@ -162,10 +157,9 @@ def _list_facts(
 
 
 def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a cell-round as headings and values. A fact that it lacks is "" or left out.
+    """Yield the facts of a cell-round: `("Storage", "disk: /var/tmp, ext4, ...")`.
 
-    `context` is the record of the cell-round: one round of a cell, a command with all its settings. Example:
-    `("Storage", "disk: /var/tmp, ext4, ...")`.
+    A fact that the cell-round lacks is "" or left out.
     """
     # `remote` has the host and the URL of a server on another machine. It is {} for all other cells.
     host, storage, remote = context["host"], context["storage"], context["remote"]
@@ -186,7 +180,7 @@ def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
         settings = [f"{key} = {value}" for key, value in repository["fsfs_settings"].items()]
         text = ", ".join(settings) or "no settings"
         yield "Format settings (fsfs.conf)", f"{repository['format']}: {text}"
-    # A subject is the thing that a command reads or writes. The heading is, for example, `Repository ruby`.
+    # The heading is, for example, `Repository ruby`.
     for subject in list_subjects(context, study):
         heading = f"{axis_label(subject.kind).capitalize()} {subject.name}"
         for text in _describe_subject(subject):
@@ -194,7 +188,7 @@ def _facts_of_context(context: Row, study: Study) -> Iterator[tuple[str, str]]:
 
 
 def _join_known(name: str, *facts: str | None) -> str:
-    """Return a name with the known ones of its facts: `disk: /var/tmp, ext4`. Unknown ones are None or ""."""
+    """Return a name with its known facts: `disk: /var/tmp, ext4`. Unknown ones are None or ""."""
     text = ", ".join(fact for fact in facts if fact)
     if name and text:
         return f"{name}: {text}"
@@ -202,7 +196,7 @@ def _join_known(name: str, *facts: str | None) -> str:
 
 
 def _with_label(label: str, value: str | None) -> str:
-    """Return a value with a label in front: `kernel 6.1.0`, "" for an unknown value."""
+    """Return `kernel 6.1.0`, "" for an unknown value."""
     return f"{label} {value}" if value else ""
 
 
@@ -213,7 +207,7 @@ def _describe_machine(host: Row) -> str:
     tsc, processor frequency by performance`.
     """
     virtual = ""
-    # `virtualized` has the hypervisor. It is "" for a real machine, and None if this is unknown.
+    # The hypervisor is "" for a real machine, and None if unknown.
     if host.get("virtualized") is not None:
         name = _name_hypervisor(host)
         virtual = f"a virtual machine ({name})" if host["virtualized"] else "not virtual"
@@ -229,7 +223,7 @@ def _describe_machine(host: Row) -> str:
 
 
 def _name_hypervisor(host: Row) -> str:
-    # The value is "yes" if the processor reports a hypervisor, and the machine hides which one it is.
+    # The value is "yes" if the processor reports a hypervisor, and the machine hides its name.
     return "unknown hypervisor" if host["virtualized"] == "yes" else str(host["virtualized"])
 
 
@@ -240,8 +234,7 @@ def _describe_storage(name: str, storage: Row, host: Row) -> str:
     a virtual `host` is called virtual.
     """
     if storage.get("made"):
-        # vcsbench made this file system. The folder and the loop device exist during the measurement only, so
-        # they are not named.
+        # The folder and loop device of a made file system exist during the measurement only.
         facts = [storage["filesystem"], *_describe_making(storage)]
     else:
         facts = [storage.get("path"), storage.get("filesystem"), storage.get("device")]
@@ -252,10 +245,7 @@ def _describe_storage(name: str, storage: Row, host: Row) -> str:
 
 
 def _describe_making(storage: Row) -> list[str]:
-    """Return how vcsbench made a file system: `["made for each measurement in an image of ...", "with ..."]`.
-
-    A file system in memory, such as tmpfs, has a size, but no image.
-    """
+    """Return how a file system was made: `["made for each measurement in an image of ...", "with ..."]`."""
     size = words.size(storage["bytes"])
     if storage["filesystem"] in IN_MEMORY:
         return [f"made for each measurement in memory, with a size of {size}"]
@@ -267,10 +257,9 @@ def _describe_output(context: Row) -> str:
     """Return where a command writes its files, "" if it writes none.
 
     Example for a folder: `/dev/shm, not the storage: the times exclude the cost of writing to it`. For a
-    working copy, and for a tree on a file system that vcsbench made (`made`), the text describes the file
-    system: `btrfs: btrfs, made for each measurement in an image of ...`.
+    working copy, and for a tree on a file system that vcsbench made, the text describes the file system:
+    `btrfs: btrfs, made for each measurement in an image of ...`.
     """
-    # `context` is the record of a cell-round. Its keys have "" or {} for what the command lacks.
     output_folder = context["targets"]
     if not output_folder:
         return ""
@@ -288,10 +277,7 @@ def _describe_output(context: Row) -> str:
 
 
 def _list_nodes(contexts: Rows, study: Study) -> list[str]:
-    """Return `n1: log/ruby and export/ruby` for each of several machines, [] for only one.
-
-    `log/ruby` is a block: a group of cells that a cluster measures on the same machine.
-    """
+    """Return the blocks of each of several machines: `n1: log/ruby and export/ruby`, [] for only one."""
     blocks_by_host: defaultdict[str, set[str]] = defaultdict(set)
     for context in contexts:
         if context["host"].get("name"):
@@ -308,10 +294,9 @@ def _list_nodes(contexts: Rows, study: Study) -> list[str]:
 def _list_programs(contexts: Rows, build: str) -> list[str]:
     """Return the programs of a build: `client: /t/bin/svn, 1.15.0, libraries in /t/lib, digest 0fe814251c2d`.
 
-    A context is the record of a cell-round. Its key `build` has the programs of the build that it measured:
-    `{"name": "trunk", "digest": "0fe81425...", "client": {"program": "/t/bin/svn", "version": "1.15.0",
-    "libraries": ["/t/lib/libsvn_fs-1.so"]}, "server": {...}}`. The digest is of the binaries of both sides.
-    Each context of the build gives a text for its client, and one for its server.
+    The key `build` of a context is `{"name": "trunk", "digest": "0fe81425...", "client": {"program":
+    "/t/bin/svn", "version": "1.15.0", "libraries": ["/t/lib/libsvn_fs-1.so"]}, "server": {...}}`. The digest
+    is of the binaries of both sides.
     """
     texts = []
     records = [context["build"] for context in contexts if context["build"].get("name") == build]
@@ -321,7 +306,7 @@ def _list_programs(contexts: Rows, build: str) -> list[str]:
             # The access `file` has no server.
             if not facts:
                 continue
-            # The paths of Subversion's own libraries. The key is None or [] if none of them is known.
+            # The paths of Subversion's own libraries, None or [] if unknown.
             folders = unique_values(os.path.dirname(path) for path in facts["libraries"] or [])
             libraries = f"libraries in {', '.join(folders) or 'unknown folders'}"
             digest = _with_label("digest", record.get("digest", "")[:DIGEST_LENGTH])
@@ -333,7 +318,7 @@ def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
     """Return each timed command with its argv: `("log", "{svn} log {url}")`. Words in braces differ by cell.
 
     They are in the order of the study. Commands that the study does not list any more come last. A command
-    whose argv was edited between two cells is listed with both. `contexts` are the records of cell-rounds.
+    whose argv was edited between two cells is listed with both.
     """
     timed = unique_values((study.command_name(c["axes"]), c["argv_template"]) for c in contexts)
     # index() takes the first place of a name, so only names that the study lacks have a place at the end.
@@ -350,19 +335,13 @@ def _list_commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
 
 
 def _list_configurations(contexts: Rows, study: Study) -> list[Configuration]:
-    """Return the server configurations of the contexts, with each content that their files had.
-
-    A context is the record of a cell-round. Contexts with neither a server nor the name of a configuration
-    give no configuration. If a file was edited between two cells, both contents are listed.
-    """
+    """Return the server configurations of the contexts, with each content that their files had."""
     # The names are those of folders in config/servers, such as `fast`; "" for cells without a server.
     contexts_by_name = grouped_by(contexts, lambda context: _name_configuration(context, study))
     configurations = []
     for name, members in contexts_by_name.items():
-        # The names and contents of files. svnserve and httpd read different files of a configuration, so a
-        # context has only some of them.
+        # svnserve and httpd read different files of a configuration, so a context has only some of them.
         files = [file for context in members for file in context["server_files"].items()]
-        # By kind of server: {"svnserve": "svnserve -d ..."}, {} without a server.
         command_lines = _list_command_lines(members)
         if name or command_lines:
             configurations.append(Configuration(name, unique_values(files), command_lines))
@@ -377,8 +356,8 @@ def _list_command_lines(contexts: Rows) -> dict[str, str]:
         server = context["server"]
         # The command lines of a kind of server differ by their ports, so the first one stands for all.
         if server and server["kind"] not in command_lines:
-            # For an sshd, `subversion_argv` is the command line of the program that it starts: svnserve with
-            # the options of the configuration. `argv`, that of sshd itself, has none of them.
+            # For an sshd, `subversion_argv` is the command line of the svnserve that sshd starts. It has the
+            # options of the configuration, `argv` of sshd has not.
             argv = server.get("subversion_argv") or server.get("argv", [])
             command_lines[server["kind"]] = shlex.join(argv)
     return command_lines
@@ -386,7 +365,7 @@ def _list_command_lines(contexts: Rows) -> dict[str, str]:
 
 def _name_configuration(context: Row, study: Study) -> str:
     """Return the name of a cell's server configuration, "" for a cell without a server."""
-    # An axis such as `config`, whose values are the names of server configurations.
+    # The axis is, for example, `config`.
     for axis in study.axes_of("servers"):
         if context["axes"].get(axis):
             return str(context["axes"][axis])
@@ -395,11 +374,10 @@ def _name_configuration(context: Row, study: Study) -> str:
 
 
 def _describe_subject(subject: UsedSubject) -> list[str]:
-    """Return the texts on a subject, the thing that a command reads or writes, such as a repository.
+    """Return the texts on a subject: its description or source, its notes, and its other facts.
 
-    Example: `["a copy of ruby", "2 revisions left out.", "scale 0.13, format f7, revisions 5 526"]`. First
-    comes the description of the subject, or its source if it has no description, then its notes. The last
-    text has all other facts, but no lists, mappings and HIDDEN_FACTS. The first and the last can be "".
+    Example: `["a copy of ruby", "2 revisions left out.", "scale 0.13, format f7, revisions 5,526"]`. The
+    first and the last can be "".
     """
     facts = subject.facts
     texts_of_facts = []
@@ -407,10 +385,9 @@ def _describe_subject(subject: UsedSubject) -> list[str]:
         # `packed` is True or False, and `packing` has the same as a word.
         is_hidden = key in HIDDEN_FACTS or (key == "packed" and "packing" in facts)
         is_text_or_number = isinstance(value, (str, int, float))
-        # The page prints these texts below a heading such as `Repository ruby`, which has the name already.
+        # A heading such as `Repository ruby` has the name already.
         is_empty_or_name = value in ("", subject.name)
         if is_text_or_number and not is_hidden and not is_empty_or_name:
-            # A key without a label of its own is printed with blanks in place of `_`.
             label = FACT_LABELS.get(key, axis_label(key))
             texts_of_facts.append(f"{label} {_format_fact(key, value)}")
     description = str(facts.get("description") or facts.get("source") or "")
@@ -418,7 +395,7 @@ def _describe_subject(subject: UsedSubject) -> list[str]:
 
 
 def _format_fact(fact: str, value: str | float) -> str:
-    """Return `30 MiB` for bytes, `5 526` and `0.13` for other numbers, and the label of a text."""
+    """Return `30 MiB` for bytes, `5,526` and `0.13` for other numbers, and the label of a text."""
     if isinstance(value, str):
         return value_label(fact, value)
     if fact == "bytes":

@@ -47,7 +47,7 @@ class NextStep(NamedTuple):
 class LongerRun(NamedTuple):
     """A longer run: its further seconds, and the number of comparisons that are still undecided after it.
 
-    `rounds` are the rounds of all cells in it, None for a run that is limited by minutes.
+    `rounds` is None for a run that is limited by minutes.
     """
 
     seconds: float
@@ -74,7 +74,7 @@ def describe_disturbance(share: float) -> str:
 def is_direction_only(verdict: str, expect: Mapping[str, Any]) -> bool:
     """Return True for a reproduced finding that states only `faster` or `slower`, without a number.
 
-    `expect` is the key of its definition: `{"over": "mean", "direction": "faster"}`.
+    `expect` is a key of the definition: `{"over": "mean", "direction": "faster"}`.
     """
     # The margin bounds only the range `equal`, which is no direction. So any margin will do.
     expected = expected_range(expect, DEFAULT_LIMITS.margin)
@@ -92,13 +92,13 @@ def name_counted_verdict(verdict: str, is_in_direction: bool) -> str:
 def describe_verdicts(verdicts: Iterable[str]) -> str:
     """Return the numbers of verdicts in words: `6 reproduced, 1 reversed, 2 not measured`; "" without any.
 
-    `verdicts` are those of name_counted_verdict(): verdicts on findings or expectations, or IN_DIRECTION.
+    `verdicts` are those of name_counted_verdict().
     """
     counts = Counter(verdicts)
-    # The verbs differ for one finding and for several. Any verdict that a mapping lacks is its own text.
+    # Any verdict that a mapping lacks is its own text.
     singulars: dict[str, str] = {Verdict.FAILS: texts.VERDICTS[Verdict.FAILS]}
     plurals: dict[str, str] = {Verdict.HOLDS: "hold", Verdict.FAILS: "do not hold"}
-    # The verdict NOT_MEASURED is no result, so it comes last.
+    # NOT_MEASURED is no result, so it comes last.
     order: list[str] = [verdict for verdict in Verdict if verdict != Verdict.NOT_MEASURED]
     order += [IN_DIRECTION, Verdict.NOT_MEASURED]
     parts = []
@@ -113,9 +113,8 @@ def describe_verdicts(verdicts: Iterable[str]) -> str:
 def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]:
     """Return the runs that improve the answers, in the order in which a user should run them.
 
-    `command` repeats the last run. The steps are, each only if it helps: measure outdated cells (of other
-    settings or programs) again, or those that no run has finished, measure all again on a quiet machine,
-    measure more rounds, and measure larger repositories.
+    `command` repeats the last run. The steps are, each only if it helps: measure outdated or unfinished
+    cells, measure all again on a quiet machine, measure more rounds, and measure larger repositories.
     """
     steps = []
     reasons = {row["reason"] for row in results.failures}
@@ -138,8 +137,6 @@ def suggest_next_steps(results: Results, command: MakeCommand) -> list[NextStep]
     if more_rounds is not None:
         steps.append(more_rounds)
 
-    # The gain is a phrase for the sentence below, such as `answer what is too small`, "" without a gain. Each
-    # repository is a line of a configuration file.
     gain = _describe_gain(results, has_more_rounds=more_rounds is not None)
     repositories = _enlarge_repositories(results)
     if gain and repositories:
@@ -157,19 +154,18 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
     """Return the shortest run that decides most of the open comparisons, None if a day decides none.
 
     A comparison is open if it is undecided or nearly equal. Example of an effect: `12 min more may decide 8
-    of the 10 undecided comparisons (MINUTES is the total)`. `account` has the forecast. `command` repeats the
-    last run.
+    of the 10 undecided comparisons (MINUTES is the total)`.
     """
-    # The first run takes no time: it is the present state. The last one is the longest run.
+    # The first run takes no time: it is the present state.
     runs = [run for run in _forecast_runs(account) if run.seconds <= DAY_S]
     if not runs or runs[-1].undecided >= runs[0].undecided:
         return None
     total = runs[0].undecided
-    # The longest run decides all comparisons that any run of up to a day decides.
+    # The last run is the longest one, and decides all comparisons that any run of up to a day decides.
     never_decided = runs[-1].undecided
     decidable = total - never_decided
     # The last comparisons often need many times as long. So the first run is chosen that leaves at most a
-    # quarter of the decidable ones open: 2 of 10. The longest run leaves none of them, so one always fits.
+    # quarter of the decidable ones open. The longest run leaves none of them, so one always fits.
     chosen = next(run for run in runs if 4 * (run.undecided - never_decided) <= decidable)
     # A session is limited by a number of rounds, or by minutes, which include those of earlier sessions.
     if chosen.rounds is not None:
@@ -182,7 +178,7 @@ def _suggest_more_rounds(account: Account, command: MakeCommand) -> NextStep | N
 
     # More rounds decide nearly equal comparisons, too.
     if account.count_results()[Result.BOUNDED]:
-        kind = f"{texts.RESULTS[Result.BOUNDED]} or undecided"
+        kind = f"{texts.outcome_text(Result.BOUNDED)} or undecided"
     else:
         kind = "undecided"
     if chosen.undecided:
@@ -204,8 +200,7 @@ def _forecast_runs(account: Account) -> list[LongerRun]:
     measured_rounds = max((block.rounds for block in account.blocks), default=0)
     undecided = account.count_open()
     runs = [LongerRun(0.0, undecided, measured_rounds)]
-    # `more_rounds` has the further rounds of each comparison that rounds can decide, such as [2, 5, 40]. The
-    # least number comes first: 2 rounds decide one comparison, 5 rounds decide two, and so on.
+    # With the further rounds [2, 5, 40], 2 rounds decide one comparison, 5 rounds decide two, and so on.
     for decided, more_rounds in enumerate(account.more_rounds, 1):
         rounds = measured_rounds + more_rounds
         runs.append(LongerRun(account.forecast_seconds(rounds), undecided - decided, rounds))
@@ -213,23 +208,20 @@ def _forecast_runs(account: Account) -> list[LongerRun]:
 
 
 def _describe_gain(results: Results, has_more_rounds: bool) -> str:
-    """Return the gain of runs on larger repositories, which take longer, as a phrase; "" without a gain.
+    """Return the gain of runs on larger repositories as a phrase, "" without a gain.
 
-    The phrase is a part of a sentence: `runs 4 times as long answer what is too small, in up to 56 min`.
     `has_more_rounds` is True if more rounds on the present repositories are advised already.
     """
     # A comparison is too small if its time is mostly start-up. More rounds do not change that.
     if results.account.count_results()[Result.TOO_SMALL]:
         return "answer what is too small"
     for card in results.advice.cards:
-        # A card is a question with comparisons (pairs). An aggregate card has one answer over all cells, such
-        # as that on builds. For this answer, small differences count as well. With the flag `too-short`,
-        # start-up can explain them.
+        # In the one answer of an aggregate card, such as that on builds, small differences count as well. With
+        # the flag `too-short`, start-up can explain them.
         pairs = [pair for case in card.cases for pair in case.pairs]
         if card.question.aggregate and any("too-short" in pair.flags for pair in pairs):
             return "show smaller differences"
-    # Comparisons can stay open after any number of rounds: these do not reduce the noise between duplicates.
-    # Longer runs may reduce it.
+    # Rounds do not reduce the noise between duplicates. Longer runs may reduce it.
     if results.account.count_open() and not has_more_rounds:
         return "may decide the rest"
     return ""
@@ -238,16 +230,14 @@ def _describe_gain(results: Results, has_more_rounds: bool) -> str:
 def _enlarge_repositories(results: Results) -> list[str]:
     """Return a line of YAML for each generated repository of the grid, with LONGER_FACTOR times its scale.
 
-    The scale is a share of the published history, from 0 to 1. Each entry is complete, because it replaces
-    the entry of config.yaml: `  ruby: {source: generated, profile: ruby, scale: 0.48}`. Repositories at full
-    scale (1) are left out, and those without a scale, which have other sources.
+    Each entry is complete, because it replaces the entry of config.yaml: `  ruby: {source: generated, profile:
+    ruby, scale: 0.48}`. Repositories at full scale (1) are left out, and those without a scale.
     """
     config = results.provenance.config
     # The user's own repository has the size that it has.
     if config.get("repository"):
         return []
-    # An axis of each cell has the name of its repository, but not the same axis in all studies. So the values
-    # of all axes are searched for the names.
+    # The axis with the names of repositories differs by study.
     grid_values = {value for cell in results.grid for value in cell.values()}
     lines = []
     for name, definition in config.get("repositories", {}).items():

@@ -162,7 +162,7 @@ def _with_comparison(
     ratio = ratio_of(comparison)
     deviation_pct = 100 * (ratio - 1)
     if prints_factors:
-        text = labels.change(ratio, factor_words(metric))
+        text = labels.change(ratio, metric.change_words)
     else:
         # Per cent have at least two digits: +7.2, +12, +150. With one decimal, 9.95 would become +10.0.
         decimals = 0 if abs(deviation_pct) >= NO_DECIMALS_PCT else 1
@@ -255,15 +255,6 @@ def ratio_of(comparison: ComparisonRow) -> float:
     return 1 + comparison.value / 100
 
 
-def factor_words(metric: Metric) -> tuple[str, str]:
-    """Return the words after a factor, for a ratio above 1 and below 1: `faster` and `slower`."""
-    above, below = metric.change_words
-    if metric.words.verb:
-        return above, below
-    # The words begin with a verb. It is left out: `reads less often` becomes `2.0x less often`.
-    return above.partition(" ")[2], below.partition(" ")[2]
-
-
 def colour_class(deviation_pct: float, gain: int) -> str:
     """Return the CSS class of a deviation: `x3` for a better baseline, `y3` for a better candidate.
 
@@ -302,7 +293,7 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
 
 
 def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
-    """Return the sentences of a comparison: its factor, its outcome (its call), and what could be detected.
+    """Return the sentences of a comparison: its factor, its outcome (its call), and a remark on its interval.
 
     The first text is `f7: 1.2x faster (95 % interval 1.15x to 1.3x faster), over 5 rounds. time of f6 ÷ time
     of f7 = 1.22.` Here f6 is the baseline, f7 the candidate. Without an interval, it is the only text.
@@ -315,7 +306,7 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     baseline, _ = side_labels(definition)
     ratio = ratio_of(comparison)
     # The words for a ratio above 1 and below 1, such as ("faster", "slower").
-    change_words = factor_words(metric)
+    change_words = metric.change_words
     change = f"{candidate}: {labels.change(ratio, change_words)}"
     quotient = f"{metric.quantity} {baseline} ÷ {metric.quantity} {candidate} = {words.significant(ratio)}."
     # One round gives no interval. With `once`, a metric is counted in one separate run for all rounds.
@@ -325,13 +316,13 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
 
     # `f7 is faster.`, `Undecided: wide interval.` or `Nearly equal.`
     if comparison.call and comparisons.is_difference(comparison.call):
-        above, below = metric.change_words
+        above, below = change_words
         word = above if ratio > 1 else below
-        call_sentence = f"{candidate} {metric.words.verb}{word}."
+        call_sentence = f"{candidate} {metric.words.verb} {word}."
     elif comparison.why_undecided:
-        call_sentence = f"Undecided: {texts.UNDECIDED_TEXTS[comparison.why_undecided]}."
+        call_sentence = f"Undecided: {texts.outcome_text(comparison.why_undecided)}."
     else:
-        call_sentence = f"{texts.CALL_TEXTS[comparison.call or Call.UNDECIDED]}.".capitalize()
+        call_sentence = f"{texts.outcome_text(comparison.call or Call.UNDECIDED)}.".capitalize()
     # The counts were equal in every round, so the interval has no width.
     if comparison.is_exact:
         basis = "counted once" if metric.once else f"exact: all {rounds} count the same"
@@ -344,10 +335,6 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     # difference, but BOUNDED (nearly equal) or UNDECIDED. CORRECTION_NOTE explains that.
     if comparison.call in (Call.BOUNDED, Call.UNDECIDED) and not contains_1:
         sentences.append(CORRECTION_NOTE)
-    # The smallest ratio that this run would have called a difference, NaN if it is unknown.
-    if math.isfinite(comparison.detectable):
-        detectable = labels.detectable_text(comparison.detectable)
-        sentences.append(f"The smallest detectable difference is {detectable}.")
     return sentences
 
 

@@ -171,7 +171,7 @@ def table_sections(results: Results) -> list[TableSection]:
 def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]]:
     """Return sentences on the revisions that each command on working copies covers, by command.
 
-    Example: `{"update-1000": ["update-1000 of ruby covers 1 000 revisions, from 951 to 1 951."]}`. Other
+    Example: `{"update-1000": ["update-1000 of ruby covers 1,000 revisions, from 951 to 1,951."]}`. Other
     commands are missing. `contexts` are the records of cell-rounds (records.Context).
     """
     notes: defaultdict[str, list[str]] = defaultdict(list)
@@ -189,7 +189,7 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
     """Return a sentence on the revisions that a command covers, with the reason if the study covers more.
 
     `context` is the record of a cell-round that has a working copy. An example: `update-1000 of ruby covers
-    50 revisions, from 951 to 1 001, not 1 000: the repository has scale 0.05.`
+    50 revisions, from 951 to 1,001, not 1,000: the repository has scale 0.05.`
     """
     first, last = context["working_copy"]["revisions"]
     covered = last - first
@@ -344,7 +344,7 @@ def _make_notes(results: Results, name: str, compared: str, points: Sequence[Poi
     notes = list(results.notes.get(name, ()))
     commands = {results.study.command_name(row) for row in results.tables.get(name, [])}
     # An update takes a working copy from an old revision to a newer one. A note has their distance:
-    # `update-1000 of ruby covers 1 000 revisions, ...`.
+    # `update-1000 of ruby covers 1,000 revisions, ...`.
     for command, sentences in distance_notes(results.contexts, results.study).items():
         if command in commands:
             notes += sentences
@@ -442,7 +442,7 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
     # -1), the line is reversed.
     if metric.gain < 0:
         swatches.reverse()
-    better = metric.words.better
+    better = metric.words.better_in_short
     return Legend(f"{baseline} {better}", swatches, f"{candidates} {better}")
 
 

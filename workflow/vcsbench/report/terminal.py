@@ -1,5 +1,6 @@
 """The lines that a run prints at its end: the answer to each question, missing results, and the next runs."""
 
+import math
 import re
 import textwrap
 from collections import Counter
@@ -27,9 +28,9 @@ from vcsbench.report.summary import NextStep
 from vcsbench.statistics import texts
 
 TERMINAL_COLUMNS = 80
-# The lines of one study. More answers than fit into them are only in the report.
+# The lines of one study, at most. What does not fit into them is only in the report.
 MAX_LINES = 15
-# So many answers are printed in any case: most studies have no more of them.
+# So many answers are printed before other lines are shortened: most studies have no more of them.
 FEW_ANSWERS = 4
 # The heading of the next runs.
 NEXT = "Next"
@@ -37,6 +38,13 @@ HEADER = (
     "Answers over all cases measured. Each answer changes one thing and keeps the",
     "rest. For your own numbers, pick what you have at the top of the report.",
 )
+# The header of a study with cold cells, which it explains.
+COLD_HEADER = (
+    "Answers over all cases (cold: with empty caches, as in a morning). Each changes",
+    "one thing. For your own numbers, pick what you have at the top of the report.",
+)
+# The end of a text that is cut.
+CUT = " ..."
 # The width of the column of questions, and the least and largest width of the column of answers.
 QUESTION_WIDTH = 12
 MIN_ANSWER_WIDTH = 10
@@ -49,12 +57,46 @@ class TerminalRow(NamedTuple):
     """A row of the terminal: the question `Format?`, the text `cold log 2.4x faster`, the answer `yes`.
 
     `answer` is "" for a row without an answer, such as `Skipped`. `question` is "" for a row that continues
-    the row above.
+    the row above. `is_reason` is True for a row whose text ends with a reason, which may be cut.
     """
 
     question: str
     text: str
     answer: str = ""
+    is_reason: bool = False
+
+
+class TerminalLayout(NamedTuple):
+    """A way to print the lines of a study, some of which may be left out or cut.
+
+    - `cuts_reasons`: a row with a reason (TerminalRow.is_reason) has one line.
+    - `has_one_step`: only the first of the next runs is printed, and the others are counted.
+    - `joins_rows`: the rows on questions without a comparison, and those on missing cells, are one row each.
+    - `lines_of_answer`, `lines_of_row`: a row of an answer, or any other row, has at most so many lines, None
+      for any number. If an answer has one line, at least one answer is printed in place of FEW_ANSWERS.
+    - `has_command`: the command of the next run is printed.
+    """
+
+    cuts_reasons: bool = False
+    has_one_step: bool = False
+    joins_rows: bool = False
+    lines_of_answer: int | None = None
+    lines_of_row: int | None = None
+    has_command: bool = True
+
+
+# The first layout that has at most MAX_LINES lines is printed. Each one is shorter than the layout before.
+LAYOUTS = (
+    TerminalLayout(),
+    TerminalLayout(cuts_reasons=True),
+    TerminalLayout(cuts_reasons=True, has_one_step=True),
+    TerminalLayout(cuts_reasons=True, has_one_step=True, joins_rows=True),
+    TerminalLayout(True, True, True, lines_of_answer=2),
+    TerminalLayout(True, True, True, lines_of_answer=1),
+    TerminalLayout(True, True, True, lines_of_answer=1, lines_of_row=1),
+    # A command can have any length. The other lines of this layout are at most 14.
+    TerminalLayout(True, True, True, lines_of_answer=1, lines_of_row=1, has_command=False),
+)
 
 
 def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[str]:
@@ -62,7 +104,7 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
 
     `command` repeats the last run. With several studies, the name of each is above its lines. A line has at
     most TERMINAL_COLUMNS characters, unless it has a long argument of a command. A study has at most
-    MAX_LINES lines, unless it needs more for FEW_ANSWERS answers and for other things than answers.
+    MAX_LINES lines.
     """
     lines: list[str] = []
     for results in studies:
@@ -72,20 +114,34 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
 
 
 def _format_study(results: Results, command: MakeCommand, head: Sequence[str]) -> list[str]:
-    """Return the lines of a study below the lines `head`. `command` repeats its last run.
+    """Return the lines of a study below the lines `head`. `command` repeats its last run."""
+    # The runs that improve the answers, each with its command.
+    steps = summary.suggest_next_steps(results, command)
+    lines: list[str] = []
+    for layout in LAYOUTS:
+        lines = _format_layout(results, steps, head, layout)
+        # A long argument of a command, such as a path, continues in the next line of the terminal.
+        height = sum(max(1, math.ceil(len(line) / TERMINAL_COLUMNS)) for line in lines)
+        if height <= MAX_LINES:
+            break
+    return lines
+
+
+def _format_layout(
+    results: Results, steps: Sequence[NextStep], head: Sequence[str], layout: TerminalLayout
+) -> list[str]:
+    """Return the lines of a study in a layout, below the lines `head`.
 
     A card is a question, such as which format is best, with its answer. The answers get the lines that all
-    other texts leave of MAX_LINES.
+    other texts leave of MAX_LINES. `steps` are the advised next runs.
     """
     cards = results.advice.cards
     above = list(head)
-    # HEADER explains that a reader can pick values at the top of the report. An aggregate card has one answer
-    # over all cells, such as that on builds, which no pick changes.
+    # The header explains that a reader can pick values at the top of the report. An aggregate card has one
+    # answer over all cells, such as that on builds, which no pick changes.
     if any(not card.question.aggregate for card in cards):
-        above += HEADER
-    # The runs that improve the answers, each with its command.
-    steps = summary.suggest_next_steps(results, command)
-    rows = list(_make_rows(results))
+        above += COLD_HEADER if results.has_cold_cells else HEADER
+    rows = list(_make_rows(results, layout))
     # Without an advised next run, only another repository answers what is too small.
     if not steps and results.account.count_results()[Result.TOO_SMALL]:
         text = "measure a larger repository: some runs are short or mostly start-up"
@@ -94,58 +150,74 @@ def _format_study(results: Results, command: MakeCommand, head: Sequence[str]) -
     # The column of answers is as wide as the longest one and two blanks, within its limits.
     longest = max((len(row.answer) for rows_of_card in answers for row in rows_of_card), default=0)
     answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
-    below = [*_format_rows(rows, answer_width), *_format_steps(steps)]
+    below = [
+        *_format_rows(rows, answer_width, layout, layout.lines_of_row),
+        *_format_steps(steps, layout),
+    ]
     room = MAX_LINES - len(above) - len(below)
-    return [*above, *_format_answers(answers, answer_width, room), *below]
+    return [*above, *_format_answers(answers, answer_width, room, layout), *below]
 
 
 def _format_answers(
-    answers: Sequence[Sequence[TerminalRow]], answer_width: int, room: int
+    answers: Sequence[Sequence[TerminalRow]], answer_width: int, room: int, layout: TerminalLayout
 ) -> list[str]:
     """Return the lines of the first answers, as many as fit into `room` lines, but at least FEW_ANSWERS.
 
     The last line counts the answers that are left out: `9 more answers in the report`. An answer has one row
-    or more. `room` may be negative, and only FEW_ANSWERS are then printed.
+    or more. `room` may be negative, and only FEW_ANSWERS are then printed. In a layout with one line for each
+    row, an answer has one row, and at least one answer is printed.
     """
-    lines_by_answer = [_format_rows(rows, answer_width) for rows in answers]
+    has_one_line = layout.lines_of_answer == 1
+    if has_one_line:
+        answers = [rows_of_answer[:1] for rows_of_answer in answers]
+    least_answers = 1 if has_one_line else FEW_ANSWERS
+    lines_by_answer = [
+        _format_rows(rows, answer_width, layout, layout.lines_of_answer) for rows in answers
+    ]
     if sum(len(lines_of_answer) for lines_of_answer in lines_by_answer) > room:
         # The last line needs room, too.
         room -= 1
     lines: list[str] = []
     for number, lines_of_answer in enumerate(lines_by_answer):
         is_full = len(lines) + len(lines_of_answer) > room
-        if is_full and number >= FEW_ANSWERS:
+        if is_full and number >= least_answers:
             left_out = words.count_of(len(answers) - number, "more answer")
             return [*lines, f"{INDENT}{left_out} in the report"]
         lines += lines_of_answer
     return lines
 
 
-def _format_steps(steps: Sequence[NextStep]) -> list[str]:
+def _format_steps(steps: Sequence[NextStep], layout: TerminalLayout) -> list[str]:
     """Return the lines of the next runs, each with its command. Only the first one has the heading.
 
-    A step is no TerminalRow: its command is broken so that it can be pasted, not as a text.
+    A step is no TerminalRow: its command is broken so that it can be pasted, not as a text. The last line
+    counts the steps that the layout leaves out.
     """
+    shown = steps[:1] if layout.has_one_step else steps
     lines = []
     heading = NEXT
-    for step in steps:
+    for step in shown:
         head = f"{heading:<{QUESTION_WIDTH}}"
-        wrapper = textwrap.TextWrapper(
-            TERMINAL_COLUMNS, initial_indent=head, subsequent_indent=INDENT
-        )
-        lines += wrapper.wrap(f"{step.effect}:")
-        lines += _wrap_command(printable(step.command))
+        text = f"{step.effect}:" if layout.has_command else f"{step.effect} (command in the report)"
+        lines += _wrap(text, head, INDENT, layout.lines_of_row)
+        if layout.has_command:
+            lines += _wrap_command(printable(step.command))
         heading = ""
+    if len(shown) < len(steps):
+        left_out = words.count_of(len(steps) - len(shown), "more step")
+        lines.append(f"{INDENT}{left_out} in the report")
     return lines
 
 
-def _format_rows(rows: Sequence[TerminalRow], answer_width: int) -> list[str]:
+def _format_rows(
+    rows: Sequence[TerminalRow], answer_width: int, layout: TerminalLayout, most_lines: int | None
+) -> list[str]:
     """Return the rows as lines in three columns: question, answer and text.
 
     Example: `Format?     yes       cold log 2.4x faster`. The column of questions has QUESTION_WIDTH (12)
     characters. The column of answers has `answer_width` characters: as many as the longest answer and two
     blanks, but at least MIN_ANSWER_WIDTH (10) and at most MAX_ANSWER_WIDTH (20). A row without an answer has
-    its text there. A long text continues below itself.
+    its text there. A long text continues below itself, and is cut after `most_lines` lines.
     """
     lines = []
     for row in rows:
@@ -159,14 +231,25 @@ def _format_rows(rows: Sequence[TerminalRow], answer_width: int) -> list[str]:
             # An answer of 20 characters or more fills its column, so blanks have to follow it.
             if len(row.answer) >= answer_width:
                 head += "  "
-        # Names such as `hot-os` stay whole.
-        wrapper = textwrap.TextWrapper(
-            TERMINAL_COLUMNS, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False
-        )
-        # wrap() returns no line for an empty text.
-        wrapped = wrapper.wrap(printable(row.text)) or [head]
-        lines += [line.rstrip() for line in wrapped]
+        is_one_line = layout.cuts_reasons and row.is_reason
+        lines += _wrap(row.text, head, indent, 1 if is_one_line else most_lines)
     return lines
+
+
+def _wrap(text: str, head: str, indent: str, most_lines: int | None) -> list[str]:
+    """Return a text in lines behind the `head` of the first line, cut after `most_lines` of them."""
+    wrapper = textwrap.TextWrapper(
+        TERMINAL_COLUMNS,
+        initial_indent=head,
+        subsequent_indent=indent,
+        # Names such as `hot-os` stay whole.
+        break_on_hyphens=False,
+        max_lines=most_lines,
+        placeholder=CUT,
+    )
+    # wrap() returns no line for an empty text.
+    lines = wrapper.wrap(printable(text)) or [head]
+    return [line.rstrip() for line in lines]
 
 
 def _wrap_command(command: str) -> list[str]:
@@ -182,13 +265,13 @@ def _wrap_command(command: str) -> list[str]:
     return [INDENT + line for line in lines]
 
 
-def _make_rows(results: Results) -> Iterator[TerminalRow]:
+def _make_rows(results: Results, layout: TerminalLayout) -> Iterator[TerminalRow]:
     """Yield the questions without an answer, the number of answered comparisons, and what is missing.
 
     An invalid run contradicts the label of its cell, as a cold run with files in memory, and is in no table.
     A finding is a verdict on a published statement. A row that does not apply is left out.
     """
-    yield from _make_unanswered_rows(results.advice.cards)
+    yield from _make_unanswered_rows(results.advice.cards, layout)
     # Such as `70 of 82 comparisons, 12 undecided; 4 findings: 1 reproduced, 3 weaker`.
     text = describe_results(results.account) or "no comparison has a result"
     verdicts = [_find_counted_verdict(finding, results) for finding in results.findings]
@@ -211,8 +294,9 @@ def _make_rows(results: Results) -> Iterator[TerminalRow]:
         share = _describe_share(number, len(invalid))
         # Such as `3 of 360 timed runs, left out (2 of them): ` and the sentence of the flag, which 2 of the 3
         # runs have.
-        yield TerminalRow("Invalid", f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}")
-    yield from _make_missing_rows(results)
+        text = f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}"
+        yield TerminalRow("Invalid", text, is_reason=True)
+    yield from _make_missing_rows(results, layout)
 
 
 def _find_counted_verdict(finding: Row, results: Results) -> str:
@@ -264,11 +348,12 @@ def _make_answer_rows(card: Card) -> list[TerminalRow]:
     return [first, *(TerminalRow("", text) for text in further)]
 
 
-def _make_unanswered_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
+def _make_unanswered_rows(cards: Iterable[Card], layout: TerminalLayout) -> Iterator[TerminalRow]:
     """Yield rows for the cards (questions) without an answer.
 
     Questions whose values were not measured share the row `Unmeasured`. Questions whose values were measured
-    and not compared share a row `Uncompared` for each reason: `Pack?, Format?: their output differs`.
+    and not compared share a row `Uncompared` for each reason: `Pack?, Format?: their output differs`. In a
+    layout that joins rows, all of them share one, without the reasons.
     """
     unmeasured = []
     # By reason: the questions.
@@ -285,16 +370,20 @@ def _make_unanswered_rows(cards: Iterable[Card]) -> Iterator[TerminalRow]:
             uncompared.setdefault(reason, []).append(question)
     if unmeasured:
         yield TerminalRow("Unmeasured", ", ".join(unmeasured))
+    if layout.joins_rows and uncompared:
+        all_questions = [question for questions in uncompared.values() for question in questions]
+        yield TerminalRow("Uncompared", f"{', '.join(all_questions)} (reasons in the report)")
+        return
     for reason, questions in uncompared.items():
-        yield TerminalRow("Uncompared", f"{', '.join(questions)}: {reason}")
+        yield TerminalRow("Uncompared", f"{', '.join(questions)}: {reason}", is_reason=True)
 
 
-def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
+def _make_missing_rows(results: Results, layout: TerminalLayout) -> Iterator[TerminalRow]:
     """Yield a row for each kind of cells without a result: their number and the most frequent reason.
 
     A cell is a command with all its settings. The kinds are skipped, failed, outdated and unfinished cells.
     Example of a text: `4 cells (3 of them): no root`. 3 of the 4 cells have this reason. A kind without cells
-    has no row.
+    has no row. In a layout that joins rows, the only row has the numbers: `4 cells skipped, 1 failed`.
     """
     # By kind: the reason of each of its cells.
     reasons_by_kind: dict[str, list[str]] = {"Skipped": [], "Failed": []}
@@ -309,11 +398,20 @@ def _make_missing_rows(results: Results) -> Iterator[TerminalRow]:
     for reason in reason_by_cell(results.failures).values():
         kind = kinds_of_pending.get(reason, "Failed")
         reasons_by_kind[kind].append(texts.failure_text(reason))
+    if layout.joins_rows:
+        counts = []
+        for kind, reasons in reasons_by_kind.items():
+            if reasons:
+                counts.append(f"{words.group_digits(len(reasons))} {kind.lower()}")
+        if counts:
+            yield TerminalRow("Missing", f"cells: {', '.join(counts)} (reasons in the report)")
+        return
     for kind, reasons in reasons_by_kind.items():
         if reasons:
             reason, number = Counter(reasons).most_common(1)[0]
             share = _describe_share(number, len(reasons))
-            yield TerminalRow(kind, f"{words.count_of(len(reasons), 'cell')}{share}: {reason}")
+            text = f"{words.count_of(len(reasons), 'cell')}{share}: {reason}"
+            yield TerminalRow(kind, text, is_reason=True)
 
 
 def _describe_share(number: int, total: int) -> str:

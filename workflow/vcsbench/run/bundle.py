@@ -15,9 +15,9 @@ from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.study_reader import load_study
 from vcsbench.errors import OPTION_BY_KEY, UserError, sentence_of
 from vcsbench.external import one_line
-from vcsbench.files import read_json, write_text
+from vcsbench.files import read_json, write_json, write_text
 from vcsbench.plan.result_state import check_version, read_context
-from vcsbench.report.index_page import build_index, read_entries
+from vcsbench.report.index_page import build_index, make_record, read_entries
 from vcsbench.report.page import build_page_with_charts
 from vcsbench.report.results import read_results
 from vcsbench.statistics.baselines import BASELINE_NAME
@@ -41,30 +41,28 @@ SINGLE_STUDIES = "single studies: make bundle STUDY=NAME"
 def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     """Pack studies into the archive bundles/NAME.tar.gz, and return the path of the archive.
 
-    A study is a benchmark that was measured here. The archive has its page and all results that the page is
-    made from, so that unpack_bundle() can make the page again elsewhere. `root` is the checkout. If `studies`
-    is empty, all studies with a report are packed. If `name` is "", the archive is named after the studies,
-    such as a-b.tar.gz. Raise a UserError if a study has no report, if a file is missing, unreadable or of an
-    earlier version, if the archive exists, or if the import would refuse it as too large.
+    The archive has the page of each study and all results that the page is made from, so that unpack_bundle()
+    can make the page again elsewhere. If `studies` is empty, all studies with a report are packed. If `name`
+    is "", the archive is named after the studies, such as a-b.tar.gz. Raise a UserError if a study has no
+    report, if a file is missing, unreadable or of an earlier version, if the archive exists, or if the import
+    would refuse it as too large.
     """
     if not studies:
-        # The rule of a report writes results/page/STUDY.json. So a study with this file has a report.
+        # The rule of a report writes these files.
         studies = sorted(path.stem for path in (root / "results/page").glob("*.json"))
     if not studies:
         raise UserError("results: no report to pack. Make one with `make report`.")
-    # The name becomes that of a file, so it must not have a slash, for example. The names of baselines are
-    # names of folders, so their pattern excludes the same characters.
+    # The name becomes that of a file. The pattern of names of baselines excludes a slash, for example.
     if name and not BASELINE_NAME.fullmatch(name):
         raise UserError(
             f"{OPTION_BY_KEY['name']}: {name!r} is no name of a bundle. Use up to 200 letters, digits, "
             f"`.`, `_` and `-`, and begin with a letter or digit."
         )
-    # Paths below `root`. They are a set, because studies share files, such as the file of findings.
+    # Paths below `root`. Studies share files, such as the file of findings.
     files: set[Path] = set()
     for study in studies:
         files.update(_files_of_study(study, root))
     for file in files:
-        # This raises UserError for a file that is missing, unreadable or of an earlier version.
         _check_file(root, file)
     archive_path = root / PACKED / f"{name or '-'.join(studies)}.tar.gz"
     if archive_path.exists():
@@ -80,8 +78,7 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
             f"{UNPACKED_BYTES:,}. {remedy}."
         )
     archive_path.parent.mkdir(exist_ok=True)
-    # The archive gets its name when it is complete: this process may be killed while it packs. Until then,
-    # it is NAME.tar.new.
+    # The archive gets its name when it is complete: this process may be killed while it packs.
     unfinished = archive_path.with_suffix(".new")
     # The import refuses links. So the files behind links are packed as plain files.
     with tarfile.open(unfinished, "w:gz", dereference=True) as archive:
@@ -99,7 +96,7 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
 def _check_file(root: Path, file: Path) -> None:
     """Raise a UserError if the file `root`/`file` is missing, or if the other vcsbench could not show it.
 
-    Only the content of a context (the facts about one measured round) is checked.
+    Only the content of contexts is checked.
     """
     if not (root / file).is_file():
         raise UserError(f"{file}: the file is missing. `make report` makes it again.")
@@ -113,23 +110,20 @@ def _check_file(root: Path, file: Path) -> None:
 def _files_of_study(study: str, root: Path) -> Iterator[Path]:
     """Yield the page of a study and the files that the page is made from, as paths below `root`.
 
-    Raise a UserError if the study has no report, or if the file with the params of its page is damaged.
+    Raise a UserError if the study has no report, or if the record of its page is damaged.
     """
     page = Path("reports") / f"{study}.html"
-    # The params with which the page was made: the arguments of read_results(), such as {"baselines":
-    # ["january"], ...}.
-    params_file = Path("results/page") / f"{study}.json"
-    # `study` may be any text of the user, such as "../x". Each name of a study also fits the pattern of names
-    # of baselines. So another text is no study, and its files are not looked for.
+    # It has the arguments of read_results() for the page: {"params": {"baselines": ["january"], ...}, ...}.
+    record_file = Path("results/page") / f"{study}.json"
+    # `study` may be any text of the user, such as "../x". Each name of a study fits the pattern of baselines.
     can_be_study = BASELINE_NAME.fullmatch(study) is not None
-    has_report = can_be_study and (root / page).is_file() and (root / params_file).is_file()
+    has_report = can_be_study and (root / page).is_file() and (root / record_file).is_file()
     if not has_report:
         raise UserError(
             f"{OPTION_BY_KEY['studies']}: {study!r} has no report. Make it by `make report STUDY={study}`."
         )
     definition = Path("config/studies") / f"{study}.yaml"
     yield from (page, definition, FINDINGS)
-    # The files with the published numbers of the study.
     for name in load_study(root / definition).numbers:
         yield Path("config/published") / name
     for path in _results_of_study(study, root / "results"):
@@ -137,9 +131,10 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
         if path.is_file() and not path.name.startswith("."):
             yield path.relative_to(root)
     # The page compares the results with these saved baselines.
-    baselines = read_json(root / params_file).get("baselines")
+    params = read_json(root / record_file).get("params")
+    baselines = params.get("baselines") if isinstance(params, dict) else None
     if not isinstance(baselines, list):
-        raise UserError(f"{params_file}: the file is damaged. `make report` makes it again.")
+        raise UserError(f"{record_file}: the file is damaged. `make report` makes it again.")
     for baseline in baselines:
         yield Path("baselines") / baseline / f"{study}.csv"
         yield Path("baselines") / baseline / f"{study}.json"
@@ -148,9 +143,8 @@ def _files_of_study(study: str, root: Path) -> Iterator[Path]:
 def _results_of_study(study: str, results: Path) -> list[Path]:
     """Return the paths of a study's results without logs, and of the results that all studies share.
 
-    The results of the study `x` are, for example, measurements/x.csv and tables/x/log.csv. All studies share
-    the records of repositories, such as loaded/ruby/f7.json, and the records of the nodes of a cluster
-    (ASSIGNMENTS). Some of the paths are folders.
+    Results of the study `x` are, for example, measurements/x.csv and tables/x/log.csv. All studies share the
+    records of repositories and of cluster nodes. Some of the paths are folders.
     """
     paths = list(results.glob(ASSIGNMENTS))
     # Unlike glob(), iterdir() raises an error for a folder that cannot be read, so that nothing is left out.
@@ -173,7 +167,6 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     archive is damaged or cannot be shown. After an error, nothing that was unpacked is left.
     """
     folder_name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
-    # The names of baselines are names of folders, too, so their pattern fits here.
     if not BASELINE_NAME.fullmatch(folder_name):
         raise UserError(
             f"{OPTION_BY_KEY['name']}: {one_line(repr(folder_name))} is no name of a folder. "
@@ -182,10 +175,8 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     folder = root / IMPORTED / folder_name
     if folder.exists():
         raise UserError(f"{folder}: the folder exists. Remove it, or choose another --name.")
-    # The end of the block removes the temporary folder, also after an error.
     with tempfile.TemporaryDirectory(dir=root, prefix=".opening-") as temporary:
         _extract(archive, Path(temporary))
-        # All files of a bundle are below one folder.
         unpacked = Path(temporary) / INSIDE
         # Pages of a stranger may have scripts. So the pages are removed, and made again from the data.
         shutil.rmtree(unpacked / "reports", ignore_errors=True)
@@ -196,7 +187,6 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
         folder.parent.mkdir(exist_ok=True)
         shutil.move(unpacked, folder)
     page = studies[0] if len(studies) == 1 else "index"
-    # _make_pages() has written the pages to the subfolder REBUILT.
     return [f"data in {folder}", f"Report: {folder / REBUILT / f'{page}.html'}"]
 
 
@@ -214,7 +204,7 @@ def _extract(archive: Path, target: Path) -> None:
         with tarfile.open(archive, "r:gz") as opened:
             unpacked_bytes = 0
             for member in opened:
-                # This is checked before a file is written, because its content could fill the disk.
+                # A file is not written before this check, because its content could fill the disk.
                 unpacked_bytes += member.size
                 if unpacked_bytes > UNPACKED_BYTES:
                     limit = f"it unpacks to more than {UNPACKED_BYTES:,} bytes"
@@ -240,19 +230,20 @@ def _make_pages(archive: Path, folder: Path, studies: Sequence[str]) -> None:
     """
     pages = folder / REBUILT
     pages.mkdir(exist_ok=True)
-    # Each step of the loop reads files of the archive, and may raise the errors below.
+    records = folder / "results/page"
     try:
         for study in studies:
-            # Arguments of read_results() with which the page was made first: {"baselines": [...], ...}.
-            params = json.loads((folder / "results/page" / f"{study}.json").read_bytes())
+            # The page was first made with these arguments: {"baselines": [...], ...}.
+            record = records / f"{study}.json"
+            params = json.loads(record.read_bytes())["params"]
             definition = load_study(folder / "config/studies" / f"{study}.yaml")
             results = read_results(definition, folder / "results", folder / FINDINGS, **params)
-            page = build_page_with_charts(results, folder / "results/charts" / study)
+            page, facts = build_page_with_charts(results, folder / "results/charts" / study)
             write_text(pages / f"{study}.html", page)
-        write_text(pages / "index.html", build_index(read_entries(pages)))
+            write_json(record, make_record(params, facts))
+        write_text(pages / "index.html", build_index(read_entries(pages, records)))
     except UserError as error:
-        # The error names files in a temporary folder, which is gone when the user reads the error. So the
-        # files are named by their paths in the bundle.
+        # The temporary folder is gone when the user reads the error.
         reason = str(error).replace(f"{folder}/", "")
         raise UserError(f"{archive}: {reason}") from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:

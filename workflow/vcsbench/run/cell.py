@@ -61,10 +61,9 @@ def main(
 ) -> int:
     """Measure a round of a cell, write its two files, and return the exit code: 0, or 1 without a result.
 
-    A cell is a command with all settings that it is timed with. The arguments come from a command line.
-    `recipe_json` has everything that the measurement depends on. `number` is that of the round, such as "3".
-    `order` is the position of this round among the rounds of all cells, which `seed` has shuffled. `export`
-    (the times, by hyperfine) and `context` (facts about the round) are the files to write.
+    The arguments come from a command line. `number` is that of the round, such as "3". `order` is the
+    position of this round among the rounds of all cells, which `seed` has shuffled. `export` and `context`
+    are the files to write.
     """
     # An export without its context counts as out of date. So the old context is removed first: a process that
     # is killed before the end leaves no result that looks valid.
@@ -77,16 +76,14 @@ def main(
         write_json(context, measured.context)
         write_bytes(export, measured.export)
 
-    # This calls job() with the recipe, and prints the reason of an error.
     return run_job(root, recipe_json, job)
 
 
 def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) -> int:
     """Count the system calls of a cell, write the counts to the file `output`, and return the exit code.
 
-    A cell is a command with all settings that it is timed with, and `recipe_json` describes it. `digest` is
-    of all that can change the calls, and is stored with the counts. The code is 0, or 1 after an error. A
-    command that cannot be traced is no error: the file then has the reason (`why_not`).
+    `digest` is of all that can change the calls, and is stored with the counts. The code is 0, or 1 after an
+    error. A command that cannot be traced is no error: the file then has the reason (`why_not`).
     """
     # Only this task uses strace. An import at the top would delay each measurement.
     from vcsbench.measure import syscalls
@@ -94,23 +91,19 @@ def write_call_counts(root: Path, recipe_json: str, digest: str, output: str) ->
     def job(recipe: Recipe) -> None:
         # The lock keeps measurements from running at the same time.
         with machine_lock(), run_folder(root) as folder:
-            # The counts, the seconds that the trace took, and `why_not`: "" if the command was traced.
             trace = syscalls.trace_cell(recipe, folder, root)
         if trace["why_not"]:
             print(trace["why_not"], file=sys.stderr)
         cell = {"study": recipe["study"], "cell": recipe["cell"], "axes": recipe["axes"]}
         write_json(output, {**cell, "digest": digest, **trace})
 
-    # This calls job() with the recipe, and prints the reason of an error.
     return run_job(root, recipe_json, job)
 
 
 def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
     """Run `job` with the recipe of a cell in this process, which Snakemake started, and return the exit code.
 
-    A recipe has everything that the measurement of a cell depends on. The code is 0, or 1 after any error,
-    whose reason fail() prints in one sentence. A full disk also ends the whole workflow run, because further
-    cells would fail, too. If only this cell writes to the disk (`is_alone`), the workflow run goes on.
+    The code is 0, or 1 after any error, whose reason fail() prints in one sentence.
     """
     # The servers, which run as another user, read files that this process makes.
     os.umask(0o022)
@@ -119,24 +112,21 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
     exit_on_signals()
     recipe: Recipe = json.loads(recipe_json)
     try:
-        # If the recipe demands it, this process and its programs get a network of their own.
         isolate_network(recipe)
         job(recipe)
     except errors.UserError as error:
         sentence = _add_remedy(error, recipe)
-        # The error number of a full disk, such as ENOSPC; 0 for any other error. A program that failed on a
-        # full disk shows that only by its message, "No space left on device".
+        # A program that failed on a full disk shows that only by its message, "No space left on device".
         number = errors.full_errno(sentence)
         is_alone = number != 0 and _has_disk_alone(root, recipe)
         return fail(root, sentence, full_errno=number, is_alone=is_alone)
     except OSError as error:
         # An error of shutil.copytree() has no number, but a list of messages.
         number = error.errno or errors.full_errno(str(error))
-        # FULL has the numbers after which no file can be written: a full disk, a quota, or a size limit.
+        # FULL has the numbers of a full disk, a quota, and a size limit.
         if number not in errors.FULL:
             return fail(root, errors.sentence_of(error, "the measurement"))
-        # `targets` is the folder that the command writes to. It is "" for a command that writes nothing. Then
-        # _has_disk_alone() decides.
+        # The folder that the command writes to; "" for a command that writes nothing.
         targets = recipe["targets"]
         is_of_output = not targets or Path(str(error.filename)).is_relative_to(targets)
         is_alone = is_of_output and _has_disk_alone(root, recipe)
@@ -152,7 +142,7 @@ def run_job(root: Path, recipe_json: str, job: Callable[[Recipe], None]) -> int:
 def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
     """Return the message of an error. The message of a failed program gets a remedy: correct the command."""
     text = str(error)
-    # The message of any other error has a remedy already. For a full disk, fail() adds one if it is needed.
+    # Other messages have a remedy already, or get it from fail().
     if not isinstance(error, errors.ProgramError) or errors.full_errno(text):
         return text
     file = f"config/studies/{recipe['study']}.yaml"
@@ -163,10 +153,10 @@ def _add_remedy(error: errors.UserError, recipe: Recipe) -> str:
 def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
     """Return True if only this cell writes to the device of its output, and the device has room again."""
     filesystem = recipe.get("filesystem", {})
-    # A file system that was made for this cell-round, here or in a virtual machine, has no other files.
+    # A file system that was made for this cell-round has no other files.
     if "guest" in filesystem or filesystem.get("make"):
         return True
-    # The folder of the output, such as /mnt/out; "" for a command that writes nothing.
+    # The command writes nothing.
     if not recipe["targets"]:
         return False
     try:
@@ -177,7 +167,7 @@ def _has_disk_alone(root: Path, recipe: Recipe) -> bool:
         # All cells write results below the checkout, and temporary files.
         return all(os.stat(folder).st_dev != device for folder in (root, tempfile.gettempdir()))
     except OSError:
-        # The folder has gone. An error here would hide the reason why the cell failed.
+        # An error here would hide the reason why the cell failed.
         return False
 
 
@@ -194,7 +184,7 @@ def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = Fal
             f"; the workflow run ends here. {errors.REMEDY_BY_ERRNO[full_errno]}, and run again."
         )
     elif full_errno == errno.EDQUOT:
-        # The run goes on (`is_alone`), but this cell's output reached a quota, which the user can raise.
+        # This cell's output reached a quota, which the user can raise.
         sentence += f". {errors.REMEDY_BY_ERRNO[full_errno]}, and run again."
     streams = [sys.stderr]
     if ends_run:
@@ -211,11 +201,10 @@ def fail(root: Path, sentence: str, *, full_errno: int = 0, is_alone: bool = Fal
 def measure_round(root: Path, recipe: Recipe, number: int) -> MeasuredRound:
     """Wait until no other measurement runs on this machine, measure round `number` of a cell, and return it.
 
-    `recipe` has everything that the measurement depends on. The context's key `took` gets the seconds of
-    waiting (`waited_s`) and those afterwards (`cell_round_s`). Raise UserError or OSError after a failure.
+    The context's key `took` gets the seconds of waiting (`waited_s`) and those afterwards (`cell_round_s`).
+    Raise UserError or OSError after a failure.
     """
     requested = time.monotonic()
-    # machine_lock() waits for the lock. run_folder() makes a private folder, and removes it at the end.
     with machine_lock() as lock, run_folder(root) as folder:
         began = time.monotonic()
         if "guest" in recipe.get("filesystem", {}):
@@ -233,11 +222,9 @@ def _measure_here(
 ) -> MeasuredRound:
     """Measure a round on this machine, and check that its subjects have not changed.
 
-    `folder` is the private folder of the round, and `lock` the descriptor of the machine's lock. Raise
-    ChangedError (a UserError) if a subject has changed, and UserError or OSError for any other failure.
+    Raise ChangedError if a subject has changed, and UserError or OSError for any other failure.
     """
     cell_round = RoundMeasurement(recipe, number, folder, root)
-    # Subjects are what the command reads and writes, such as a copy of a repository.
     subjects = cell_round.cell.subjects
     try:
         measured = _measure_and_judge(cell_round, lock)
@@ -245,13 +232,12 @@ def _measure_here(
         # The error names the changed subject already.
         raise
     except (errors.UserError, OSError):
-        # A changed copy or an unmounted file system may have caused the failure. check_unchanged() then
-        # raises an error with that cause. With `closely`, it checks every file, which takes time.
+        # A changed copy or an unmounted file system may have caused the failure. With `closely`, every file
+        # is checked, which takes time.
         for subject in subjects:
             subject.check_unchanged(closely=True)
-        # No subject has changed, so the failure itself is the best reason.
         raise
-    # The runs succeeded. If a subject changed in the meantime, their times are of no use.
+    # If a subject changed in the meantime, the times of the runs are of no use.
     for subject in subjects:
         subject.check_unchanged()
     return measured
@@ -260,21 +246,18 @@ def _measure_here(
 def _measure_and_judge(cell_round: RoundMeasurement, lock: int) -> MeasuredRound:
     """Measure a round, flag its runs, and return hyperfine's export with the context.
 
-    A flag is a word for what is wrong with a run. If a hot run read from the device (RETRIED_FLAG), all runs
-    of the round are measured again, at most MAX_RETRIES times. The export has the runs of the last attempt.
-    The context also has those of earlier attempts (`set_aside`). hyperfine inherits the machine's lock by its
-    descriptor `lock`, so that no other cell starts before hyperfine has ended.
+    If a hot run read from the device (RETRIED_FLAG), all runs of the round are measured again, at most
+    MAX_RETRIES times. The export has the runs of the last attempt. The context also has those of earlier
+    attempts (`set_aside`). hyperfine inherits the machine's lock by its descriptor `lock`, so that no other
+    cell starts before hyperfine has ended.
     """
     with ExitStack() as stack:
-        # This prepares the files of the command and its server. The end of the block cleans up.
         cell_round.open(stack)
         for attempt in range(1 + MAX_RETRIES):
             if attempt > 0:
-                # This moves the runs of the last attempt to `set_aside`, and starts a new server.
                 cell_round.set_runs_aside()
             cell_round.measure(lock)
-            # measure() stored the evidence of each run (facts such as the bytes read) in `runs`. hyperfine's
-            # export has the times of the same runs.
+            # `runs` has the evidence of each run, and hyperfine's export the times of the same runs.
             timed_runs = read_export(cell_round.hyperfine.export)
             for run, timed in zip(cell_round.runs, timed_runs, strict=True):
                 run["flags"] = judgement.judge(run, timed.elapsed_s)
@@ -289,16 +272,15 @@ def _measure_and_judge(cell_round: RoundMeasurement, lock: int) -> MeasuredRound
 def _measure_in_guest(root: Path, recipe: Recipe, number: int, folder: Path) -> MeasuredRound:
     """Measure round `number` in a guest, on a file system in an image, and return the round.
 
-    The guest is a virtual machine (User Mode Linux), which runs this module again (guest_main). It reads its
-    job from a subfolder of `folder` that host and guest see, and writes the result there. `folder` is private
-    to the round. Raise UserError if the guest fails.
+    The guest is a virtual machine (User Mode Linux), which runs this module again (guest_main). The guest
+    reads its job from a subfolder of `folder` that host and guest see, and writes the result there. Raise
+    UserError if the guest fails.
     """
     # Few cells need the guest, and each import takes time.
     from vcsbench.storages import guest
 
-    # Subjects are what the command reads and writes, such as a repository and a working copy. prepare() makes
-    # their templates on the host, and returns the bytes that they need in the image. Only one of the two
-    # subjects has files there. The other one needs 0 bytes.
+    # prepare() makes templates on the host, and returns the bytes that a subject needs in the image. Only one
+    # of the two subjects has files there.
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
     subjects = [SUBJECTS[kind](recipe, number, folder, root) for kind in kinds]
     image_bytes = max(subject.prepare() for subject in subjects)
@@ -308,21 +290,18 @@ def _measure_in_guest(root: Path, recipe: Recipe, number: int, folder: Path) -> 
     out.mkdir()
     job = {"recipe": {**recipe, "is_in_guest": True}, "number": number, "root": str(root)}
     (out / GUEST_JOB).write_text(json.dumps(job))
-    # guest.OUT is the path of `out` in the guest. With -S, Python starts faster, because it looks for no
-    # installed packages: measuring needs none.
+    # With -S, Python starts faster, because it looks for no installed packages: measuring needs none.
     command = ["env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"]
     command += [sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT]
-    # `reads` are the folders of the host that the guest reads: vcsbench's work folders on the storages, and
-    # the prefixes of builds, such as /opt/svn ("" for programs on the PATH). A whole storage such as /tmp
-    # would hide the guest's own /tmp, to which programs write. The image file is in the scratch folder.
+    # Of storages, the guest reads only vcsbench's work folders: a whole storage such as /tmp would hide the
+    # guest's own /tmp, to which programs write.
     scratch = recipe["filesystem"]["scratch"]
     work_folders = [_work_folder(path, root) for path in (recipe["storage"]["path"], scratch)]
     builds = (recipe["build"]["client"], recipe["build"]["server"])
     prefixes = [build["prefix"] for build in builds if build["prefix"]]
     reads: list[str | Path] = [*work_folders, *prefixes]
-    # The guest runs the command several times, so it gets a multiple of the time limit of one run.
     limit_s = GUEST_TIMES * recipe["time_limit_s"]
-    # The delay of network packets that the cell demands, "" for none.
+    # The delay of network packets.
     delay = recipe.get("delay", "")
     with _sparse_image(WorkDir(scratch, root), image_bytes) as image:
         guest.run_in_guest(root, folder, command, image, limit_s=limit_s, delay=delay, reads=reads)
@@ -368,8 +347,7 @@ def _read_guest_result(out: Path, remedy: str) -> MeasuredRound:
 def guest_main(out: str) -> None:
     """Measure a round in this guest, and write its result, or the error, for the host to the folder `out`.
 
-    A guest is a virtual machine. The host and the guest share the folder `out`. The host has written the job
-    to it: the recipe of the cell, the number of the round, and the checkout (_measure_in_guest).
+    The host has written the job to `out`: recipe, number of the round, and checkout (_measure_in_guest).
     """
     folder = Path(out)
     job = json.loads((folder / GUEST_JOB).read_text())
@@ -378,8 +356,7 @@ def guest_main(out: str) -> None:
     try:
         with run_folder(root) as private:
             cell_round = RoundMeasurement(job["recipe"], job["number"], private, root)
-            # On the host, hyperfine inherits the lock of the machine. The guest runs no other measurement, so
-            # any open file will do. It is closed when this process ends.
+            # The guest runs no other measurement, so hyperfine may inherit any open file in place of a lock.
             no_lock = os.open(os.devnull, os.O_RDONLY)
             measured = _measure_and_judge(cell_round, no_lock)
     except errors.UserError as error:

@@ -23,11 +23,11 @@ def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
     """Return vcsbench's work folders below the configured folders, such as /var/tmp/vcsbench-1a2b3c4d."""
     folders = [*settings.storages.values(), settings.scratch]
     for folder in settings.filesystems.values():
-        # The words TO_MAKE and IN_GUEST stand for a file system that is made for each cell-round.
+        # TO_MAKE and IN_GUEST stand for a file system that is made for each cell-round.
         if folder not in (TO_MAKE, IN_GUEST):
             folders.append(folder)
     work_folders = [WorkDir(folder, root) for folder in folders]
-    # Two storages may be one folder. Their work folder has one path, and is in the result once.
+    # Two storages may be one folder.
     return list({work_folder.path: work_folder for work_folder in work_folders}.values())
 
 
@@ -36,23 +36,19 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
 
     This is: processes that a killed run left, files on cluster nodes, run folders (temporary folders of
     jobs), the work folder on each storage, and the content of results/. A line is, for example, "removed
-    /var/tmp/vcsbench-1a2b3c4d", or the reason why a work folder remains. `raw` is the merged configuration of
-    `files`, which errors name. Raise a UserError if a workflow run works in the checkout, or a process in one
-    of its work folders.
+    /var/tmp/vcsbench-1a2b3c4d", or the reason why a work folder remains. Raise a UserError if a workflow run
+    works in the checkout, or a process in one of its work folders.
     """
     # Only the folders in the configuration are checked, so that a fault elsewhere does not prevent cleaning.
-    # For a wrong value, validate() calls the function, which returns the file or option of the value.
     settings = validate(raw, FolderSettings, lambda keys: source_of_value(files, keys, raw))
-    # checkout_lock() raises UserError if a workflow run works in the checkout.
     with workflow.checkout_lock(root):
         workflow.end_processes(root)
         lines = clean_nodes(root)
-        # This removes run folders. It gets no work folder ([]), because work folders are removed as a whole
-        # below.
+        # [], because work folders are removed as a whole below.
         lines += [f"removed {path}" for path in workdir.remove_abandoned(root, [])]
         work_folders = work_dirs(settings, root)
-        # All folders are locked before the first one is removed. If a process works in one of them, lock()
-        # raises UserError, and all of them stay. The locks end with this process.
+        # All folders are locked before the first one is removed. If a process works in one of them, all stay.
+        # The locks end with this process.
         for work_folder in work_folders:
             work_folder.lock()
         for work_folder in work_folders:
@@ -73,7 +69,7 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
 
 
 def _remove_work_dir(work_folder: WorkDir) -> str:
-    """Remove a work folder, and return the line to print. An error becomes a line, too, and is not raised."""
+    """Remove a work folder, and return the line to print. An error becomes a line, too."""
     try:
         work_folder.remove()
     except UserError as error:

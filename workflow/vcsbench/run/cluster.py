@@ -73,8 +73,7 @@ class NodeWork:
     def is_measured(self, folder: Path, export: str) -> bool:
         """Return True if a node's folder has a readable result that was measured with the recipe of the work.
 
-        A recipe has everything that the measurement of a cell depends on. `export` is the path of the result
-        below `folder`: "results/cells/fsfs-san-2014/log/svn/round1.json".
+        `export` is the path of the result below `folder`: "results/cells/fsfs-san-2014/log/svn/round1.json".
         """
         result = CellRound.parse(export)
         digest = self.digests.get(f"{result.study}/{result.cell}", "")
@@ -160,16 +159,14 @@ class NodeAssignment:
 def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     """Copy the results of a job from its nodes to the checkout, and return the node of each complete block.
 
-    Example of the result: {"fsfs-san-2014/log": "n1"}. `work` has the exports (result files of cell-rounds)
-    of each block. A block is a group of cells that are compared, so all of its results must come from one
-    node. A block is complete if one node has all of its exports. The results of an incomplete block are taken
-    from the present node only, which will complete it. At the end, the assignment of the job to its node is
-    written again, because reports depend on the time of this file (Cluster.records).
+    Example of the result: {"fsfs-san-2014/log": "n1"}. The cells of a block are compared, so all of its
+    results must come from one node. The results of an incomplete block are taken from the present node only,
+    which will complete the block.
     """
     assignment = NodeAssignment.read(root, job)
     # The node where the job runs now, or ran last; "" before its first start.
     present_node = assignment.node
-    # The checkout of each node of the job, by the name of the node.
+    # By the name of the node.
     folders = {path.name: path for path in (root / NODES / f"job{job}").glob("*")}
     # The present node comes last: if another node has the complete block as well, that node is taken.
     nodes = sorted(folders.keys() - {present_node})
@@ -178,7 +175,6 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     node_by_block: dict[str, str] = {}
     for block, exports in work.blocks.items():
         for node in nodes:
-            # Only results that were measured with the present recipes of their cells count.
             if all(work.is_measured(folders[node], export) for export in exports):
                 node_by_block[block] = node
                 break
@@ -188,13 +184,12 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
         # Before its first start, a job has no node and no folder.
         if source_node in folders:
             for export in exports:
-                # If the node lacks the result, this removes another node's result from the checkout.
                 _copy_result(folders[source_node], root, export, work)
     if present_node in folders:
-        # `others` are the counts of system calls, which belong to no block. The present node makes all of
-        # them (run.node), so the counts of other nodes are not needed.
+        # The present node makes all counts of system calls (run.node), so those of others are not needed.
         for file in work.others:
             _copy(folders[present_node] / file, root / file)
+    # Reports depend on the time of this file (Cluster.records).
     assignment.write()
     return node_by_block
 
@@ -202,16 +197,15 @@ def collect_job(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 def _copy_result(folder: Path, root: Path, export: str, work: NodeWork) -> None:
     """Copy the log, context and export of a cell-round from the folder of a node to the checkout `root`.
 
-    The export has the times, and the context the facts about the round. `export` is its path below both
-    folders: "results/cells/fsfs-san-2014/log/svn/round1.json". If the node has no readable result that was
-    measured with the recipe in `work`, copy the log only, and remove another node's result from the checkout.
+    If the node has no readable result that was measured with the recipe in `work`, copy the log only, and
+    remove another node's result from the checkout.
     """
     result = CellRound.parse(export)
-    # The log is copied in any case. Without a result, it has the reason.
+    # Without a result, the log has the reason.
     _copy(folder / result.log, root / result.log)
     if not work.is_measured(folder, export):
-        # This node will measure the cell-round. Until then, the checkout must not have another node's
-        # result of it: a ratio would compare two nodes. The folder of a node has the name of the node.
+        # Until this node has measured the cell-round, the checkout must not have another node's result: a
+        # ratio would compare two nodes. `folder` has the name of the node.
         context = read_context(root / result.context)
         measured_on = "" if context is None else context["host"].get("name", "")
         if (root / export).exists() and measured_on != folder.name:
@@ -241,9 +235,8 @@ def assign_blocks(
 ) -> dict[str, int]:
     """Distribute blocks to jobs, and return the job of each block, from 1 to `count`.
 
-    A block is a group of cells that one node measures. `sizes` has the number of cells of each block, and
-    `before` the job of each block in the last run. For {"a": 4, "b": 2, "c": 2}, two jobs and no last run
-    ({}), the result is {"a": 1, "b": 2, "c": 2}.
+    `sizes` has the number of cells of each block, and `before` the job of each block in the last run. For
+    {"a": 4, "b": 2, "c": 2}, two jobs and no last run ({}), the result is {"a": 1, "b": 2, "c": 2}.
     """
     # A block keeps its job. Each job has a node of its own, so in another job, another node would have to
     # measure the block again. If this run has fewer jobs than the last one, some blocks lose their job.
@@ -264,10 +257,7 @@ class Cluster:
     """The jobs of a run and their nodes."""
 
     def __init__(self, plan: Plan) -> None:
-        """Read the nodes, and the block of each cell, a group of cells that one node measures.
-
-        Raise UserError for a relative path of a configured folder.
-        """
+        """Read the nodes, and the block of each cell. Raise UserError for a relative path of a folder."""
         self.plan = plan
         self.root = plan.root
         self.settings = plan.config.settings.cluster
@@ -279,8 +269,7 @@ class Cluster:
                     f"{folder!r} is a relative path. On a cluster each node works in a folder of its own: "
                     f"use an absolute path.",
                 )
-        # The configuration has the names of nodes, or only their number. There is a job for each node, so
-        # `count` is the number of both.
+        # The configuration has the names of nodes, or only their number. There is a job for each node.
         nodes = self.settings.nodes
         self.nodes = nodes if isinstance(nodes, list) else []
         self.count = len(nodes) if isinstance(nodes, list) else nodes
@@ -288,7 +277,7 @@ class Cluster:
         node_class = self.settings.node_class
         self.constraint = {"constraint": node_class} if node_class else {}
         self.cores = self.settings.cores or 1
-        # The block of each cell. Example: {("fsfs-san-2014", "log/svn"): "fsfs-san-2014/log"}.
+        # Example: {("fsfs-san-2014", "log/svn"): "fsfs-san-2014/log"}.
         self._block_by_cell: dict[tuple[str, str], str] = {}
         for cell in plan.cells:
             self._block_by_cell[cell.study, cell.path] = f"{cell.study}/{plan.name_of_block(cell)}"
@@ -310,9 +299,8 @@ class Cluster:
 
         If the run measures, they are the records of the nodes' jobs. Snakemake starts each job without a
         record, also a job that failed. But a run that measures nothing must start no job. So it depends on
-        the existing assignments of jobs to nodes. collect_job() copies results, and then writes the
-        assignment. So the assignment is newer than measurements that lack these results, and Snakemake
-        collects them again.
+        the existing assignments. An assignment is newer than measurements that lack results of its job
+        (collect_job), so Snakemake collects them again.
         """
         jobs = sorted(set(self.jobs.values()))
         if self.plan.config.settings.measure == NOTHING:
@@ -324,11 +312,8 @@ class Cluster:
     def work(self, job: int) -> NodeWork:
         """Return the work of a job: the cell-rounds of its blocks, and the configuration for its node.
 
-        A block is a group of cells that one node measures, because their results are compared. A recipe has
-        everything that the measurement of a cell depends on. The work has its digest, so that the node
-        notices if it would measure differently.
+        By the digests of recipes, the node notices if it would measure differently.
         """
-        # The result files of each block: {"fsfs-san-2014/log": [".../log/svn/round1.json", ...]}.
         exports_by_block: dict[str, list[str]] = {}
         digests: dict[str, str] = {}
         trace_files = []
@@ -342,14 +327,13 @@ class Cluster:
             trace_file_by_cell = self.plan.trace_files(cell.study)
             if cell.path in trace_file_by_cell:
                 trace_files.append(trace_file_by_cell[cell.path])
-        # The node gets the configuration of the run, but with the blocks of this job only. The content may
-        # lack `rounds`: a cluster then measures the least number of rounds, and ignores `minutes`.
+        # The content may lack `rounds`: a cluster then measures the least number of rounds, and ignores
+        # `minutes`.
         rounds = self.plan.config.settings.rounds
         keys_for_node = {"rounds": rounds, "blocks": list(exports_by_block)}
         return NodeWork(
             digests=dict(sorted(digests.items())),
             blocks=exports_by_block,
-            # The files of a job that are no exports.
             others=sorted(trace_files),
             # This machine is the login node, which must not measure.
             head=os.uname().nodename,
@@ -366,19 +350,15 @@ class Cluster:
     def host(self, job: int, attempt: int) -> str:
         """Return the node on which a job has to run; "" if the scheduler may choose one.
 
-        The node is the one where the job ran before, otherwise the job's node in the configuration. Return ""
-        if this node is lost, or has rejected the job. `attempt` counts the starts of the job in this run,
-        from 1.
+        The node is the one where the job ran before, otherwise the job's node in the configuration, if this
+        node is not avoided or lost. `attempt` counts the starts of the job in this run, from 1.
         """
-        # "" if the job has never run.
         node = NodeAssignment.read(self.root, job).node
         if node:
-            # Slurm's `sinfo` reports lost nodes. Without it, the job could wait for a lost node for ever. So
-            # from some attempt on, any node may take the job.
+            # Slurm's `sinfo` reports lost nodes. Without sinfo, the job could wait for a lost node for ever.
             if attempt >= FIRST_ATTEMPT_ELSEWHERE and not shutil.which("sinfo"):
                 return ""
         elif self.nodes:
-            # Job 1 waits for the first node of the configuration, job 2 for the second one, and so on.
             node = self.nodes[job - 1]
         is_usable = node not in self.avoided(job) and not is_lost(node)
         return node if is_usable else ""
@@ -406,8 +386,8 @@ class Cluster:
 
 def is_lost(node: str) -> bool:
     """Return True if Slurm reports that a node takes no jobs; False without Slurm."""
-    # Snakemake computes the resources of all jobs at once. So one output of sinfo, which is cached for a
-    # minute, serves all of them. For a later attempt, Snakemake computes them again, minutes later.
+    # Snakemake computes the resources of all jobs at once, and minutes later again for a further attempt. So
+    # one output of sinfo serves all jobs for SINFO_VALID_S.
     period = int(time.monotonic() / SINFO_VALID_S)
     states = _states_of_nodes(period).get(node, [])
     if not states:
@@ -420,12 +400,11 @@ def is_lost(node: str) -> bool:
 def _states_of_nodes(period: int) -> dict[str, list[str]]:
     """Return the states of each node, one for each of its partitions, such as {"n1": ["idle"]}.
 
-    `period` is a number that changes after SINFO_VALID_S seconds. The cache has no entry for a new number, so
-    sinfo is run again.
+    A new `period` has no entry in the cache, so sinfo is run again.
     """
     # A line is, for example, "n1 idle".
     command = ["sinfo", "-h", "-N", "-o", "%N %T"]
-    # sinfo finds its cluster by variables of the environment. Without Slurm, the output is "".
+    # sinfo finds its cluster by variables of the environment.
     done = processes.run_program(
         command, env={**os.environ}, limit_s=SINFO_TIMEOUT_S, may_fail=True
     )
@@ -461,10 +440,8 @@ def _clean_node(root: Path, folder: Path) -> list[str]:
         on_node = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30"]
         command = [*on_node, *command]
     environment = {**os.environ, "PYTHONPATH": str(root / "workflow")}
-    # As when the node measured, the program works in the checkout of the node.
     done = processes.run_program(command, cwd=folder, env=environment, may_fail=True)
     if done.code:
-        # The command prints its errors again when the user runs it.
         by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *arguments])
         return [f"{folder.name}: not removed. On the node, run {by_hand}"]
     remove_path(folder)

@@ -25,13 +25,12 @@ def open_environment(
 ) -> Environment:
     """Read and check the configuration, and return it with the machine, repositories, builds and servers.
 
-    `raw` is the merged configuration, and was read from `files`, which errors name. `root` is the checkout.
-    `deployed` means that Snakemake installs the programs later. `is_cluster` means that the nodes of a
-    cluster measure, and not this machine. Raise a UserError that names the file and the key.
+    `raw` is the merged configuration of `files`. `deployed` means that Snakemake installs the programs later.
+    `is_cluster` means that the nodes of a cluster measure, and not this machine. Raise a UserError that names
+    the file and the key.
     """
     config = load_config(raw, root, files, is_cluster)
-    # Cells are compared only if their commands did the same work. A kind of work with the function `inspect`
-    # is computed from the files that the command wrote, so the command needs an output.
+    # `inspect` reads the files that the command wrote.
     for study in config.studies.values():
         for name, command in study.commands.items():
             is_inspected = WORK_KINDS[command.work].inspect is not None
@@ -45,7 +44,7 @@ def open_environment(
     if config.settings.server and not is_plain_url(config.settings.server.url):
         raise config.error(["server", "url"], f"{URL_FORM}.")
     definitions = _define_repositories(config)
-    # A source reads the history of a repository. It is only opened here: Project calls Source.check() later.
+    # Sources are only opened here: Project calls Source.check() later.
     opened_sources = {}
     for name, definition in definitions.items():
         file_or_option = _place_of(name, config)
@@ -60,8 +59,7 @@ def open_environment(
         sources=opened_sources,
         builds=builds.read(),
         servers=server_names(config.root),
-        # True on the login node of a cluster, whose nodes measure, and on these nodes. Only the configuration
-        # of a node has `blocks`: the groups of cells that this node measures.
+        # True on the login node of a cluster, and on its nodes, whose configuration alone has `blocks`.
         is_elsewhere=is_cluster or bool(config.settings.blocks),
     )
 
@@ -75,17 +73,16 @@ def _place_of(name: str, config: Config) -> str:
 def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
     """Return the definitions of the repositories by name: {"ruby": {"source": "svn", "url": ...}, ...}.
 
-    The definitions come from the key `repositories`. If the key `repository` has the path of the user's own
-    repository, this replaces all of them. The empty repository, on which fixed cost (start-up) is measured,
-    is added in each case. Raise UserError if the user's repository cannot be used, if the key `tree` (its
-    folder to export) is set without `repository`, and if a definition has the name of the empty repository.
+    The user's own repository (the key `repository`) replaces those of the key `repositories`. The empty
+    repository, on which fixed cost is measured, is added in each case. Raise UserError if the user's
+    repository cannot be used, if the key `tree` (its folder to export) is set without `repository`, and if a
+    definition has the name of the empty repository.
     """
     definitions: dict[str, Mapping[str, object]] = dict(config.repositories)
     own_repository = config.settings.repository
     tree = config.settings.tree
     if own_repository is not None:
-        # Only studies of git have the axis `upkeep` (the state in which a git repository is kept). If all
-        # studies are of git, a git repository stays as it is. Otherwise it is converted to Subversion.
+        # Only studies of git have the axis `upkeep`. Other studies need a git repository as Subversion.
         has_only_git_studies = all(UPKEEP_AXIS in study.axes for study in config.studies.values())
         try:
             # The configured definitions are passed only so that the new name differs from their names.
@@ -94,7 +91,6 @@ def _define_repositories(config: Config) -> dict[str, Mapping[str, object]]:
             )
         except UserError as error:
             raise UserError(f"{config.source_of(['repository'])}: {error}") from None
-        # This replaces the configured definitions.
         definitions = dict(own_definition)
     elif tree:
         text = "this needs `repository` (make: TREE= needs REPO=). Entries of `repositories` have their own."

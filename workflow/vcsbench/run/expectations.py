@@ -17,19 +17,16 @@ class Expectations:
     def __init__(self, environment: Environment, params_of: Callable[[str], StudyParams]) -> None:
         """Read and check all files that only tables and pages need. Raise a UserError with file and key.
 
-        Without these checks, a run would fail after it has measured. An expectation is a requirement of the
-        user: the warm log takes at most 2 s. A baseline has saved earlier results. `params_of` returns the
-        params of a study by its name.
+        Without these checks, a run would fail after it has measured.
         """
         self.environment = environment
         self.config = environment.config
         self.root = environment.root
-        # The studies of each saved baseline, by its name: {"january": ["fsfs-ssd-2014"]}.
+        # By the name of the baseline: {"january": ["fsfs-ssd-2014"]}.
         self.saved_studies = baselines.saved_baselines(self.root)
         # The file is read only for its errors. Its findings are read again for each study.
         definitions.read_definitions(str(self.root / FINDINGS_FILE))
         for study in self.config.studies:
-            # This raises UserError for an unknown name in the file of the study.
             params_of(study).check_names()
         self.by_study = self._read_expectations(params_of)
         self._check_baselines(params_of)
@@ -39,9 +36,7 @@ class Expectations:
     ) -> dict[str, list[definitions.FindingDefinition]]:
         """Return the expectations in all files of the user by study, also of studies that are not measured.
 
-        An expectation is a requirement, such as a limit on the time of a command. `params_of` returns the
-        params of a study by its name. Raise UserError for a missing file, an unknown study, and an
-        expectation that is wrong.
+        Raise UserError for a missing file, an unknown study, and an expectation that is wrong.
         """
         files = [str(self.root / path) for path in self.config.settings.expectations]
         for file in files:
@@ -74,11 +69,7 @@ class Expectations:
         return by_study
 
     def _check_baselines(self, params_of: Callable[[str], StudyParams]) -> None:
-        """Raise UserError for a named baseline that is missing, damaged, or lacks an axis of its study.
-
-        A baseline has saved earlier results of studies: for each, a CSV file and a description of their
-        conditions. `params_of` returns the params of a study by its name.
-        """
+        """Raise UserError for a named baseline that is missing, damaged, or lacks an axis of its study."""
         for name in self.config.settings.baselines:
             studies = self.saved_studies.get(name, [])
             if not any(study in studies for study in self.config.studies):
@@ -90,9 +81,9 @@ class Expectations:
                 )
         for study in self.config.studies:
             for name in self.baselines(study):
-                # This raises UserError for a missing or damaged description, which is not needed here.
+                # The description is read only for its errors.
                 baselines.read_description(self.root / baselines.description_path(name, study))
-                # If the study got another axis since the baseline was saved, the last call raises UserError.
+                # The study may have got another axis since the baseline was saved.
                 path = self.root / baselines.csv_path(name, study)
                 columns = baselines.read_baseline_columns(path)
                 baselines.check_baseline_columns(path, columns, params_of(study).axes)

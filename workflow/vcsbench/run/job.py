@@ -24,17 +24,14 @@ SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "t
 def job_log(path: str | Path) -> Iterator[None]:
     """Redirect standard error to the log at `path` while the `with` block runs.
 
-    The block is the work of a Snakemake job, in a process of its own. An error in the block ends the process
-    with exit code 1, after one sentence in the log and on the terminal. The log also gets the traceback of an
-    error that is neither a UserError nor an OSError.
+    An error in the block ends the process with exit code 1, after one sentence in the log and on the
+    terminal. The log also gets the traceback of an error that is neither a UserError nor an OSError.
     """
-    # If Snakemake is killed, this process ends, too. After a signal, it cleans up first.
     end_with_shell()
     exit_on_signals()
     try:
         with open(path, "w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
             yield
-    # In each case, _fail() prints the sentence and ends the process.
     except UserError as error:
         _fail(str(error), path)
     except OSError as error:
@@ -72,16 +69,16 @@ def exit_on_signals(
 ) -> None:
     """Raise SystemExit for the first SIGTERM, Ctrl-C or closed terminal, so that `finally` blocks run.
 
-    Further signals are ignored. `status` is a function of the number of the signal. It returns the exit code,
-    or a message. Python prints a message, and exits with 1. If this process has not ended `grace_s` seconds
-    after the first signal, the kernel ends it.
+    Further signals are ignored. `status` returns the exit code for the number of the signal, or a message,
+    which Python prints. If this process has not ended `grace_s` seconds after the first signal, the kernel
+    ends it.
     """
 
     def end(number: int, _: object) -> None:
         for caught in SIGNALS:
             signal.signal(caught, signal.SIG_IGN)
         # SystemExit may not end this process: it may wait for a program that runs for minutes, and Python
-        # ignores exceptions in a finaliser. So the kernel ends this process by SIGALRM after a while.
+        # ignores exceptions in a finaliser.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(grace_s)
         sys.exit(status(number))
@@ -94,8 +91,7 @@ def exit_on_signals(
 
 def stop_workflow(root: Path) -> None:
     """End the Snakemake that started this job in the checkout `root`, so that no other job starts."""
-    # After failed jobs, Snakemake is called again for a report. With this mark, it is not. The disk may be
-    # too full for the mark.
+    # With this mark, Snakemake is not called again for a report. The disk may be too full for the mark.
     with contextlib.suppress(OSError):
         (root / STOPPED).touch()
     # The nearest ancestor with the name of Snakemake has started this job.

@@ -33,34 +33,27 @@ MAX_NAMED_BLOCKS = 5
 def main(root: Path, number: str, attempt: str, record: str) -> int:
     """Measure the blocks of a job on this node of a cluster, write its record, and return the code 0 or 1.
 
-    A block is a group of cells that one node measures. `root` is the checkout of the login node, `number` is
-    the job from 1, and `attempt` counts its starts in this workflow run. The file `record` gets the node of
-    each block, and the lost and rejected nodes. If cells cannot be measured, the reason is stored.
-    Snakemake's further attempts would fail again, so they end at once with this reason.
+    `root` is the checkout of the login node, `number` is the job from 1, and `attempt` counts its starts in
+    this workflow run. The file `record` gets the node of each block, and the lost and rejected nodes. If
+    cells cannot be measured, Snakemake's further attempts would fail again. So they end at once with the
+    stored reason.
     """
-    # This process ends with the shell that started it. After a signal, it ends its own processes first.
     end_with_shell()
     exit_on_signals(grace_s=LONG_GRACE_S)
     os.umask(0o022)  # the servers, which run as another user, read the files
     job = int(number)
-    # The name of this node, such as "n1".
     node = node_name()
-    # `work` lists the blocks of the job with their result files. `assignment` stores the job's present node,
-    # its lost and rejected nodes, and why the job failed.
     work = NodeWork.read(root, job)
     assignment = NodeAssignment.read(root, job)
     try:
         if attempt != "1" and assignment.reason:
             raise UserError(f"{assignment.reason} It is not tried again in this workflow run.")
-        # With "", fail() removes the reason of an earlier workflow run, which no longer counts.
+        # This removes the reason of an earlier workflow run.
         assignment.fail("")
-        # This raises UserError if this node must not measure the job.
         folder = _prepare_node(root, node, work, assignment)
-        # collect_job() copies results from the folders of all nodes of the job to the checkout `root`. It
-        # returns the node of each complete block. Blocks of other nodes are not measured here.
         nodes_before = cluster.collect_job(root, job, work)
         missing_files = _missing_files(folder, work, nodes_before, node)
-        # Snakemake makes these files. If some of them fail, their blocks are not complete afterwards.
+        # If some files fail, their blocks are not complete afterwards.
         _run(folder, missing_files)
         node_by_block = cluster.collect_job(root, job, work)
         unfinished = [block for block in work.blocks if block not in node_by_block]
@@ -94,13 +87,11 @@ def main(root: Path, number: str, attempt: str, record: str) -> int:
 def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     """Make the checkout in which this node measures, assign the job to the node, and return the checkout.
 
-    `root` is the checkout of the login node, and `node` the name of this node. `work` has the blocks of the
-    job (groups of cells that one node measures), and `assignment` stores its node. Raise UserError if the
-    node may not measure (_check_node), or if it differs from other nodes. The difference is stored.
+    `root` is the checkout of the login node. Raise UserError if the node may not measure (_check_node), or if
+    it differs from other nodes. The difference is stored.
     """
     _check_node(node, work)
-    # On this node, the job is a workflow of its own. Its configuration is that of the login node, limited to
-    # the blocks of the job.
+    # On this node, the job is a workflow of its own, with the configuration of `work`.
     folder = cluster.make_node_folder(root, assignment.job, node)
     config_file = folder / CONFIG
     config_file.parent.mkdir(exist_ok=True)
@@ -114,8 +105,7 @@ def _prepare_node(root: Path, node: str, work: NodeWork, assignment: NodeAssignm
             f"{node}: the node is rejected: {reason.removesuffix('.')}. Name equal nodes in `cluster.nodes`, "
             f"or a class in `cluster.class`."
         )
-    # Blocks that an earlier node of the job has completed are not measured again. That node counts as lost,
-    # and the assignment stores its other blocks.
+    # An earlier node of the job counts as lost. The assignment stores its unfinished blocks.
     node_by_block = cluster.collect_job(root, assignment.job, work)
     unfinished = [block for block in work.blocks if block not in node_by_block]
     assignment.move(node, unfinished)
@@ -141,16 +131,14 @@ def _check_node(node: str, work: NodeWork) -> None:
 def _why_rejected(root: Path, node: str, work: NodeWork, plan: Plan) -> str:
     """Return how this node differs from the login node, or from other nodes of the run; "" if it does not.
 
-    A recipe has everything that the measurement of a cell depends on. `plan` was made on this node. With
-    other programs or rights, a recipe has another digest here than on the login node (`work.digests`). The
-    hardware and the system are compared with those of the first node of the run (_find_other_fact).
+    With other programs or rights, a recipe has another digest in `plan`, which was made on this node, than on
+    the login node (`work.digests`).
     """
-    # A name is the study and the path of a cell: "fsfs-san-2014/log/svn".
     for name, digest in work.digests.items():
         study, _, path = name.partition("/")
         if plan.digest(study, path) == digest:
             continue
-        # If this node cannot measure the cell, `skip` is a clause on why, which is more exact.
+        # If this node cannot measure the cell, its `skip` is a more exact reason.
         reason = "its programs, rights or storage differ"
         for cell in plan.grids[study]:
             if cell.path == path and cell.skip:
@@ -163,7 +151,7 @@ def _find_other_fact(root: Path, node: str) -> str:
     """Return in what the hardware or system of this node differs from the run's first node; "" if in nothing.
 
     Example: "its kernel is 6.1.0, but 5.15.0 on n1". The first node of the run writes its facts to the file
-    CLASS below the login node's checkout `root`, and is then compared with itself.
+    CLASS below `root`, and is then compared with itself.
     """
     machine = host()
     # The names are parts of the returned clause.
@@ -177,7 +165,7 @@ def _find_other_fact(root: Path, node: str) -> str:
     }
     record = root / CLASS
     if not record.exists():
-        # If several nodes start at once, the link of one of them succeeds, and this one is the first node.
+        # If several nodes start at once, the one whose link succeeds is the first node.
         new = record.with_name(f".{node}.{record.name}.new")
         write_json(new, {"node": node, **facts})
         with suppress(FileExistsError):
@@ -194,10 +182,9 @@ def _find_other_fact(root: Path, node: str) -> str:
 def _missing_files(
     folder: Path, work: NodeWork, node_by_block: Mapping[str, str], node: str
 ) -> list[str]:
-    """Return the files of the job that this node has to make, such as exports (results) of cell-rounds.
+    """Return the files of the job that this node has to make in its checkout `folder`, such as exports.
 
-    `folder` is the checkout of this node, and `node` its name. `work` has the exports of each block (cells
-    that one node measures), and `node_by_block` the node of each complete block.
+    `node_by_block` has the node of each complete block.
     """
     missing = []
     for block, exports in work.blocks.items():
@@ -207,7 +194,6 @@ def _missing_files(
         for export in exports:
             if not work.is_measured(folder, export):
                 missing.append(export)
-    # Files with counts of system calls, which belong to no block.
     for file in work.others:
         if not (folder / file).exists():
             missing.append(file)
@@ -224,7 +210,6 @@ def _run(folder: Path, targets: list[str]) -> None:
     # at a time, so no other Snakemake works here.
     command += ["--nolock", "--keep-going", "--rerun-incomplete", "--", *targets]
     environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
-    # If this process ends first, the kernel sends the signal to Snakemake.
     with processes.background(
         command, signal="TERM", env=environment, cwd=folder, stdout=sys.stderr
     ) as process:

@@ -74,28 +74,25 @@ class Project:
     ) -> None:
         """Read and check the configuration, and make the plan of its cells.
 
-        A cell is a command with all settings that it is timed with. `raw` is the merged configuration, and
-        was read from `files`, which errors name. `deployed` means that Snakemake installs the programs later.
-        `is_cluster` means that the nodes of a cluster measure, and not this machine. Raise a UserError for an
-        error in the configuration, or in a source of a repository, and for a machine that lacks what all
-        programs need (trials.OF_PROGRAMS).
+        `raw` is the merged configuration, and was read from `files`, which errors name. `deployed` means that
+        Snakemake installs the programs later. `is_cluster` means that the nodes of a cluster measure, and not
+        this machine. Raise a UserError for an error in the configuration or a source, and for a machine
+        without the rights and programs of trials.OF_PROGRAMS.
         """
         self.root = root
         self.environment = open_environment(
             raw, root, files, deployed=deployed, is_cluster=is_cluster
         )
         self.config = self.environment.config
-        # On one machine without `rounds`, a time limit (`minutes`) decides how often cells are measured. On a
-        # cluster, load_config() has set `settings.rounds` to the smallest number. `content` has only what the
-        # user has set.
+        # On a cluster without `rounds`, load_config() has set `settings.rounds` to the smallest number.
+        # `content` has only what the user has set.
         if is_cluster and self.config.content.get("rounds") is None:
             workflow.print_message(
                 f"`minutes` concern one machine. On a cluster each cell is measured in "
                 f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
             )
-        # On a node of a cluster, and only there, `blocks` names the groups of cells to measure. A block then
-        # has all of its rounds before the next block begins. So if the node is lost, its finished blocks are
-        # complete.
+        # Only a node of a cluster has `blocks`. There, a block has all of its rounds before the next block
+        # begins. So if the node is lost, its finished blocks are complete.
         is_node = bool(self.config.settings.blocks)
         self.plan = Plan(self.environment, by_block=is_node)
         self.repositories = _find_prepared_repositories(self.plan)
@@ -106,11 +103,9 @@ class Project:
         self.mounted: dict[str, list[str]] = {}
         for name, folder in self.config.settings.storages.items():
             self.mounted[name] = filesystems.mounted_at(workdir.resolve(folder, root))
-        # A source reads the history of a repository. It starts programs, which would fail on a machine that
-        # lacks what the trials try. So the trials come first, and name the lack and its remedy.
+        # A source starts programs. The trials come first, because they name a remedy if programs fail.
         self.check_machine(trials.OF_PROGRAMS)
         for source in self.used_sources():
-            # This raises UserError for a source without a usable history.
             source.check()
 
     def check_machine(self, tried: Sequence[trials.Trial] = trials.REQUIRED) -> None:
@@ -184,9 +179,8 @@ class Project:
     def raw_data(self, study: str, decide: Decide) -> list[str]:
         """Return the exports and contexts of a study, its last decision, and its system-call counts.
 
-        An export has the times of a round of a cell, and a context the facts about the round. With a time
-        limit, decisions on more rounds are made until one gives none. `decide` requires a decision: it raises
-        an exception of Snakemake until the decision exists.
+        With a time limit, decisions on more rounds are made until one gives none. `decide` raises an
+        exception of Snakemake until a decision exists.
         """
         # Contexts are listed, too, because Snakemake makes a removed file again only if a target names it.
         exports = self.sampling.exports(study, decide)
@@ -197,22 +191,21 @@ class Project:
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
         """Return the records of all that is prepared for a cell, such as results/repositories/disk.json."""
-        # The recipe has everything that the measurement of the cell depends on.
         recipe = self.plan.draft(self.plan.cell(study, path))
         records: list[str] = []
         # The kinds of data that the command reads and writes, such as "dump"; "" for none.
         for kind in (recipe["input"], recipe["output"]):
             if kind:
                 records += SUBJECTS[kind].records(recipe)
-        # Input and output may have the same record, such as that of the copies of a repository.
+        # Input and output may have the same record.
         return list(dict.fromkeys(records))
 
     @cache  # noqa: B019 - one instance
     def preparation_records(self, study: str) -> list[str]:
         """Return the files with records of what was prepared for a study, each file once.
 
-        A record is, for example, of a load, a packing, a copy or a trace of system calls. It has the time of
-        this job (time_spans.TimeSpan), from which the time of all preparations is computed.
+        A record of a load, a copy or a trace of system calls, for example, has the time of this job
+        (time_spans.TimeSpan). The time of all preparations is computed from these times.
         """
         cells = self.plan.measured(study)
         # A cell without a repository adds None, which is the name of no repository.
@@ -226,7 +219,6 @@ class Project:
             if repo in study_repos:
                 records.append(pack_record(repo, fmt))
         for cell in cells:
-            # The records of the cell's copies, dump files and trees.
             records += self.records(study, cell.path)
         records += self.plan.trace_files(study).values()
         # Cells share most records.
@@ -248,8 +240,7 @@ class Project:
     def other_loads(self, repo: str, fmt: str) -> list[OtherLoad]:
         """Return the loads of this session other than that of a repository in a format, with their space.
 
-        A load makes a repository in one format, such as f7, from a source. Loads run at the same time and
-        share the disks, so each load leaves space for the others.
+        Loads run at the same time and share the disks, so each load leaves space for the others.
         """
         others: list[OtherLoad] = []
         for name, other_format in missing_loads(self.repositories):
@@ -264,7 +255,7 @@ class Project:
                         "format": other_format,
                         # When the load has ended, its record has this time.
                         "made": self.repositories.load_token(name, other_format),
-                        # One of any two loads has to be the earlier one, so any fixed order will do.
+                        # Any fixed order will do.
                         "is_earlier": (name, other_format) < (repo, fmt),
                         "bytes": repository_bytes(estimate),
                         "storages": self._count_later_bytes(name, other_format, estimate),
@@ -275,11 +266,10 @@ class Project:
     def _count_later_bytes(self, repo: str, fmt: str, estimate: SizeEstimate) -> dict[str, int]:
         """Return the bytes that a load and what is made from it add to each storage: {"/var/tmp": 4096}.
 
-        The keys are folders of storages. One of them gets the loaded repository. They also get copies of it,
-        for example, and spacers: files that scatter the copies on the device. `estimate` is the size of the
-        source.
+        The keys are folders of storages. One of them gets the loaded repository. They also get copies of the
+        repository, and spacers: files that scatter the copies on the device.
         """
-        # The size of the loaded repository, and of each copy of it.
+        # The size of the loaded repository, and of each copy.
         size = repository_bytes(estimate)
         # The request has the number of repositories in each folder, such as {"/var/tmp": 7}.
         request = self.repositories.load_request(repo, fmt)
@@ -292,21 +282,15 @@ class Project:
         return bytes_by_folder
 
     def begin(self) -> None:
-        """Begin a session in this Snakemake process. If it cannot begin, end the process with a sentence.
-
-        A session is one run of Snakemake in a checkout. It locks the checkout and its work folders on all
-        storages.
-        """
+        """Begin a session in this Snakemake process. If that fails, end the process with a sentence."""
         try:
             # Both calls take locks, which last until this process ends.
             workflow.begin_session(self.root)
             work_folders = self._lock_work_dirs()
         except UserError as error:
             sys.exit(str(error))
-        # From now on, this process ends with its main thread and the exit code 1. end() calls this again with
-        # the real code, but Snakemake may fail without calling end().
+        # end() calls this again with the real exit code, but Snakemake may fail without calling end().
         workflow.exit_after_main_thread(1)
-        # This removes what killed jobs have left, in these folders and in the temporary folder.
         workdir.remove_abandoned(self.root, work_folders)
         # A run that measures nothing has no time limit, and does not replace the command in the report.
         if self.config.settings.measure == ALL:
@@ -339,15 +323,12 @@ def open_project(
 ) -> Project:
     """Return the project of a Snakemake run, after checks of the configuration and of this machine.
 
-    `raw` is the merged configuration, `files` are the files that it was read from; a later one has
-    precedence. `deployed` means that Snakemake installs the programs later. If this machine measures, raise
-    UserError with everything required that it lacks. On a cluster, and if nothing is measured, only the needs
-    of all programs and the times of files are checked here.
+    If this machine measures, raise UserError with everything required that it lacks. On a cluster, and if
+    nothing is measured, only the needs of all programs and the times of files are checked here.
     """
-    # vcsbench passes the options of its command line to Snakemake in a file. An error must name the option,
-    # such as --minutes, and not this file.
+    # Errors must name an option of vcsbench, such as --minutes, and not the file that passes it to Snakemake.
     paths = [Path(file) for file in files if not workflow.is_options_file(Path(file), root)]
-    # A node of a cluster has the key `blocks`. It measures its job as a workstation does.
+    # A node of a cluster measures its job as a workstation does.
     is_node = bool(raw.get("blocks"))
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(raw, root, paths, deployed=deployed, is_cluster=is_cluster)
@@ -364,12 +345,10 @@ def open_project(
 def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
     """Return what has to be prepared for the cells: the repositories on each storage, and the dump files.
 
-    A variant is a repository in one format and state, such as ruby in format 7, packed. Raise UserError for a
-    command that reads a repository or a dump file, if its study lacks an axis of repositories (variant_of,
-    require_axes).
+    Raise UserError for a command that reads a repository or a dump file, if its study lacks an axis of
+    repositories.
     """
     settings = plan.config.settings
-    # By the name of the storage in the configuration.
     variants_by_storage: dict[str, set[Variant]] = {}
     # By repository: the last revision that a command loads from its dump file.
     dumped_revisions: dict[str, int] = {}
@@ -378,7 +357,6 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
         block = f"{cell.study}/{plan.name_of_block(cell)}"
         if settings.blocks and block not in settings.blocks:
             continue
-        # The recipe has everything that the measurement of the cell depends on.
         recipe = plan.draft(cell)
         # The kind of the command's input, such as "tree"; "" without an input.
         kind = recipe["input"]
@@ -386,7 +364,6 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
             # Storages with the same folder share the copies in it. `shelf` is the first of these storages.
             storage_of_copies = recipe["storage"]["shelf"]
             variants = variants_by_storage.setdefault(storage_of_copies, set())
-            # For {}, a study without the axes of repositories, variant_of() raises the error.
             variants.add(variant_of(recipe.get("repository", {})))
         # A dump file is the same for all variants of a repository.
         if kind == "dump":
@@ -395,7 +372,7 @@ def _find_prepared_repositories(plan: Plan) -> PreparedRepositories:
                 "a command that reads a dump file", {REPOSITORY_AXIS: "name" in repository}
             )
             name = repository["name"]
-            # A repository has one dump file, so the cell that loads the most revisions decides its length.
+            # The cell that loads the most revisions decides the length of the repository's one dump file.
             last = last_dumped_revision(recipe)
             dumped_revisions[name] = max(dumped_revisions.get(name, 0), last)
     return PreparedRepositories(

@@ -33,22 +33,19 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
 def provenance(root: Path, config: Mapping[str, object]) -> dict[str, object]:
     """Return where a report comes from: version, commit, changed files, command and configuration `config`.
 
-    `root` is the checkout. `commit` and `command` are "" if they are unknown. `changed` lists the files of
-    the program and its configuration (PARTS) that differ from the commit, such as ["config/config.yaml"].
-    `command` is the command line of the last run that measured.
+    `changed` lists the files of PARTS that differ from the commit, such as ["config/config.yaml"]. `command`
+    is the command line of the last run that measured; "" if no run has measured here.
     """
     commit = ""
     changed: list[str] = []
-    # git prints the top folder of the repository and the commit; nothing outside of a repository. A copy of
-    # the checkout without .git may lie in another repository, whose commit does not count.
+    # A copy of the checkout without .git may lie in another repository, whose commit does not count.
     lines = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
     if len(lines) == 2 and Path(lines[0]).resolve() == root.resolve():
         commit = lines[1]
         status = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
-        # An entry is, for example, " M config/config.yaml": the kind of the change, and the path.
+        # An entry is, for example, " M config/config.yaml".
         changed = sorted(entry[3:] for entry in status.split("\0") if entry)
     command = ""
-    # store_command() has written the file, unless no run has measured here. Then the command is unknown.
     with suppress(OSError, UserError):
         command = read_bytes(root / COMMAND, COMMAND_BYTES).decode(errors="replace")
     return {

@@ -19,31 +19,29 @@ class SamplingState:
         self.measures_nothing = plan.config.settings.measure == NOTHING
 
     def exports(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports (result files) of a study, after the last decision on more rounds.
+        """Return the exports of a study, after the last decision on more rounds.
 
         With a time limit, a study is measured in batches of rounds. A decision file defines each batch after
-        the first one, or ends the measurement: it has no rounds then. `decide` requires the file of a batch:
-        it raises an exception of Snakemake until the file exists. Snakemake then makes the file, and calls
-        this method again.
+        the first one, or has no rounds, and ends the measurement. `decide` raises an exception of Snakemake
+        until the file of a batch exists. Snakemake then makes the file, and calls this method again.
         """
         if self.is_cluster:
             # The jobs of the nodes make the exports, so rules here depend on the records of these jobs.
             return []
         if self.measures_nothing:
-            # Only results that exist and are up to date: Snakemake would measure all others.
+            # Snakemake would measure all others.
             return self.plan.fresh_exports_of_study(study)
-        # A study without a time limit has no batches, because the configuration fixes its rounds.
+        # A study without a time limit has no batches.
         if study in self.plan.batches:
             batches = self.plan.batches[study]
-            # The property `next` reads the decision files each time. It is the batch after the last one with
-            # rounds: 2 before any decision.
+            # `next` reads the decision files each time. It is the batch after the last one with rounds: 2
+            # before any decision.
             batch = batches.next
             decided_batch = 0  # no batch has this number
             while batch != decided_batch:
-                # This ends the method by Snakemake's exception, unless the decision on the batch exists.
                 decide(study=study, number=str(batch))
                 decided_batch = batch
-                # If the decision has rounds, `next` is now a later batch. Otherwise it stays the same.
+                # If the decision has rounds, `next` is now a later batch.
                 batch = batches.next
         return self.plan.exports_of_study(study)
 
@@ -70,18 +68,16 @@ class SamplingState:
     def spent_s(self) -> float:
         """Return about how many seconds earlier runs took for the results that are up to date.
 
-        These seconds are a part of the time limit. A study with a limit is measured in batches of rounds, and
-        a file has the decision on each batch. Studies without a limit do not count.
+        These seconds are a part of the time limit. Studies without a limit do not count.
         """
         total_s = 0.0
         for study in self.plan.batches:
-            # The last decision that exists has the time of all results until then (`spent_s`). The decision
-            # on the next batch may be missing, and is read as {} then.
+            # The last decision that exists has the time of all results until then (`spent_s`).
             for file in reversed(self.decisions(study)):
                 decision = read_json(self.plan.root / file)
                 if "spent_s" in decision:
                     # Outdated results are measured again, so their part of the time does not count. As an
-                    # estimate, each export (result file) counts the same.
+                    # estimate, each export counts the same.
                     exports = self.plan.exports_of_study(study)
                     fresh_exports = self.plan.fresh_exports_of_study(study)
                     # By now, this machine may skip all cells of the study.

@@ -79,10 +79,10 @@ class StudyParams:
     def _metadata_of(self, files: Sequence[str]) -> definitions.PublishedMetadata:
         """Return the facts of the study's file that the rows of its published numbers lack.
 
-        `files` are the paths of the published numbers, in the order of the study's file. Their reader finds
-        the facts of a file by its path. So the paths are relative or absolute, as the reader gets them.
+        `files` are the paths of the published numbers, in the order of the study's file, and relative or
+        absolute as their reader gets them: the reader finds the facts of a file by its path.
         """
-        # By command, the axes that do not apply to it: {"dump": ["access"]}.
+        # By command, such as {"dump": ["access"]}.
         inapplicable_axes = {}
         for name, command in self.definition.commands.items():
             if command.inapplicable_axes is not None:
@@ -111,7 +111,7 @@ class StudyParams:
     def published_rows(self) -> dict[str, list[dict[str, str]]]:
         """Return the rows of the published numbers by file: {"f7.csv": [{"command": "log", ...}]}."""
         files = [str(self.root / file) for file in self.published_files]
-        # The columns that are neither axes nor numbers. The column STATISTIC has "median", for example.
+        # The columns that are neither axes nor numbers.
         by = list(dict.fromkeys([*self.table_columns, STATISTIC]))
         return definitions.read_published_rows(files, self.axes, by, self._metadata_of(files))
 
@@ -143,11 +143,10 @@ class StudyParams:
     def check_published(self) -> None:
         """Raise UserError for a published value that its axis lacks, because no table would show it."""
         study = self.definition
-        # By column: the axes of the study, and the column STATISTIC, which is no axis.
         values_by_column = self._known_values()
         for path, rows in self.published_rows.items():
             for column, known_values in values_by_column.items():
-                # A checkout may have no server configuration, so that the axis of servers has no known value.
+                # A checkout may have no server configuration.
                 if not known_values:
                     continue
                 published = [row[column] for row in rows if row.get(column)]
@@ -164,15 +163,14 @@ class StudyParams:
     def _known_values(self) -> dict[str, list[str]]:
         """Return the values that published numbers may have, by axis: {"format": ["f6", "f7"], ...}.
 
-        The values are the names of statistics, the values of the study's axes, and the values that were only
-        published (`unmeasured_values`). An axis that the result lacks may have any value.
+        An axis that the result lacks may have any value.
         """
         study = self.definition
         # Files of published numbers have a column for the statistic, as if it were an axis.
         values_by_axis = {STATISTIC: list(get_args(Statistic))}
         for axis, names in study.axes.items():
-            # `names` is a list of values, or a word for values that are defined elsewhere, such as "servers".
-            # An axis with any other word, such as "builds", stays out.
+            # `names` may be a word for values that are defined elsewhere. An axis with any other word than
+            # the two below, such as "builds", stays out.
             if isinstance(names, list):
                 values_by_axis[axis] = list(names)
             elif names == "commands":
@@ -187,9 +185,9 @@ class StudyParams:
     def check_names(self) -> None:
         """Raise UserError for a column, finding, repository or command in the study's file that is unknown.
 
-        A finding is a published statement. A finding with a key that only expectations may have is an error,
-        too, and so is a published value that its axis lacks. Only tables and pages use these names. So
-        without this check, a run would fail after it has measured.
+        Also raise UserError for a finding with a key that only expectations may have, and for a published
+        value that its axis lacks. Only tables and pages use these names. So without this check, a run would
+        fail after it has measured.
         """
         study = self.definition
         # Tables may have rows by these columns of the measurements, and by all columns of published numbers.
@@ -198,7 +196,6 @@ class StudyParams:
         for name, table in study.tables.items():
             key = f"tables.{name}.by"
             self._check_name(key, fault="no column", names=table.get("by", []), known=columns)
-        # Reading the property raises UserError for an axis that the study lacks, and an unknown statistic.
         for finding in self.findings:
             # With these keys, the action `check` accepts an outcome of a user's expectation.
             for allowance in ("allow_inconclusive", "allow_not_measured"):
@@ -210,19 +207,20 @@ class StudyParams:
         if study.published is None:
             return
         self.check_published()
-        # Each call raises UserError for the first of `names` that is not `known`.
         self._check_name(
             "published.findings",
             fault=f"{FINDINGS_FILE} has no",
             names=study.published.findings or (),
             known=list(definitions.read_definitions(str(self.root / FINDINGS_FILE))),
         )
-        self._check_name(
-            "published.revisions",
-            fault="no repository",
-            names=list(study.published.revisions),
-            known=self.order.get("repo", []),
-        )
+        counts = {"revisions": study.published.revisions, "files": study.published.files}
+        for key, count_by_repository in counts.items():
+            self._check_name(
+                f"published.{key}",
+                fault="no repository",
+                names=list(count_by_repository),
+                known=self.order.get("repo", []),
+            )
         self._check_name(
             "published.limits",
             fault="no command",
@@ -246,10 +244,16 @@ class StudyParams:
         published = self.definition.published
         if published is None:
             return {}
-        numbers = {"scale", "revisions", "limits"}
-        return published.model_dump(
+        numbers = {"scale", "revisions", "files", "limits"}
+        conditions = published.model_dump(
             include={*numbers, "subversion", "storage", "server", "system", "history"}
         )
+        # The study's own commands are those that were published.
+        ranges = {}
+        for name, command in self.definition.commands.items():
+            if command.revisions is not None:
+                ranges[name] = command.revisions
+        return {**conditions, "ranges": ranges}
 
     @property
     def published_tables(self) -> list[str]:
@@ -330,13 +334,12 @@ class StudyParams:
 
         Raise UserError for an axis that the study lacks, and for an unknown statistic.
         """
-        # The values that a finding may name on each axis or column; None for any value. Only the column
-        # STATISTIC, which is no axis, has fixed values.
+        # The values that a finding may name on each axis or column; None for any value.
         choices: dict[str, Sequence[str] | None] = dict.fromkeys([*self.axes, *self.by])
         if STATISTIC in choices:
             choices[STATISTIC] = get_args(Statistic)
         findings: list[definitions.FindingDefinition] = []
-        # A group is a key of the file, mostly the study's name. Findings are written as expectations are.
+        # A group is a key of the file, mostly the study's name.
         for group in self.definition.findings:
             findings += definitions.read_expectations([self.root / FINDINGS_FILE], group, choices)
         return findings
@@ -349,11 +352,8 @@ def study_names(root: Path) -> list[str]:
 def find_studies_with_findings(
     root: Path, params_of: Callable[[str], StudyParams]
 ) -> list[StudyWithFindings]:
-    """Return the studies that have published findings (statements), those with the most findings first.
-
-    `params_of` returns the params of a study by its name.
-    """
-    # A group is a key of the file of findings. A study names the groups that have its findings.
+    """Return the studies that have published findings, those with the most findings first."""
+    # By group, a key of the file. A study names the groups of its findings.
     findings_by_group = definitions.read_definitions(str(root / FINDINGS_FILE))
     studies = []
     for name in study_names(root):

@@ -84,19 +84,16 @@ def run_workflow(
     only: with some of them, such as `--forceall`, the second call would measure again.
 
     Raise UserError before the first call for a configuration file that cannot be read, and for a file in the
-    place of a folder that a session (a run of Snakemake) writes to. Unless it is a dry run, also raise
-    UserError for a folder that cannot be written, and for a full disk.
+    place of a session's folder. Unless it is a dry run, also raise UserError for a folder that cannot be
+    written, and for a full disk.
     """
-    # This raises an OSError on a machine without room for temporary files, and the caller prints a sentence
-    # about it. Snakemake would print a traceback.
+    # Without room for temporary files, this raises an OSError. Snakemake would print a traceback.
     tempfile.gettempdir()
-    # setpriv starts Snakemake, so that Snakemake ends with this process. This raises UserError without it.
+    # setpriv starts Snakemake, so that Snakemake ends with this process.
     processes.check_setpriv()
-    # This raises UserError if something else is in the place of a folder of the session.
     check_session_folders(root)
-    # This raises UserError for a file that Snakemake must not read.
     _check_file(root / CONFIGURATION)
-    # _check_file() returns the content. Empty files are left out, because Snakemake refuses them.
+    # Empty files are left out, because Snakemake refuses them.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
     # A dry run only looks, so it neither checks rights nor removes files.
     only_looks = is_dry_run(user_arguments)
@@ -104,7 +101,6 @@ def run_workflow(
         full_folder = find_full_folder(root)
         if full_folder is not None:
             raise UserError(f"{full_folder}: {IS_FULL}")
-        # This raises UserError for a folder that cannot be written.
         check_session_rights(root)
         _remove_unreadable_results(root)
 
@@ -115,7 +111,7 @@ def run_workflow(
         all_arguments = [*arguments, *targets, *user_arguments]
     call = _call_snakemake(root, options, configfiles, all_arguments, may_leave_jobs=not only_looks)
 
-    # The run may have filled the disk. Then a report has no room.
+    # If the run has filled the disk, a report has no room.
     full_folder = find_full_folder(root)
     if full_folder is not None:
         if call.status:
@@ -136,7 +132,7 @@ def run_workflow(
 
 def is_dry_run(arguments: Sequence[str]) -> bool:
     """Return True if Snakemake's parser finds a dry run in the arguments, such as -n, -np or --dry-run."""
-    # The parser takes half a second to import. Without a word of this form, the run is no dry run.
+    # The parser takes half a second to import.
     if not any(re.match("--dry|-[a-zA-Z]*n", word) for word in arguments):
         return False
     from snakemake.cli import get_argument_parser
@@ -153,11 +149,8 @@ def _check_file(path: Path) -> dict[str, object]:
 
 
 def _remove_unreadable_results(root: Path) -> None:
-    """Remove damaged results, so that Snakemake makes them again, and print their names.
-
-    If another session works in this checkout, all files stay.
-    """
-    # checkout_lock() raises UserError if another session works here.
+    """Remove damaged results, so that Snakemake makes them again, and print their names."""
+    # If another session works in this checkout, all files stay.
     with suppress(UserError), checkout_lock(root):
         removed = remove_unreadable(root)
         if removed:
@@ -175,16 +168,13 @@ def _call_snakemake(
     """Call Snakemake, wait for its end, and end the jobs that it has left.
 
     Ending jobs takes the lock of the checkout. A dry run leaves no jobs (`may_leave_jobs` is False), so it
-    needs no lock. A signal to this process, such as Ctrl-C, raises SystemExit here (__main__). Then Snakemake
-    and all processes of the session are ended, and the exception is raised again. If a signal has killed
-    Snakemake, raise SystemExit, too.
+    needs no lock. A signal to this process, such as Ctrl-C, raises SystemExit here (__main__). So does a
+    signal that has killed Snakemake.
     """
     files = list(configfiles)
     if options:
-        # A later file overrides earlier ones, so the file of the options is the last one.
+        # A later file overrides earlier ones.
         files.append(_options_file(root, options))
-    # The logger plugin `vcsbench` prints messages in place of Snakemake's output. It lets Snakemake print in
-    # a dry run, and with an argument such as --verbose or --quiet.
     command = ["snakemake", "--logger", "vcsbench"]
     if files:
         command += ["--configfile", *files]
@@ -214,11 +204,10 @@ def _call_snakemake(
         raise
     if may_leave_jobs:
         _end_leftovers(root)
-    # A signal killed Snakemake: `status` is its negative number. The exit code is 128 plus the number.
+    # A signal killed Snakemake: `status` is its negative number.
     if status < 0:
         sys.exit(128 - status)
-    # A session whose jobs failed writes this file as a mark (end_session). The mark of another call has
-    # another process id, and does not count. A missing mark is {}.
+    # A session whose jobs failed writes this mark (end_session). The mark of another call has another pid.
     failure = read_json(root / FAILED)
     has_failed_jobs = status != 0 and failure.get("pid") == process.pid
     return SnakemakeCall(
@@ -230,8 +219,8 @@ def _call_snakemake(
 
 def _options_file(root: Path, options: Mapping[str, object]) -> str:
     """Write the options of a call to a configuration file, and return its path in the checkout."""
-    # Snakemake would read `--config` as YAML; a JSON file keeps each value. The name is a digest of the
-    # content, so no call changes the file of another one.
+    # Snakemake would read `--config` as YAML; a JSON file keeps each value. By the digest in its name, no
+    # call changes the file of another one.
     digest = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:16]
     path = root / STATE_FOLDER / OPTION_FILES.replace("*", digest)
     path.parent.mkdir(exist_ok=True)
@@ -257,7 +246,6 @@ def _end_snakemake(process: processes.Process) -> None:
 
 def _end_leftovers(root: Path) -> None:
     """End the jobs that a Snakemake left, unless another session works here: the jobs may belong to it."""
-    # checkout_lock() raises UserError if another session works here.
     with suppress(UserError), checkout_lock(root):
         end_processes(root)
 
@@ -265,17 +253,15 @@ def _end_leftovers(root: Path) -> None:
 def begin_session(root: Path) -> None:
     """Begin a session in this process, which is Snakemake's, and lock the checkout until the process ends.
 
-    A session is one run of Snakemake in a checkout; there is at most one at a time. Processes that a killed
-    session has left are ended. Raise UserError if another session works here, or if the folders of a session
-    cannot be written.
+    Processes that a killed session has left are ended. Raise UserError as lock_checkout() does.
     """
     lock_checkout(root, LOCK_WAIT_S)
     number = end_processes(root)
     if number:
         ended = words.count_of(number, "process", "processes")
         print_message(f"ended {ended} of a killed workflow run.")
-    # All jobs inherit the variable RUN_ROOT, also jobs that leave the process group. If this session is
-    # killed, the next one finds its jobs by the variable (end_processes).
+    # All jobs inherit RUN_ROOT, also jobs that leave the process group. By this variable, end_processes()
+    # finds the jobs of a killed session.
     os.environ[RUN_ROOT] = os.path.realpath(root)
     # Marks of the last session: its jobs failed, or a job stopped it.
     for mark in (FAILED, STOPPED):
@@ -303,7 +289,6 @@ def exit_after_main_thread(status: int) -> None:
 
     def exit_if_done(*_: object) -> None:
         if threading.main_thread().is_alive():
-            # Look again in a second.
             signal.alarm(1)
             return
         # os._exit() flushes nothing.
@@ -334,11 +319,9 @@ def checkout_lock(root: Path) -> Iterator[None]:
 def lock_checkout(root: Path, wait_s: float = 0) -> int:
     """Lock a checkout, and return the descriptor of the lock's file. To close the descriptor ends the lock.
 
-    A session is one run of Snakemake in a checkout. Raise a UserError if another session holds the lock for
-    longer than `wait_s` seconds, if the folders of a session cannot be written, or if the file system has no
-    locks.
+    Raise a UserError if another session holds the lock for longer than `wait_s` seconds, if the folders of a
+    session cannot be written, or if the file system has no locks.
     """
-    # This raises UserError for a folder that cannot be written.
     check_session_rights(root)
     path = root / LOCK
     try:
@@ -376,10 +359,9 @@ def find_full_folder(root: Path) -> Path | None:
 def end_processes(root: Path) -> int:
     """End all processes of a killed session in a checkout, and return how many there were.
 
-    A session is one run of Snakemake. The caller holds the lock of the checkout, so no other session works
-    there. The processes get SIGTERM, and SIGKILL after GRACE_S seconds. Processes that they start in the
-    meantime are ended, too, but not counted. Raise UserError if a process outlives SIGKILL by KILL_LIMIT_S
-    seconds.
+    The caller holds the lock of the checkout. The processes get SIGTERM, and SIGKILL after GRACE_S seconds.
+    Processes that they start in the meantime are ended, too, but not counted. Raise UserError if a process
+    outlives SIGKILL by KILL_LIMIT_S seconds.
     """
     running = run_processes(root)
     number = len(running)
@@ -416,12 +398,10 @@ def run_processes(root: Path) -> list[int]:
 
 
 def _sees_checkout(pid: int, path: str) -> bool:
-    """Return True if a process has the same checkout at a path as this process.
+    """Return True if a process has the same checkout at a path as this process; False if unknown.
 
-    A process in a container may have another checkout at this path. Return False if the root folder of the
-    process, or the checkout in it, cannot be opened.
+    A process in a container may have another checkout at this path.
     """
-    # The root folder of the process, as a descriptor.
     try:
         try:
             root_folder = _open_root(pid)
@@ -431,7 +411,7 @@ def _sees_checkout(pid: int, path: str) -> bool:
                 root_folder = _open_root(pid)
     except OSError:
         return False
-    # The folder that has the lock of the checkout. Its path must lead both processes to the same folder.
+    # Both processes must find the same folder for the lock of the checkout.
     folder = f"{path}/{STATE_FOLDER}"
     try:
         theirs = os.stat(folder.lstrip("/"), dir_fd=root_folder)

@@ -57,15 +57,13 @@ def open_source(
 ) -> Source:
     """Return the source of a repository's definition, such as {"source": "git", "path": "/srv/x"}.
 
-    `name` is the name of the repository in the file `where`; errors have both. `root` is the checkout of
-    vcsbench, which owns the private folder of a git source (run_folder). Raise UserError for a wrong
-    definition, such as one with an unknown key. The repository, such as /srv/x, is checked later
-    (Source.check).
+    Errors name the repository (`name`) and the file (`where`). `root` is the checkout of vcsbench, which owns
+    the private folder of a git source (run_folder). Raise UserError for a wrong definition. Source.check()
+    checks the repository itself later.
     """
-    # A source refuses keys that it does not define. COPY_KEYS are about the copies of its repository.
+    # A source refuses keys that it does not define.
     definition = {key: value for key, value in definition.items() if key not in COPY_KEYS}
     kind = definition["source"]
-    # The source `svn` has one class for repositories with a `url`, and another for those with a `path`.
     if kind == SvnSource.kind and "url" in definition:
         return SvnUrlSource(name, definition, where)
     # A git repository is converted to a dump stream, or copied as it is (`history: as-is`).
@@ -75,8 +73,7 @@ def open_source(
         return git_class(name, definition, where, root=root)
     source = SOURCE_KINDS[kind](name, definition, where)
     if kind == GeneratedSource.kind:
-        # The source has checked by now that its profile exists, so _check_scale() finds the profile. It
-        # raises UserError for a scale that leaves no file.
+        # The source has checked by now that its profile exists.
         _check_scale(name, definition, where)
     return source
 
@@ -84,8 +81,8 @@ def open_source(
 def _check_scale(name: str, definition: Definition, where: str) -> None:
     """Raise UserError for a scale of a generated history at which its tree would have no file.
 
-    The definition is such as {"profile": "linux-tree", "scale": 0.1}. GeneratedSource has accepted it, but
-    cannot make this check: an edit of its code changes the identity of all generated histories.
+    GeneratedSource cannot make this check: an edit of its code changes the identity of all generated
+    histories.
     """
     profile = PROFILES[definition["profile"]]
     # `imported` is the part of the tree that the first import adds, such as 0.99. If it is 0, the tree grows
@@ -119,7 +116,6 @@ def detect(path: str) -> dict[str, str]:
         raise UserError("REPO=: the path is empty. Give the path of a repository.")
     printable_path = printable(path)
     # Each access to the disk can raise one of PATH_ERRORS, for example without permission to read a folder.
-    # A UserError is not one of these, so it passes.
     try:
         candidate = local_path(path)
         if not candidate.exists():
@@ -148,8 +144,7 @@ def _why_unknown(path: Path) -> str:
         return dump_source.why_no_dump(path) or unknown
     if not path.is_dir():
         return "is neither a file nor a folder. Give the path of a repository."
-    # A user may have given a folder in a working copy or repository. Of several repositories around it, the
-    # innermost one is named, because it comes first.
+    # Of several repositories around the path, the innermost one comes first, and is named.
     folders_above = path.resolve().parents
     if any((folder / ".svn").is_dir() for folder in (path, *folders_above)):
         return (
@@ -170,12 +165,11 @@ def own_repository(
 ) -> dict[str, dict[str, str]]:
     """Return the repository at a path as the only entry of `repositories`, named after its folder.
 
-    /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. `configured` has the entries of
-    the configuration, whose names are taken. `tree` is the folder in the repository that commands export.
-    With `keeps_git`, a git repository is copied as it is, and another kind raises UserError. Also raise
-    UserError if there is no repository at the path, or if `tree` is given and its source has no such key.
+    /srv/project gives {"project": {"source": "svn", "path": "/srv/project"}}. The names of the entries in
+    `configured` are taken. `tree` is the folder in the repository that commands export. With `keeps_git`, a
+    git repository is copied as it is, and another kind raises UserError. Also raise UserError without a
+    repository at the path, or if its source has no key `tree`.
     """
-    # This raises UserError for a path without a repository.
     definition = detect(path)
     kind = definition["source"]
     if keeps_git:
@@ -194,13 +188,11 @@ def own_repository(
     # /srv/x.git is named x.
     stem = Path(definition["path"]).name.removesuffix(".git")
     if not stem:
-        # Nothing is left of /srv/project/.git, so the folder above it gives the name. detect() has replaced
-        # `~` and file:// at the beginning of the user's path.
+        # Nothing is left of the name of /srv/project/.git, so the folder above gives the name.
         stem = Path(definition["path"]).resolve().parent.name
     # The name becomes a part of names of files and cells. A dot in front would hide the files.
     name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
-    # With the same name, results would replace those of the repository in the configuration. The name EMPTY
-    # is reserved for the repository that measures fixed cost. So `ruby` may become `ruby-own`.
+    # With a name of the configuration, results would replace those of that repository. EMPTY is reserved.
     while name in (*configured, EMPTY):
         name += "-own"
     return {name: definition}
@@ -221,7 +213,7 @@ def _write_git_tree(path: str, folder: str, commit: str) -> list[str]:
 def _copy_unchanged(path: str, folder: str, identity: str) -> list[str]:
     """Copy a directory. Raise UserError if its identity has changed; no check if `identity` is empty."""
     notes = copy_directory(Path(path), Path(folder))
-    # The check follows the copy, because the directory may change while it is copied.
+    # The directory may change while it is copied, so the check comes after the copy.
     if identity:
         definition = {"source": DirectorySource.kind, "path": path}
         open_source(Path(path).name, definition).check_unchanged(identity)

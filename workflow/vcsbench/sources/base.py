@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -14,6 +13,7 @@ from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import FILE_SCHEME, PATH_ERRORS, is_url, local_path, one_line
 from vcsbench.formats import Shape
+from vcsbench.history_forms import HistoryForm
 from vcsbench.records import Head
 from vcsbench.storages.file_trees import OddPaths, older_revision
 from vcsbench.storages.filesystems import REFUSALS, free_bytes
@@ -59,17 +59,6 @@ def format_notes(counts: Mapping[str, int]) -> list[str]:
     return [f"{subject}: {number}." for subject, number in counts.items() if number]
 
 
-class HistoryForm(StrEnum):
-    """A form in which a source gives its history to a version control system."""
-
-    # A dump stream of Subversion (Source.write).
-    DUMP = "dump"
-    # A stream for `git fast-import` (Source.write_fast_import).
-    FAST_IMPORT = "fast-import"
-    # The files of a git repository as it is (GitCopySource.copy_to).
-    GIT_FILES = "git-files"
-
-
 class Source(Protocol):
     """A history that can be written as a dump stream or a stream for git, the same bytes each time.
 
@@ -83,7 +72,7 @@ class Source(Protocol):
     @property
     def forms(self) -> frozenset[HistoryForm]:
         """The forms in which the source can give its history."""
-        # Generated histories have a method of their own. The one below raises an error.
+        # Source.write_fast_import() only raises an error.
         has_git_stream = type(self).write_fast_import is not Source.write_fast_import
         if has_git_stream:
             return frozenset({HistoryForm.DUMP, HistoryForm.FAST_IMPORT})
@@ -157,8 +146,8 @@ class Source(Protocol):
     def head(self) -> Head:
         """Return where a command can read the youngest tree of the source, without loading its history.
 
-        Such as {"kind": "git", "path": "/srv/x", "commit": "0a4d..."}. Return {} for a source whose tree
-        exists only in a loaded repository: a dump file, or a generated history.
+        Such as {"kind": "git", "path": "/srv/x", "commit": "0a4d..."}. Return {} for a dump file and a
+        generated history: their tree exists only in a loaded repository.
         """
         return {}
 
@@ -191,7 +180,6 @@ def describe_unreachable(text: str, error: Exception) -> str:
     Such as `'/srv/x' cannot be read: Permission denied. Check the path and its permissions.`
     """
     short_path = text if len(text) <= 80 else text[:77] + "..."
-    # Only an OSError has `strerror`, which can be None.
     reason = getattr(error, "strerror", None) or error
     return f"{short_path!r} cannot be read: {reason}. Check the path and its permissions."
 
@@ -207,7 +195,6 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         # REFUSALS has the numbers of errors for a full or read-only disk, on which the output is written.
-        # BrokenPipeError: the program that reads the output has ended.
         if isinstance(error, BrokenPipeError) or error.errno in REFUSALS:
             raise
         # After an error of a descriptor, `filename` is the descriptor's number, which helps no user.
@@ -217,17 +204,13 @@ def readable(path: Path) -> Iterator[None]:
 
 
 class Options:
-    """The keys of one source's definition, whose types the configuration has checked already.
-
-    The definition is an entry of `repositories`, such as {"source": "git", "path": "/srv/x"}.
-    """
+    """The keys of one source's definition, such as {"source": "git", "path": "/srv/x"}."""
 
     def __init__(self, name: str, definition: Definition, where: str, *keys: str) -> None:
         """Raise UserError for a key other than `source` and `keys`.
 
         `where` is the file of the configuration, and `name` the name in its `repositories`.
         """
-        # The beginning of the texts of describe_key().
         self._prefix = f"{where}: `repositories.{name}"
         self._definition = definition
         for key in definition:
@@ -259,12 +242,11 @@ class Options:
         if is_server_url(text):
             raise self.error("path", "this is a URL. Give the path of a local repository or file.")
         try:
-            # This raises one of PATH_ERRORS for a path that cannot be reached.
             path = local_path(text)
-            # This call is made only for its error: it raises UnicodeEncodeError for bytes that are not UTF-8.
-            # That is a ValueError, one of PATH_ERRORS, so it is caught first.
+            # encode() is called only for its error about bytes that are not UTF-8.
             os.fspath(path).encode()
         except UnicodeEncodeError:
+            # This error is a ValueError, one of PATH_ERRORS, so it is caught first.
             raise self.error("path", f"{text} is not UTF-8. Rename the file or folder.") from None
         except PATH_ERRORS as error:
             raise self.error("path", describe_unreachable(text, error)) from error

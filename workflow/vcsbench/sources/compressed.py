@@ -50,14 +50,13 @@ def open_decompressed(path: Path) -> Iterator[BinaryIO]:
 
     Raise UserError for anything but a regular file. Damage of a plain, gzip or xz file raises one of DAMAGED
     when the damaged part is read. Damage of a zstd file raises UserError at the end of the `with` block, if
-    the content was read to its end: zstd is a program, which reports damage by its exit code.
+    the content was read to its end.
     """
     compression = detect_compression(path)
     if compression == Compression.ZSTD:
         with _decompress_zstd(path) as output:
             yield output
         return
-    # open_regular() returns a descriptor, which open() closes at the end.
     with open(open_regular(path), "rb") as file:
         if _has_no_size(file):
             # A file of the kernel, such as /proc/kmsg, is taken for an empty one: reading it may never end.
@@ -78,8 +77,7 @@ def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
 
     For a damaged file, the end of the `with` block raises UserError, unless the caller has read only a part.
     """
-    # zstd ignores a link, so the path is that of the file itself. It is absolute, because zstd would take a
-    # relative path that begins with a minus for an option.
+    # zstd ignores a link, and takes a relative path that begins with a minus for an option.
     argv = ["zstd", "-dcq", os.path.realpath(path)]
     try:
         zstd = Program(argv, f"{path}: zstd failed")
@@ -95,5 +93,5 @@ def _decompress_zstd(path: Path) -> Iterator[BinaryIO]:
         if has_more:
             program.process.kill()
         else:
-            # At the end of its output, zstd has found all damage. finish() raises UserError if there is any.
+            # At the end of its output, zstd has found all damage, and its exit code reports it.
             program.finish()

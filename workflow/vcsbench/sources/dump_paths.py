@@ -23,7 +23,7 @@ class OddPath(NamedTuple):
 
 
 class PathTracker:
-    """Follow the folder to export, and the paths that no disk or working copy can hold, through records.
+    """Follow the folder to export, and the odd paths, through records.
 
     `has_tree` is True if there is a folder at `tree` now. It is None if that depends on a copy whose content
     or kind (file or folder) is not known.
@@ -39,9 +39,7 @@ class PathTracker:
     def follow(self, headers: Mapping[bytes, bytes]) -> OddPath | None:
         """Update `has_tree` and the odd paths by a record. Return the record's path if it adds an odd path.
 
-        `headers` are the record's, such as {b"Node-path": b"trunk/.svn", b"Node-action": b"add"}. A path is
-        odd if no disk can hold it (a name of 300 bytes), or no working copy (`.svn`). `has_tree` is True
-        while the exported folder, `_tree` such as b"trunk", exists. For the root (b""), it stays True.
+        `headers` are the record's, such as {b"Node-path": b"trunk/.svn", b"Node-action": b"add"}.
         """
         # svnadmin takes /trunk//a and ./trunk/a for trunk/a.
         names = [name for name in headers[NODE_PATH].split(b"/") if name not in (b"", b".")]
@@ -53,8 +51,7 @@ class PathTracker:
             return None
         prefix = path + b"/"
         if action != b"add":
-            # The path is deleted or replaced, with all odd paths below it. The slash behind `odd` is for the
-            # case that `odd` is the path itself.
+            # The slash behind `odd` is for the case that `odd` is the deleted or replaced path itself.
             self._odd_paths = {
                 odd for odd in self._odd_paths if not (odd + b"/").startswith(prefix)
             }

@@ -104,8 +104,8 @@ class DumpReader:
 
         `name` is the source in errors, such as /srv/x.dump, and `remedy` their last sentence. `tree` is the
         folder that will be exported. With `skips_texts`, the reader seeks behind texts if the stream can do
-        that, and reads only the beginnings of some texts (`texts`). `size` is the stream's size in bytes;
-        None if it is unknown. A file can be sought beyond its end, so only its size shows a cut text.
+        that, and reads only the beginnings of some texts (`texts`). `size` is the stream's size in bytes. A
+        file can be sought beyond its end, so only its size shows a cut text.
         """
         self._name = name
         self._stream = stream
@@ -119,12 +119,11 @@ class DumpReader:
         # The byte at which the current record begins.
         self._record_at = 0
         self.is_whole = False
-        # True if the stream has ended. A program that fails ends its output early, so run_on() then raises
-        # the program's error, and not an error about the cut stream.
+        # True if the stream has ended. A program that fails ends its output early (run_on).
         self._is_at_end = False
         # The version of the format: 1 to 3; 0 before the first line is read.
         self._format = 0
-        # The number of the current revision in the stream; None before the first one.
+        # The number of the current revision in the stream.
         self._revision: int | None = None
         # True between the head of a further dump in the stream and its first revision.
         self._has_restarted = False
@@ -135,7 +134,6 @@ class DumpReader:
         self.texts = TextSample()
         # The number of revision numbers that the stream skips.
         self._gaps = 0
-        # The number of each Oddity, such as a date that Subversion cannot read, and the place of the first.
         self._oddities: Counter[Oddity] = Counter()
         self._first_places: dict[Oddity, str] = {}
         # The revisions, by their numbers after the load, whose date Subversion cannot read.
@@ -148,10 +146,9 @@ class DumpReader:
     def run(self, most_records: int = sys.maxsize, most_bytes: int | None = None) -> None:
         """Read the stream, or at most `most_records` records, and set the public attributes of the reader.
 
-        With `most_bytes`, read only a part of the stream: stop before a property, or a skipped text, that
-        ends behind this number of bytes. Raise UserError with the revision and the byte of the first fault:
-        damage, a size over a limit, or a whole stream without a revision above 0. A BrokenPipeError passes:
-        the program that reads `out` has ended.
+        With `most_bytes`, stop before a property, or a skipped text, that ends behind this number of bytes.
+        Raise UserError with the revision and the byte of the first fault: damage, a size over a limit, or a
+        whole stream without a revision above 0.
         """
         self._most_bytes = sys.maxsize if most_bytes is None else most_bytes
         try:
@@ -161,7 +158,6 @@ class DumpReader:
             if not colon or key != FORMAT or not line.endswith(b"\n"):
                 raise self.error("it does not begin with its format's version")
             self._set_format(value)
-            # By default, the limit is never reached: only the end of the stream ends the loop.
             for _ in range(most_records):
                 headers = self._read_headers()
                 if not headers:
@@ -169,11 +165,11 @@ class DumpReader:
                     break
                 self._read_record(headers)
         except _PartReadError:
-            # The part to read ends. More than `most_bytes` would be needed.
+            # More than `most_bytes` would be needed.
             return
         except BrokenPipeError:
-            # The caller finds out why the program that reads `out` has ended. This branch is needed because a
-            # BrokenPipeError is an OSError: the next branch would blame the source.
+            # The program that reads `out` has ended. BrokenPipeError is an OSError, so the next branch would
+            # blame the source.
             raise
         except DAMAGED as error:
             raise self.error(f"it cannot be read on: {error}") from error
@@ -185,12 +181,12 @@ class DumpReader:
         try:
             self.run()
         except UserError:
-            # The error of a program that failed explains why its output is cut. wait() is called only at the
-            # end of the output. Before that, the program may wait to write more, and never end.
+            # The error of a program that failed explains why its output is cut. Before the end of its output,
+            # the program may wait to write more, and wait() would never return.
             if self._is_at_end and program.process.wait() != 0:
                 raise program.failed() from None
             raise
-        # The output has no fault, but the program may still have failed: this raises UserError then.
+        # The output has no fault, but the program may still have failed.
         program.finish()
 
     def facts(self) -> Facts:
@@ -268,7 +264,7 @@ class DumpReader:
         # The record begins with the line that was just read.
         self._record_at = self.offset - len(line)
         headers = {}
-        # A blank line ends the headers. b"" is the end of the stream.
+        # A blank line, or the end of the stream, ends the headers.
         while line not in (b"", b"\n"):
             if not line.endswith(b"\n"):
                 if len(line) == LONGEST_LINE:
@@ -280,8 +276,8 @@ class DumpReader:
             # svnadmin skips one character behind the colon, whatever that is.
             headers[key] = value[1:]
             line = self._read_header_line(start)
-        # The stream has ended without a blank line behind the headers. svnadmin accepts this for a record
-        # with neither properties nor text, such as a deletion. CONTENT is the length of both together.
+        # At the end of the stream, the blank line may be missing. svnadmin accepts this for a record with
+        # neither properties nor text, such as a deletion.
         if not line and any(key in headers for key in (PROPERTIES, TEXT, CONTENT)):
             raise self.error(f"{_TRUNCATED}'s header")
         return headers
@@ -311,7 +307,6 @@ class DumpReader:
         if REVISION in headers:
             self._begin_revision(self._parse_number(headers, REVISION))
         elif NODE_PATH in headers:
-            # An odd path is one that no disk (impossible) or no working copy (reserved) can hold.
             odd_path = self.paths.follow(headers)
             if odd_path is not None:
                 oddity = Oddity.IMPOSSIBLE if odd_path.is_impossible else Oddity.RESERVED
@@ -320,7 +315,6 @@ class DumpReader:
             # A second dump in the same file: its revisions begin again, so its first number may be small.
             self._set_format(headers[FORMAT])
             self._has_restarted = True
-        # A missing header gives 0. A text that is no number raises UserError.
         property_bytes = self._parse_number(headers, PROPERTIES)
         text_bytes = self._parse_number(headers, TEXT)
         content_bytes = self._parse_number(headers, CONTENT)
@@ -329,12 +323,10 @@ class DumpReader:
             content_bytes = property_bytes + text_bytes
         has_only_sum = content_bytes > 0 and PROPERTIES not in headers and TEXT not in headers
         if has_only_sum and self._format == 1:
-            # In format 1, a record may state only the sum. Its properties end at the line PROPS-END, so their
-            # length is known after they are read.
+            # In format 1, a record may state only the sum. The line PROPS-END ends its properties.
             property_bytes = self._read_properties(headers)
         elif property_bytes:
-            # If the properties end earlier than stated, svnadmin goes on by the stated length. So the length
-            # that was read is not used.
+            # If the properties end earlier than stated, svnadmin still goes on by the stated length.
             self._read_properties(headers, property_bytes)
         # The rest of the content is the text. In a damaged record, the length of the properties may be larger
         # than the sum, and nothing is left.
@@ -344,11 +336,10 @@ class DumpReader:
     def _read_or_skip_text(self, length: int, is_delta: bool) -> None:
         """Go to the end of a text of `length` bytes. What is read of the text goes to `out`, if there is one.
 
-        With `skips_texts`, seek to the end of the text instead of reading it. Read only its beginning, if the
-        sample of texts needs that. Raise UserError if the stream ends within the text.
+        With `skips_texts`, seek to the end of the text, and read only the beginning that the sample of texts
+        needs. Raise UserError if the stream ends within the text.
         """
         if self._skips_texts:
-            # This raises an error if the text ends behind the stream, or behind the part to read.
             self._check_bounds(length)
             # 0 for a text that is not in the sample. compress() then does nothing.
             head_bytes = self.texts.count(length, is_delta=is_delta)
@@ -371,9 +362,8 @@ class DumpReader:
         Raise UserError if the stream has skipped more than LARGEST_GAP numbers so far.
         """
         if self._revision is not None:
-            # svnadmin load gives revisions new numbers, in the order of the stream. So a number that is not
-            # larger than the one before is no error, but counted as an oddity. At the beginning of another
-            # dump in the stream (`_has_restarted`), it is usual.
+            # svnadmin load numbers revisions in the order of the stream, so a number that is not larger than
+            # the one before is no error. At the beginning of another dump, a small number is usual.
             if number <= self._revision and not self._has_restarted:
                 self._count(Oddity.NUMBER, f"revision {number} after revision {self._revision}")
             # Revision 9 after revision 6 skips two numbers, 7 and 8. A smaller number skips none.
@@ -386,7 +376,7 @@ class DumpReader:
                 )
         self._has_restarted = False
         self._revision = number
-        # Every repository has a revision 0 from its beginning, so svnadmin load makes none of that number.
+        # svnadmin load makes no revision 0: every repository has it from its beginning.
         if number > 0:
             self.numbers.append(number)
             self.offsets.append(self._record_at)
@@ -400,8 +390,7 @@ class DumpReader:
         """Read a record's properties, count an unreadable svn:date, and return their length in bytes.
 
         A property is `K 3`, its name, `V 2` and its value, or `D 3` and its name if it is deleted. The
-        numbers are lengths. The properties end behind the line PROPS-END, or after exactly `length` bytes. If
-        `length` is None, only PROPS-END ends them.
+        numbers are lengths. The properties end behind the line PROPS-END, or after exactly `length` bytes.
         """
         begin = self.offset
         # svnadmin compares by `!=`, too: if a property goes beyond `length`, only PROPS-END ends the block.
@@ -419,17 +408,15 @@ class DumpReader:
             value_line = _VALUE.fullmatch(self._read_length_line())
             if not value_line:
                 raise self.error(_WRONG_LENGTH)
-            # Only the date of a revision is checked. All other values are just passed on to `out`, and
-            # _read_value() returns b"" for them.
+            # Only the date of a revision is checked. All other values are just passed on to `out`.
             is_date = name == DATE and REVISION in headers
             value = self._read_value(
                 value_line[1], LONGEST_VALUE, f"the property {_quote(name)}", is_needed=is_date
             )
             if is_date and not _is_date(value):
                 self._count(Oddity.DATE, f"revision {self._revision}: {_quote(value)}")
-                # The date is deleted after the load, by the number of the revision in the loaded repository.
-                # `revisions` is the number of revisions above 0 so far, which is also the new number of the
-                # present one. The record of revision 0 sets properties of revision 0.
+                # The date is deleted after the load. svnadmin load numbers revisions above 0 one by one, and
+                # keeps revision 0.
                 loaded_revision = self.revisions if self._revision else 0
                 self._bogus_dates.append(loaded_revision)
         return self.offset - begin
@@ -448,14 +435,13 @@ class DumpReader:
     ) -> bytes:
         """Read the name or the value of a property, and return it without the line end behind it.
 
-        `digits` is the stated length, such as b"12", and `subject` the name of what is read, for errors. If
-        the value is not needed, return b"": it may have 256 MiB, so it is not held in memory. Raise UserError
-        if the length is above `limit`, or if no line end follows after it.
+        `digits` is the stated length, such as b"12", and `subject` the name of what is read, for errors.
+        Return b"" for a value that is not needed: it may have 256 MiB, and is not held in memory. Raise
+        UserError if the length is above `limit`, or if no line end follows.
         """
         length = int(digits)
         if length > limit:
             raise self.error(f"{subject} has {length:,} bytes, and {limit:,} are the limit")
-        # This raises an error if the value ends behind the stream, or behind the part to read.
         self._check_bounds(length)
         # One more byte, because a line end follows each name and value.
         chunks: Iterable[bytes] = self._read_content(length + 1)
@@ -470,8 +456,8 @@ class DumpReader:
     def _check_bounds(self, length: int) -> None:
         """Raise an error if the next `length` bytes end behind the part to read, or behind the stream.
 
-        The part to read is the first `_most_bytes` of the stream. Its end is no fault of the stream, so the
-        error is then a _PartReadError, after which run() returns.
+        The end of the part to read is no fault of the stream, so that error is a _PartReadError, after which
+        run() returns.
         """
         end = self.offset + length
         if end > self._most_bytes:

@@ -64,12 +64,12 @@ def is_dump(path: Path) -> bool:
 
 
 def why_no_dump(path: Path) -> str | None:
-    """Return what a file is instead of a dump, with a remedy: `is a .zip archive. Unpack it, ...`.
+    """Return what a file is instead of a dump, with a remedy; None for a file of an unknown form.
 
-    The result is the end of a sentence that begins with the path. It is None for a file of an unknown form.
+    The result continues a sentence that begins with the path: `is a .zip archive. Unpack it, ...`.
     """
     try:
-        # The content is decompressed. In a .tar archive, the word `ustar` is in the first 1,024 bytes.
+        # In a .tar archive, the word `ustar` is in the first 1,024 bytes.
         beginning = _read_beginning(path, 1024)
     except UserError as error:
         # The caller's sentence begins with the path already.
@@ -156,20 +156,17 @@ class DumpSource(SourceWithTree):
     def _estimate(self) -> SizeEstimate:
         """The estimated size, from a sample: the first records of the file.
 
-        If the sample has all records, the number of revisions is exact. Otherwise the other revisions are
-        taken to be as long as those in the sample. They are also taken to be as well compressed, or by
-        COMPRESSED_FACTOR if the sample does not show that. Example: a sample of 64 MiB takes 8 MiB of a
-        compressed file of 80 MiB. So the stream has 640 MiB, and ten times the revisions of the sample.
+        The other revisions are taken to be as long as those in the sample, and as well compressed. Example: a
+        sample of 64 MiB takes 8 MiB of a compressed file of 80 MiB. So the stream has 640 MiB, and ten times
+        the revisions of the sample.
         """
         sample = self._sample
-        # The bytes of the dump stream: those of the file, unless the file is compressed.
         stream_bytes = self._path.stat().st_size
         if self._is_compressed and sample.is_whole:
             stream_bytes = sample.offset
         elif self._is_compressed:
             factor: float = COMPRESSED_FACTOR
-            # `_compressed_bytes` is 0 if it is unknown, as for zstd. Python reads up to 128 KiB of the file
-            # ahead, so a sample of few bytes does not show the factor.
+            # The sample does not show the factor for zstd, whose `_compressed_bytes` is 0.
             if self._compressed_bytes and sample.offset >= LEAST_SAMPLE_BYTES:
                 # For archives, the quotient is less than 1 by the bytes that Python has read ahead.
                 factor = max(1.0, sample.offset / self._compressed_bytes)
@@ -183,11 +180,7 @@ class DumpSource(SourceWithTree):
         return SizeEstimate(max(1, revisions), int(stream_bytes * share))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
-        """Return the numbers of paths in the exported tree that no disk, or no working copy, can hold.
-
-        The numbers are known for the youngest revision (`behind` 0), if the sample (the first records of the
-        file) has all records. Otherwise return 0 and 0.
-        """
+        """Return the numbers of odd paths in the youngest tree; 0 unless the sample has all records."""
         sample = self._sample
         if behind or not sample.is_whole:
             return OddPaths()
@@ -195,7 +188,7 @@ class DumpSource(SourceWithTree):
         if self._tree is not None:
             return paths.count_odd_paths(self._tree)
         # Without a `tree` in the definition, tree() will choose trunk if there is such a folder, or the root.
-        # Without a `tree`, the sample has looked for trunk (_sample), so `has_tree` is about trunk.
+        # So _sample has looked for trunk.
         has_trunk = paths.has_tree
         # If trunk is a copy, its record may not state that it is a folder. The choice is unknown then.
         if has_trunk is None:
@@ -218,10 +211,8 @@ class DumpSource(SourceWithTree):
         return reader.facts()
 
     def describe_place(self, revision: int) -> str:
-        """Return the number and the byte that a loaded revision has in the file, which write() has read.
-
-        Such as `revision 7 of /srv/x.dump, at byte 1,234 of the stream`. svnadmin load gives new numbers.
-        """
+        """Return the number and the byte that a loaded revision has in the file, which write() has read."""
+        # svnadmin load gives new numbers.
         reader = self._reader
         if reader is None or not 0 < revision <= reader.revisions:
             return ""

@@ -31,8 +31,7 @@ LATE = (
 class NodeWriter:
     """Writes the records of the files, links and folders that commits change, all of them in trunk.
 
-    `noted` has the paths in git that were left out or changed, by the text of the report's note on them, such
-    as {"Submodules left out": {b"lib"}}.
+    `noted` has the paths in git that were left out or changed, such as {"Submodules left out": {b"lib"}}.
     """
 
     def __init__(self, blobs: BlobReader, out: BinaryIO) -> None:
@@ -44,10 +43,8 @@ class NodeWriter:
     def write(self, changes: list[TreeChange], parent: int) -> None:
         """Write the records of a commit's changes: deletions, then folders, then files and links.
 
-        `parent` is the revision of the commit's first parent, from which renamed files and folders are
-        copied.
+        Renamed files and folders are copied from `parent`, the revision of the commit's first parent.
         """
-        # A submodule names a commit of another repository. It has no content here, so it is only counted.
         for change in changes:
             if SUBMODULE in (change.old_mode, change.new_mode):
                 self.noted[SUBMODULES].add(change.path)
@@ -56,11 +53,10 @@ class NodeWriter:
         copied_folders = self._add_folders(node_changes, parent)
         files = []
         for change in node_changes:
-            # The modes of NO_NODE are those of an absent path and of a submodule. After the commit, a path
-            # with a mode other than these and FOLDER_MODE is a file or a link.
+            # A file or a link.
             is_file = change.new_mode not in (*NO_NODE, FOLDER_MODE)
-            # A moved folder was added as a copy, which has its files already. None of them can have changed,
-            # because git reports a folder as moved only if all of its content is the same.
+            # The copy of a moved folder has its files already. None of them can have changed, because git
+            # reports a folder as moved only if all of its content is the same.
             if is_file and not _is_below(change.path, copied_folders):
                 files.append(change)
         self._write_files(files, parent)
@@ -70,11 +66,9 @@ class NodeWriter:
         # The keys are a set in the order of the changes. Another order would give other bytes.
         deleted_paths: dict[bytes, None] = {}
         for change in changes:
-            # A moved path is copied later, from an earlier revision. NO_NODE: an absent path or a submodule.
+            # A moved path is copied later, from an earlier revision.
             is_deleted = change.is_moved or change.new_mode in NO_NODE
-            # A path that was absent or a submodule before the commit has no file that could be deleted.
             if is_deleted and change.old_mode not in NO_NODE:
-                # `source` is the old path of a moved file or folder. In any other change, it is the path.
                 deleted_paths[change.source] = None
         for path in deleted_paths:
             # A deleted folder takes its content with it.
@@ -91,12 +85,11 @@ class NodeWriter:
     def _add_folders(self, changes: list[TreeChange], parent: int) -> set[bytes]:
         """Write the new folders, parents first, and return the paths in git of the copied folders.
 
-        A folder that is moved becomes a copy with all its content, so nothing below the copy is written. A
-        folder that is not moved is empty at first. `parent` is the revision of the commit's first parent.
+        A moved folder becomes a copy with all its content, so nothing below the copy is written.
         """
         copied_folders = set[bytes]()
-        # The path is the first field of a change. Sorted by path, a folder comes before the folders in it, as
-        # svnadmin load requires.
+        # Sorted by path, the first field of a change, a folder comes before the folders in it, as svnadmin
+        # load requires.
         new_folders = sorted(change for change in changes if change.new_mode == FOLDER_MODE)
         for change in new_folders:
             if _is_below(change.path, copied_folders):
@@ -114,18 +107,14 @@ class NodeWriter:
         """Write the record of each added, changed or renamed file or link.
 
         The record has the text and the properties only if they change; a link with a new text has both.
-        Example: a rename of `a` to `b` without an edit is `add b`, copied from `a`, without a text. `parent`
-        is the revision of the commit's first parent.
+        Example: a rename of `a` to `b` without an edit is `add b`, copied from `a`, without a text.
         """
-        # All texts are requested at once: git would take longer to answer one request after another. `blobs`
-        # yields the texts in the order of the changes. Each has to be read to its end before the next one.
+        # All texts are requested at once: git would take longer to answer one request after another.
         new_objects = [change.new_object for change in changes if _has_new_text(change)]
         blobs = self._blobs.read(new_objects)
         for change in changes:
             path = self._convert_path(change.path)
-            # `source` is the path before a rename or copy. In any other change, it is equal to `path`.
             is_renamed = change.source != change.path
-            # NO_NODE: before the commit, the path was absent or a submodule, so Subversion has no file there.
             is_added = is_renamed or change.old_mode in NO_NODE
             action = b"add" if is_added else b"change"
             original = CopyOrigin(self._convert_path(change.source), parent) if is_renamed else None
@@ -136,11 +125,9 @@ class NodeWriter:
                 continue
             blob = next(blobs)
             if change.new_mode == SYMLINK_MODE:
-                # git's text of a link is its target, `a`. Subversion's text, `link a`, replaces it here, and
-                # the properties are those that mark a link.
+                # git's text of a link is its target, `a`. Subversion's is `link a`.
                 blob, properties = read_link(blob)
-                # Without properties, the text becomes a plain file, because Subversion can make no link with
-                # this target. The report has a note with the number of these files.
+                # Without properties, the text becomes a plain file: Subversion can make no such link.
                 if not properties:
                     self.noted[svn_names.LINKS_NOTE].add(change.path)
             records = dump_format.file_records(
@@ -159,18 +146,16 @@ def _changes_node(change: TreeChange) -> bool:
     if change.old_mode == change.new_mode == FOLDER_MODE:
         # git lists all folders above a changed file. Only a moved folder has another path before the commit.
         return change.source != change.path
-    # NO_NODE has the modes of an absent path and of a submodule, which Subversion does not have.
     return change.old_mode not in NO_NODE or change.new_mode not in NO_NODE
 
 
 def _changed_properties(change: TreeChange) -> dump_format.Properties | None:
     """Return all properties of a file after a change; None if they stay as they are.
 
-    A plain file has none, {}. For a new file, and for a link that becomes a file, None is never returned.
-    Such a link may be a plain file in Subversion, so its properties before the change are not known here.
+    A link may be a plain file in Subversion, so its properties before the change are not known here. A link
+    that becomes a file always gets the properties of the file.
     """
-    # A link that stays a link keeps its properties, also if it became a plain file in Subversion. With a new
-    # text, read_link() returns its properties.
+    # With a new text, read_link() returns the properties of a link.
     if change.old_mode == change.new_mode == SYMLINK_MODE:
         return None
     old_properties = PROPERTIES.get(change.old_mode, {})
@@ -200,20 +185,18 @@ class RevisionWriter:
     def __init__(self, blobs: BlobReader, out: BinaryIO) -> None:
         self._out = out
         self._nodes = NodeWriter(blobs, out)
-        # The number of the last revision.
+        # The number of the last revision, and its date in seconds since 1970.
         self._number = 0
-        # The date of the last revision, in seconds since 1970.
         self._seconds = 0
         self._late_commits = 0
 
     def write(self, commit: CommitDetails) -> None:
         """Write the revision of the next commit. The first call also writes revisions 0 and 1.
 
-        Revision 1 has the folders trunk, branches and tags. Commits must be written parents first.
+        Commits must be written parents first.
         """
         # Subversion finds the revision of a date by binary search, so no revision may be older than the
-        # revision before it. A commit with an earlier date gets the date of the revision before. A note has
-        # the number of these commits. An unreadable date is -1, and so always earlier.
+        # revision before it. An unreadable date is -1, and so always earlier.
         if commit.seconds < self._seconds:
             self._late_commits += 1
         self._seconds = max(self._seconds, commit.seconds)
@@ -227,13 +210,12 @@ class RevisionWriter:
             self._number = 1
         self._number += 1
         properties = {b"svn:log": commit.text.encode(), **date}
-        # A commit may have an empty author. Then the revision has none, which Subversion allows.
+        # Subversion allows a revision without an author.
         if commit.author:
             properties[b"svn:author"] = commit.author.encode()
         properties[b"git:commit"] = commit.name
         self._out.write(dump_format.revision(self._number, properties))
-        # The first parent of a commit is the revision before. A commit without a parent only adds files, so
-        # it copies nothing from that revision.
+        # The first parent of a commit is the revision before. A commit without a parent copies nothing.
         self._nodes.write(commit.changes, self._number - 1)
 
     def facts(self) -> Facts:

@@ -15,8 +15,9 @@ from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular
+from vcsbench.history_forms import HistoryForm
 from vcsbench.sources import git_objects
-from vcsbench.sources.base import Facts, HistoryForm, SizeEstimate, format_notes, readable
+from vcsbench.sources.base import Facts, SizeEstimate, format_notes, readable
 from vcsbench.sources.git_layout import find_object_folders, read_optional, read_ref
 from vcsbench.sources.git_repository import LIST_BYTES, Git
 from vcsbench.sources.git_source import GitSource
@@ -75,8 +76,7 @@ class GitCopySource(GitSource):
 
     def _read_identity(self, git: Git) -> str:
         """Return a digest of HEAD, the refs, and names and sizes of the files of objects."""
-        # Both calls are made only for their errors: for a shallow or partial clone, and for a repository
-        # whose HEAD leads to no commit.
+        # These two calls are made only for their errors.
         self._check_can_be_copied(git)
         self._find_commit(git)
         # Commands such as log and push need a branch. A clone of a tag has none (a detached HEAD).
@@ -86,8 +86,7 @@ class GitCopySource(GitSource):
             )
         state = hashlib.sha256(b"git as-is " + git.head + b"\n")
         state.update(git.output("for-each-ref", "--format=%(objectname) %(refname) %(symref)"))
-        # `git repack` changes the files of objects, but no object. git reads the new files faster or slower,
-        # so they are another state of the repository.
+        # `git repack` changes the files of objects, but no object. git reads the new files faster or slower.
         for file in sorted(_list_objects(find_object_folders(git.layout.common))):
             state.update(f"{file.name} {file.size}\n".encode())
         return state.hexdigest()
@@ -134,19 +133,16 @@ class GitCopySource(GitSource):
     def copy_to(self, path: Path) -> Facts:
         """Copy HEAD, refs and objects into an empty bare repository, which has the same object_format().
 
-        Return facts with notes: on what was left out, on borrowed objects, and on loose refs, which are refs
-        in files of their own. Raise UserError if the repository has changed since the first call of
-        identity(), or if it changes during the copy.
+        Return facts with notes on what was left out, on borrowed objects, and on loose refs. Raise UserError
+        if the repository has changed since the first call of identity(), or if it changes during the copy.
         """
         with self._open() as git:
-            # _read_identity() computes the present digest, and identity() returns that of its first call.
+            # identity() returns the digest of its first call.
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
-            # The folder that all work trees of the repository share. It has the refs and the objects.
             common = git.layout.common
             (path / "HEAD").write_bytes(git.head + b"\n")
-        # The refs are copied before the objects. If somebody commits in between, the copy has more objects
-        # than its refs need, and lacks none.
+        # The refs are copied before the objects: a commit in between must leave no ref without its object.
         refs = _read_refs(common)
         for name, content in refs.loose.items():
             copy = path / name
@@ -154,7 +150,6 @@ class GitCopySource(GitSource):
             copy.write_bytes(content + b"\n")
         if refs.packed:
             (path / "packed-refs").write_bytes(refs.packed)
-        # The repository's own folder of objects, and those of repositories from which it borrows.
         object_folders = find_object_folders(common)
         # The list is complete before the first file is copied. Otherwise a `git gc` during the copy could
         # remove files that are not listed yet, and the copy would lack their new pack.
@@ -166,12 +161,11 @@ class GitCopySource(GitSource):
             # git has packed the objects since they were listed, and removed their files.
             raise self.changed_error() from None
         # A `git gc` while the files were listed may have moved objects to a pack that is not in the list. The
-        # copy would then look damaged. So this raises UserError if the digest has changed.
+        # copy would then look damaged.
         self.check_unchanged(self.identity())
         has_grafts = read_optional(common / "info" / "grafts", LIST_BYTES) != b""
-        # A symbolic ref, which leads to another ref, is always a file. So only refs without a target count.
+        # A symbolic ref is always a file, so it does not count.
         loose_refs = sum(_find_target(content) is None for content in refs.loose.values())
-        # format_notes() makes a note of each text with a number above 0.
         borrowed_note = "Other repositories whose objects are borrowed (alternates) and were copied"
         counts = {
             "Replaced objects (refs/replace) left out": refs.replaced,
@@ -199,8 +193,7 @@ class GitCopySource(GitSource):
 
 def _list_objects(folders: list[Path]) -> Iterator[ObjectFile]:
     """Yield the files of all folders of objects, each name once, without those that are being written."""
-    # git usually names packs and loose objects by digests of their content. So files of the same name in
-    # several folders have the same objects.
+    # git usually names packs and loose objects by digests of their content. Equal names mean equal objects.
     seen = set()
     for folder in folders:
         for file in _list_folder(folder):
@@ -227,8 +220,7 @@ def _list_folder(folder: Path) -> Iterator[ObjectFile]:
                     try:
                         size = os.stat(path).st_size
                     except FileNotFoundError:
-                        # git has packed the object, and removed its file, since the folder was listed. So the
-                        # identity of the repository has changed, and copy_to() raises an error.
+                        # git has packed the object since the folder was listed. copy_to() finds this out.
                         continue
                     yield ObjectFile(path, name, size)
 
@@ -245,33 +237,27 @@ def _copy_object(file: ObjectFile, objects: Path) -> None:
 
 
 def _read_refs(common: Path) -> StoredRefs:
-    """Read the refs as they are stored. Leave out LEFT_OUT_REFS, and symbolic refs that lead to no ref.
-
-    A ref is a line of packed-refs, such as b"0a4d55a8... refs/heads/main", or loose: a file of its own.
-    """
-    # The content of each loose ref by its name: the name of a commit, or `ref: refs/heads/main`. `git gc`
-    # writes a ref to packed-refs before it removes the ref's file. So packed-refs is read last, as git does.
+    """Read the refs as they are stored. Leave out LEFT_OUT_REFS, and symbolic refs that lead to no ref."""
+    # `git gc` writes a ref to packed-refs before it removes the ref's file. So packed-refs is read last, as
+    # git does.
     contents = dict(_read_loose_refs(common))
     packed_names = []
     packed_lines = []
     is_left_out = False
     for line in read_optional(common / "packed-refs", LIST_BYTES).splitlines(keepends=True):
-        # A line that begins with # is a comment, at the head of the file. A line that begins with ^ is about
-        # the ref in the line before it, so `is_left_out` of that ref stays.
+        # A line that begins with # is a comment. One that begins with ^ is about the ref in the line before.
         if not line.startswith((b"^", b"#")):
             name = os.fsdecode(line.partition(b" ")[2].rstrip())
             packed_names.append(name)
             is_left_out = name.startswith(LEFT_OUT_REFS)
         if not is_left_out:
             packed_lines.append(line)
-    # Each ref in refs/replace makes git read another object in place of one.
     replaced = sum(name.startswith(REPLACED) for name in (*packed_names, *contents))
     loose_names = [name for name in contents if not name.startswith(LEFT_OUT_REFS)]
     valid_targets = {*packed_names, *loose_names}
     loose = {}
     dangling = 0
     for name in loose_names:
-        # The target is None for a ref that is not symbolic.
         target = _find_target(contents[name])
         # After its branch was deleted, refs/remotes/origin/HEAD leads to no ref. git ignores it, but `git
         # fsck` fails, so it is not copied.

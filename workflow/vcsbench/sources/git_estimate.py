@@ -45,8 +45,7 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
     """Return about how many bytes Subversion needs for all texts of a history.
 
     `lines` are the output of `git cat-file` with the option SIZES: b"blob 1234 567 <base> src/a.c" is a text
-    of 1,234 bytes, which git stores in 567. Its input was the output of `rev-list --objects`: each object
-    once, with a path. `git` makes the errors. Raise UserError for an object that git cannot read. Example: a
+    of 1,234 bytes, which git stores in 567. Raise UserError for an object that git cannot read. Example: a
     path has a text of 1,000 bytes, stored in full in 300, and another one, stored as a delta of 50. They
     count 1,000 x 0.3 x 1.4 + 50 x 1.5 = 495 bytes.
     """
@@ -54,8 +53,7 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
     # stores texts of different paths as deltas of each other, such as the files of several releases. So the
     # largest text of each path counts in full, and the other texts of the path with the size that git needs.
     paths: defaultdict[bytes, _PathTexts] = defaultdict(_PathTexts)
-    # The texts that git stores in full show how well full texts compress. These are their bytes before and
-    # after the compression by zlib, by the suffix of their names, such as b".c".
+    # The bytes of the texts that git stores in full, before and after zlib, by suffix such as b".c".
     plain_bytes = Counter[bytes]()
     compressed_bytes = Counter[bytes]()
     for text in _read_texts(lines, git):
@@ -70,8 +68,7 @@ def estimate_texts(lines: Iterable[bytes], git: Git) -> int:
         plain = plain_bytes[suffix]
         # Where git stores no text of this suffix in full, no compression is the safe guess.
         compression = compressed_bytes[suffix] / plain if plain else 1.0
-        # The largest text is stored in full, and takes at most its own size. The other texts are deltas. Both
-        # factors are Subversion's bytes per byte of git's.
+        # A text that is stored in full takes at most its own size.
         total += texts.largest_bytes * min(1.0, compression * FULL_FACTOR)
         total += (texts.all_stored_bytes - texts.largest_stored_bytes) * DELTA_FACTOR
     return int(total)

@@ -42,12 +42,10 @@ def find_layout(path: Path) -> GitLayout | None:
     folder = _find_git_folder(path)
     if folder is None:
         return None
-    # check_files() raises UserError for an entry that is dangerous to open. So each folder is checked before
-    # a file in it is opened. Harmless links are allowed: a symbolic ref of an old git is a link.
+    # Each folder is checked before a file in it is opened. A symbolic ref of an old git is a harmless link.
     check_files(folder, WORK_TREE_PARTS, GIVE_CLONE, allows_inner_links=True)
     # In a linked work tree, the file `commondir` has the path of the common folder, relative to `folder`. git
-    # reads the path as a string of C, which ends at a NUL. Without the file, `name` is empty, and `common` is
-    # `folder` itself.
+    # reads a string of C, which ends at a NUL. Without the file, `common` is `folder` itself.
     name = read_optional(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
     common = folder / os.fsdecode(name)
     check_files(common, GIT_PARTS, GIVE_CLONE, allows_inner_links=True)
@@ -67,8 +65,7 @@ def _find_git_folder(path: Path) -> Path | None:
     """
     if not path.is_dir():
         return None
-    # lexists() is also true for a broken link. The link gets an error of its own later, which helps more than
-    # `is not a git repository`.
+    # lexists() is also true for a broken link, whose own error helps more than `is not a git repository`.
     dot_git = path / ".git"
     if os.path.lexists(dot_git):
         return dot_git if os.path.isdir(dot_git) else _read_gitdir(dot_git)
@@ -102,27 +99,22 @@ def _read_gitdir(file: Path) -> Path:
 def find_object_folders(common: Path) -> list[Path]:
     """Return the real folders of objects: first the repository's own, then all that it borrows from.
 
-    `git clone --shared` makes a repository that borrows objects: it reads those of another repository, the
-    lender. Raise UserError if the folder of a lender is missing, or has an entry that is dangerous to open
-    (check_files), such as a pipe.
+    `git clone --shared` makes a repository that borrows objects from another one, the lender. Raise UserError
+    if the folder of a lender is missing, or has an entry that is dangerous to open, such as a pipe.
     """
     folders = [Path(os.path.realpath(common / "objects"))]
-    # A lender may borrow, too: the list grows while it is read. A folder that is in the list already, as in a
-    # circle of lenders, is not added again.
+    # A lender may borrow, too: the list grows while it is read. Lenders may form a circle.
     for folder in folders:
         for lender in _read_lenders(folder):
             if lender not in folders:
-                # "" is the lender's folder itself: all of it is checked. A dangerous entry raises UserError.
+                # "" is the lender's folder itself: all of it is checked.
                 check_files(lender, [""], GIVE_CLONE, allows_inner_links=True)
                 folders.append(lender)
     return folders
 
 
 def _read_lenders(objects: Path) -> list[Path]:
-    """Return the real folders of objects that info/alternates names, in git's own reading of it.
-
-    Raise UserError if one of them does not exist.
-    """
+    """Return the real folders of objects in info/alternates. Raise UserError if one does not exist."""
     file = objects / "info" / "alternates"
     lenders = []
     for name in parse_alternates(read_optional(file, ALTERNATES_BYTES)):
@@ -176,27 +168,21 @@ def list_folders(path: Path) -> list[Path]:
 
 
 def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the files and folders of the history. is_private() checks if all users may read them.
-
-    `folder` is one of list_folders(): a folder of git, with HEAD, packed refs and `objects`, or a folder of
-    objects, with `pack` and folders of loose objects.
-    """
+    """Yield the files and folders of the history in one of list_folders(), for is_private()."""
     for entry in os.scandir(folder):
         if entry.name in ("HEAD", "packed-refs", "objects"):
             yield entry
         elif entry.name == "pack" and entry.is_dir():
             yield entry
             for file in os.scandir(entry.path):
-                # Other files, such as the marker pack-*.keep, are often private to their owner. They hold no
-                # history, so they must not make the repository look private.
+                # Other files, such as the marker pack-*.keep, are often private, but hold no history.
                 if file.name.endswith(PACK_SUFFIXES):
                     yield file
         elif len(entry.name) == 2 and entry.is_dir():
             # Loose objects: the folder is named by the first two digits of their names.
             yield entry
             for file in os.scandir(entry.path):
-                # A file such as tmp_obj_x is an object that git is still writing. Only its owner can read the
-                # file, which is no part of the history yet.
+                # git is still writing an object such as tmp_obj_x, which only its owner can read.
                 if not file.name.startswith("tmp_"):
                     yield file
 
@@ -217,10 +203,7 @@ def _read_limited(path: Path, limit: int) -> bytes:
 
 
 def read_optional(path: Path, limit: int) -> bytes:
-    """Return the content of a file of a repository; b"" if it is missing.
-
-    Raise UserError if it cannot be read, or is larger than `limit` bytes.
-    """
+    """Return the content of a file; b"" if it is missing. Raise UserError if it has over `limit` bytes."""
     with readable(path), suppress(FileNotFoundError):
         return read_bytes(path, limit)
     return b""

@@ -55,31 +55,27 @@ class CommitDetails(NamedTuple):
 def read_details(program: Program, git: Git) -> CommitDetails:
     """Return the details of the next commit in the output of `git log` with the options DETAILS.
 
-    `program` is the running `git log`, and `git` makes the errors. Author and message are changed to what
-    Subversion accepts: UTF-8, with LF as line ends, and without control characters. Raise UserError if the
-    output ends early, if the commit has too many changes, or if a path is damaged.
+    Author and message are changed to what Subversion accepts: UTF-8, with LF as line ends, and without
+    control characters. Raise UserError if the output ends early, if the commit has too many changes, or if a
+    path is damaged.
     """
-    # A field ends with a NUL. If git has died before the first one, this raises its error.
     name = read_field(program)
-    # git prints nothing for a date before 1970, and a number for a damaged one. parse_number() returns None
-    # for a text that is no number from 0 to LAST_SECOND. The date is then UNREADABLE_DATE.
+    # git prints nothing for a date before 1970, and a number for a damaged one.
     seconds = parse_number(read_field(program), LAST_SECOND)
     author = read_field(program).decode("utf-8", "replace")
     message = read_field(program).decode("utf-8", "replace")
     message = message.replace("\r\n", "\n").replace("\r", "\n")
-    # git prints a line end between the message and the first change, and no line end without changes. peek()
-    # returns the next bytes, and read() takes them.
+    # git prints a line end between the message and the first change, and no line end without changes.
     if program.stdout.peek()[:1] == b"\n":
         program.stdout.read(1)
     changes = list[TreeChange]()
     # Each change begins with a colon, and the next commit with its name.
     while program.stdout.peek()[:1] == b":":
         changes.append(_read_change(program))
-        # This raises UserError for a huge commit before it fills the memory.
+        # A huge commit is refused before it fills the memory.
         check_count(changes, git)
-    # This raises UserError for a path that is too long, or that leads out of its folder.
     check_paths([(change.path, change.new_mode) for change in changes], git)
-    # An author has one line, without blanks at its ends. _REFUSED matches what Subversion does not accept.
+    # An author has one line, without blanks at its ends.
     plain_author = " ".join(_REFUSED.sub(" ", author).split())
     text = _REFUSED.sub("\N{REPLACEMENT CHARACTER}", message)
     date = UNREADABLE_DATE if seconds is None else seconds

@@ -55,8 +55,6 @@ class BlobReader:
         requests = self._program.process.stdin
         assert requests is not None
         for start in range(0, len(names), REQUESTS):
-            # With more than REQUESTS requests at once, this process could wait at a full pipe to git, while
-            # git waits until somebody reads its answers.
             batch = names[start : start + REQUESTS]
             try:
                 requests.write(b"".join(name + b"\n" for name in batch))
@@ -74,7 +72,6 @@ class BlobReader:
         Raise UserError if the object `name` is missing, damaged or not a blob.
         """
         line = self._program.stdout.readline(ANSWER_BYTES)
-        # git has ended without an answer.
         if not line:
             raise self._program.failed()
         answer = line.split()
@@ -105,11 +102,10 @@ class BlobReader:
 def read_link(blob: Blob) -> tuple[Blob, Properties]:
     """Return the text and the properties of a link as Subversion stores it.
 
-    `blob` is git's, and has the target of the link. The target `a` becomes the text `link a` with the
-    property svn:special. If Subversion can make no link with this target, return the target as the text of a
-    plain file. A plain file has no properties ({}), so callers recognize it by that.
+    git's `blob` has the target, `a`, which becomes the text `link a` with the property svn:special. If
+    Subversion can make no link with this target, return the target as the text of a plain file, and {}.
     """
-    # A long target is not read into memory: it makes no link anyway, and may have gigabytes.
+    # A long target makes no link, and may have gigabytes.
     if blob.size > svn_names.LONGEST_TARGET:
         return blob, {}
     properties, text = svn_names.link(b"".join(blob.chunks))
@@ -123,14 +119,10 @@ def open_blobs(git: Git) -> Iterator[BlobReader]:
 
 
 def read_field(program: Program) -> bytes:
-    """Return the output of a running git up to the next NUL, without the NUL.
-
-    The output `a NUL b NUL` gives b"a", then b"b". Raise UserError if the output ends before a NUL.
-    """
+    """Return the output of git up to the next NUL, without the NUL. Raise UserError if there is no NUL."""
     parts = []
     while True:
-        # peek() returns the bytes in the buffer and leaves them there. Only if the buffer is empty, it reads
-        # from git; it returns b"" at the end of the output.
+        # peek() reads from git only if the buffer is empty. b"" is the end of the output.
         buffered = program.stdout.peek()
         if not buffered:
             raise program.failed()
@@ -153,13 +145,12 @@ class TreeEntry(NamedTuple):
 def read_tree(git: Git, commit: str) -> list[TreeEntry]:
     """Return all files, links, folders and submodules in the tree of a commit, folders before their content.
 
-    Raise UserError if a blob is missing, or if the tree has over MOST_GIT_ENTRIES entries (check_count), a
-    path that is too long, or a path outside of its folder (check_paths).
+    Raise UserError if a blob is missing, or if the tree has too many entries (check_count) or an unusable
+    path (check_paths).
     """
     entries = list[TreeEntry]()
     arguments = ("ls-tree", "-r", "-t", "-z", "--long", "--full-tree", commit)
     with git.start(*arguments) as program:
-        # peek() returns b"" at the end of the output.
         while program.stdout.peek():
             # `100644 blob <object> 1234`, a tab and the path. Folders and submodules have the size `-`.
             head, _, path = read_field(program).partition(b"\t")
@@ -169,9 +160,9 @@ def read_tree(git: Git, commit: str) -> list[TreeEntry]:
                 raise git.missing_error(name)
             size = 0 if listed_size == b"-" else int(listed_size)
             entries.append(TreeEntry(path, mode, name, size))
-            # This raises UserError for a huge tree before it fills the memory.
+            # A huge tree is refused before it fills the memory.
             check_count(entries, git)
-        # This raises UserError if git has failed, for example after a damaged tree.
+        # git fails after a damaged tree.
         program.finish()
     check_paths([(entry.path, entry.mode) for entry in entries], git)
     return entries
@@ -192,14 +183,11 @@ def check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
     changes of a commit. A tree with a link `a` and a file `a/b` is damaged: a program that writes `a/b` would
     write a file elsewhere.
     """
-    # git lists each folder above a changed file as well, so each path has its folder among the nodes. Only
-    # the top folder is not listed.
+    # git lists each folder above a changed file as well, except for the top folder.
     folders = {path for path, mode in nodes if mode == FOLDER_MODE}
     folders.add(b"")
-    # The paths of the nodes before the present one.
     seen = set[bytes]()
     for path, mode in nodes:
-        # NO_NODE: a path that the commit deletes, or a submodule. Neither of them is loaded.
         if mode in NO_NODE:
             continue
         # The limits apply to the path in Subversion, which is longer if some of its bytes are escaped.

@@ -82,8 +82,7 @@ USE_NEWER = "use a newer git, or clone it again"
 def open_repository(path: Path, root: str | Path) -> Iterator[Git]:
     """Yield git on the repository at a path: bare, a work tree's top, or a linked work tree.
 
-    git runs on a private folder, which exists during the `with` block and leads to the user's refs and
-    objects. `root` is vcsbench's checkout, which owns that folder (run_folder). Raise UserError with git's
+    `root` is vcsbench's checkout, which owns git's private folder (run_folder). Raise UserError with git's
     own reason if git cannot read the repository.
     """
     layout = find_layout(path)
@@ -105,9 +104,8 @@ class Git:
     def __init__(self, where: str, layout: GitLayout, private: Path) -> None:
         """Fill the empty folder `private`, on which git runs: with HEAD, a configuration and links to refs.
 
-        `where` is the path of the user's repository in errors, and `layout` its folders. start() names the
-        folder of its objects in git's environment. Raise UserError if git cannot read the repository, if it
-        is a partial clone, or if its refs are not kept in files.
+        Raise UserError if git cannot read the repository, for a partial clone, or for refs that are not kept
+        in files.
         """
         self.where = where
         self.layout = layout
@@ -115,11 +113,10 @@ class Git:
         # In /srv/link/../x, the folder above a link is that of its target. os.path.abspath() would return
         # another folder than the one that find_layout() has checked.
         common = Path(os.path.realpath(layout.common))
-        # The repository's own folder of objects. It names the folders of other repositories whose objects are
-        # borrowed, and git itself reads these names.
+        # git itself reads the names of borrowed folders in the repository's own folder of objects.
         self._objects = find_object_folders(common)[0]
         self.head = read_ref(layout.folder / "HEAD")
-        # HEAD is written as it was read above. The refs may be many files, so they are links to the user's.
+        # The refs may be many files, so they are links to the user's.
         (private / "HEAD").write_bytes(self.head + b"\n")
         (private / "refs").symlink_to(common / "refs")
         (private / "packed-refs").symlink_to(common / "packed-refs")
@@ -128,12 +125,10 @@ class Git:
             (private / "shallow").write_bytes(self.shallow)
         # The configuration is made, and not copied: the user's could make git run a program.
         settings = self._read_settings(common / "config")
-        # This raises UserError for a partial clone, and for refs that are not kept in files.
         self._check_settings(settings)
         configuration = self._make_configuration(settings)
         (private / "config").write_bytes(os.fsencode(configuration))
-        # This command only checks the folder, and its output is not used. git fails here for an unknown
-        # format or extension, and for a HEAD with another content than a ref or a commit.
+        # git fails here for an unknown format or extension, and for a HEAD without a ref or commit.
         self.output("rev-parse", "--git-dir", remedy=USE_NEWER)
 
     def _read_settings(self, config: Path) -> dict[str, str]:
@@ -150,14 +145,10 @@ class Git:
         return settings
 
     def _check_settings(self, settings: Mapping[str, str]) -> None:
-        """Raise UserError for a partial clone, and for refs that are not kept in files.
-
-        `settings` are of _read_settings(), such as {"extensions.refstorage": "reftable"}.
-        """
+        """Raise UserError for a partial clone, and for refs that are not kept in files."""
         is_partial = "extensions.partialclone" in settings
         for key, value in settings.items():
-            # Such as remote.origin.promisor: that remote has the objects that are missing here. git reads the
-            # words of FALSE as false.
+            # Such as remote.origin.promisor: that remote has the objects that are missing here.
             if key.endswith(".promisor") and value.lower() not in FALSE:
                 is_partial = True
         if is_partial:
@@ -175,9 +166,8 @@ class Git:
     def _make_configuration(self, settings: Mapping[str, str]) -> str:
         """Return the text of the private folder's configuration: CONFIGURATION and the extensions.
 
-        `settings` are the user's, such as {"extensions.objectformat": "sha256"}. git needs the user's format
-        version and extensions to read the objects. Raise UserError for an extension whose name git cannot
-        have.
+        git needs the user's format version and extensions to read the objects. Raise UserError for an
+        extension whose name git cannot have.
         """
         has_sha256 = settings.get("extensions.objectformat") == "sha256"
         configuration = CONFIGURATION.format(
@@ -213,12 +203,11 @@ class Git:
     ) -> Program:
         """Start a command of git on the private folder, such as start("log", "--reverse"), and return it.
 
-        The private folder has the refs of the user's repository, and no setting that could run a program.
         git gets at most MEMORY_BYTES of memory. `limit_s` is the longest time without output. If git fails,
         the error names the user's repository, the command and the `remedy`.
         """
         failure = f"{self.where}: git {arguments[0]} failed ({remedy})"
-        # With -C, git runs in the private folder and calls it `.`, so its messages do not show our path.
+        # With -C, git calls the private folder `.`, so its messages do not show our path.
         argv = ["git", "-C", str(self._private), "--git-dir=.", *arguments]
         variables = {
             **ENVIRONMENT,
@@ -227,8 +216,7 @@ class Git:
             "GIT_OBJECT_DIRECTORY": str(self._objects),
         }
         program = Program(argv, failure, program_environment(variables), stdin, limit_s)
-        # prlimit() fails if git has ended already. It also fails if this process has a lower limit, which git
-        # has inherited.
+        # prlimit() fails if git has ended already, or has inherited a lower limit from this process.
         with suppress(OSError, ValueError):
             limits = (MEMORY_BYTES, MEMORY_BYTES)
             resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)

@@ -55,12 +55,12 @@ class GitSource(LocalSource):
 
         Raise UserError if the branch names no commit, or if the commit's object is missing.
         """
-        # The name of the object that the branch names: a commit, or a tag with a message.
+        # The name of a commit, or of a tag with a message.
         name = self._parse(git, self._branch)
         # `^main` means all commits that are not on main, so it names no commit.
         if name.startswith("^"):
             raise self._no_commit_error(git)
-        # This command only checks that the object exists: rev-parse finds its name without reading it.
+        # rev-parse finds the name of an object without reading the object, which may be missing.
         try:
             git.output("cat-file", "-e", name)
         except UserError:
@@ -90,10 +90,7 @@ class GitSource(LocalSource):
         )
 
     def identity(self) -> str:
-        """Return a digest of the commit, and of a shallow clone's start.
-
-        Later calls return the digest of the first call, also if the repository has changed since.
-        """
+        """Return a digest of the commit, and of a shallow clone's start, at the time of the first call."""
         return self._identity
 
     @cached_property
@@ -130,18 +127,17 @@ class GitSource(LocalSource):
         with self._open() as git:
             commit = self._find_commit(git)
             commits = _count_commits(git, commit)
-            # read_tree() raises UserError for a tree that cannot be loaded. Its result is not needed.
+            # read_tree() is called only for its error.
             git_objects.read_tree(git, commit)
-            # One git lists the names of all objects. The other git reads the list through a pipe, and prints
-            # the size of each object. Python would be slow at passing on millions of names.
+            # One git pipes the names of all objects to another git, which prints their sizes. Python would be
+            # slow at passing on millions of names.
             with _walk(git, commit, "rev-list", "--objects") as listing:
                 object_list = listing.process.stdout
-                # The output of a Program is always a pipe. This is for the type checker.
+                # This is for the type checker.
                 assert object_list is not None
                 with git.start("cat-file", git_estimate.SIZES, stdin=object_list) as sizes:
                     text_bytes = git_estimate.estimate_texts(sizes.stdout, git)
-                    # finish() waits for the end of a program, and raises UserError if it failed. `sizes` is
-                    # first: if it failed, nobody reads the list any more, and `listing` would wait for ever.
+                    # If `sizes` failed, nobody reads the list any more, and `listing` would wait for ever.
                     sizes.finish()
                 listing.finish()
         # Revision 1 makes the folders trunk, branches and tags.
@@ -153,7 +149,7 @@ class GitSource(LocalSource):
         Raise UserError if the history has changed since identity() was called, or if git cannot read it.
         """
         with self._open() as git:
-            # _read_identity() computes the present digest, and identity() returns that of its first call.
+            # identity() returns the digest of its first call.
             if self._read_identity(git) != self.identity():
                 raise self.changed_error()
             commit = self._find_commit(git)
@@ -162,8 +158,7 @@ class GitSource(LocalSource):
             # A progress display compares this number with the revisions that are loaded.
             self._planned_revisions = 1 + commits
             out.write(dump_format.header(self.identity()))
-            # `blobs` reads the texts of files from one git. `log` is another git, which prints the changes of
-            # one commit after the other, the oldest first.
+            # One git reads the texts of files. Another git prints the changes, the oldest commit first.
             with (
                 git_objects.open_blobs(git) as blobs,
                 _walk(git, commit, "log", "--reverse", *git_log.DETAILS) as log,
@@ -171,11 +166,10 @@ class GitSource(LocalSource):
                 writer = RevisionWriter(blobs, out)
                 for _ in range(commits):
                     writer.write(git_log.read_details(log, git))
-                # This raises UserError if git failed after its last commit.
+                # git may fail after its last commit.
                 log.finish()
             out.flush()
             facts = writer.facts()
-            # Reports show the notes: what was left out, and that a history is not complete.
             if git.shallow:
                 facts.notes.append(SHALLOW)
         return facts

@@ -19,11 +19,10 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     the tree is damaged.
     """
     entries = git_objects.read_tree(git, commit)
-    # This raises UserError if the disk has too little space. `folder` itself does not exist yet.
+    # `folder` itself does not exist yet.
     check_space(sum(entry.size for entry in entries), folder.parent, git.where)
     root = os.fsencode(folder)
     _make_folder(root)
-    # The number of entries by the text of the note on them. format_notes() makes a note of each above 0.
     counts = {SUBMODULES: 0, svn_names.RENAMED_NOTE: 0, svn_names.LINKS_NOTE: 0}
     # The files and links by the paths at which they are written.
     files: dict[bytes, TreeEntry] = {}
@@ -54,10 +53,9 @@ def _make_folder(path: bytes) -> None:
 def _write_files(git: Git, files: Mapping[bytes, TreeEntry]) -> int:
     """Write the files and links of a tree, each to the path that is its key in `files`.
 
-    Return the number of links that became plain files, as in the loaded history. Subversion can make no link
-    to some targets, such as an empty one. The folders of all paths must exist.
+    Return the number of links that became plain files, because Subversion can make no link to their targets.
+    The folders of all paths must exist.
     """
-    # The target of each link, by its path.
     link_targets: dict[bytes, bytes] = {}
     plain_links = 0
     with git_objects.open_blobs(git) as reader:
@@ -67,8 +65,7 @@ def _write_files(git: Git, files: Mapping[bytes, TreeEntry]) -> int:
                 mode = 0o755 if entry.mode == git_objects.EXECUTABLE_MODE else 0o644
                 _write_file(path, blob.chunks, mode)
                 continue
-            # Subversion stores a link as the text `link TARGET` with a property. If Subversion can make no
-            # link to the target, `properties` is empty, and the text is the target itself.
+            # Without properties, the text is the target itself, and not `link TARGET`.
             text, properties = git_objects.read_link(blob)
             if properties:
                 link_targets[path] = b"".join(text.chunks).removeprefix(b"link ")

@@ -18,29 +18,24 @@ from vcsbench.storages.file_trees import entries
 
 
 def is_private(definition: Definition) -> bool:
-    """Return True if not all users of the machine can read a source, such as a repository of mode 700.
-
-    `definition` is an entry of `repositories`, such as {"source": "git", "path": "/srv/x"}.
-    """
+    """Return True if not all users of the machine can read a source, such as a repository of mode 700."""
     url = definition.get("url")
     if url is not None:
         # A server may require a password, so what it has counts as private.
         is_local = str(url).startswith(FILE_SCHEME)
         return not is_local or _is_private_path(str(url), SvnSource.kind)
-    # A generated source has no path, and is not private.
+    # A generated source has no path.
     path = definition.get("path")
     return path is not None and _is_private_path(str(path), str(definition["source"]))
 
 
 @cache
 def _is_private_path(text: str, kind: str) -> bool:
-    """Return True if other users cannot read the path `text`, or at least one file of its history.
-
-    `kind` is the kind of the source, such as "svn". A path that cannot be checked counts as private.
-    """
+    """Return True if other users cannot read the path `text`, or at least one file of its history."""
     try:
         return _has_closed_file(local_path(text), kind)
     except (UserError, *PATH_ERRORS):
+        # A path that cannot be checked counts as private.
         return True
 
 

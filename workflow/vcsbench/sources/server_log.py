@@ -91,18 +91,15 @@ class ServerLog:
     def shares(self, study: Study, measured: Collection[str]) -> list[WorkloadShare]:
         """Return a weight in per cent for each measured command of a study whose `logged_as` is in the log.
 
-        Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]; [] if there is none.
-        `measured` are the commands of the study that its grid has. The weights add up to 100. Several
-        measured commands with the same `logged_as` have equal weights: 750 of 1,000 commands are 75 %, or
-        37.5 % for each of two.
+        Such as [{"name": "log", "weight": 75.0, "where": {"command": "log"}}]. The weights add up to 100.
+        Several measured commands with the same `logged_as` have equal weights: 750 of 1,000 commands are
+        75 %, or 37.5 % for each of two.
         """
         commands_by_name = _commands_by_name(study, measured)
-        # The numbers of the log's commands that are measured, such as {"log": 750}.
         counts = {name: self.commands[name] for name in commands_by_name if self.commands.get(name)}
         total = sum(counts.values())
         shares: list[WorkloadShare] = []
         for name, count in counts.items():
-            # Several commands of the study, which the log does not tell apart, share the number equally.
             commands = commands_by_name[name]
             weight = 100 * count / total / len(commands)
             for command in commands:
@@ -113,13 +110,11 @@ class ServerLog:
     def sentences(self, study: Study, measured: Collection[str]) -> list[str]:
         """Return sentences on the commands of the log, and on those that the grid does not measure.
 
-        Example of the first sentence: "svn.log has 1,000 commands: log 75 %, update 25 %." `measured` are the
-        commands of the study that its grid measures. The last sentences are on those with equal weights
-        (shares), and on unknown actions in the log.
+        Example of the first sentence: "svn.log has 1,000 commands: log 75 %, update 25 %." The last sentences
+        are on commands with equal weights (shares), and on unknown actions in the log.
         """
-        # It is above 0, because read_server_log() raises UserError for a log without commands.
+        # read_server_log() refuses a log without commands, so the total is above 0.
         total = sum(self.commands.values())
-        # The most frequent commands first, and equally frequent ones by name.
         names = sorted(self.commands, key=lambda name: (-self.commands[name], name))
         percentages = []
         for name in names:
@@ -167,7 +162,6 @@ def read_server_log(path: Path) -> ServerLog:
     try:
         with open_decompressed(path) as file:
             is_start_of_line = True
-            # readline() returns a line, or LINE_BYTES of a longer line.
             chunk = file.readline(LINE_BYTES)
             while chunk:
                 # The action of a line stands in front of the paths, so the rest of a longer line is skipped.
@@ -177,7 +171,6 @@ def read_server_log(path: Path) -> ServerLog:
                 chunk = file.readline(LINE_BYTES)
     except FileNotFoundError:
         raise UserError(f"{one_line(path)}: no such file. Check the path.") from None
-    # DAMAGED has OSError and the errors of a decompression.
     except DAMAGED as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(
@@ -209,8 +202,7 @@ class _ActionCounter:
 
     def add(self, line: bytes) -> None:
         """Count the action of a line, or of its beginning. A line without the time of a log is ignored."""
-        # A line of svnserve begins with a process id and the time. In a line of httpd, the time may stand
-        # anywhere.
+        # In a line of httpd, the time may stand anywhere.
         svnserve_begin = _SVNSERVE_LINE.match(line)
         begin = svnserve_begin or _HTTPD_TIME.search(line)
         if begin is None:
@@ -223,13 +215,10 @@ class _ActionCounter:
             # The format of httpd's log may have the action in front of the time.
             action = _find_action(line[: begin.start()])
         if action is None:
-            # An access log has quoted fields with any words, such as the name of a browser. So only the
-            # action of a line without quotes is counted as unknown.
+            # An access log has quoted fields with any words, such as the name of a browser.
             if b'"' not in text and _UNKNOWN.match(text):
                 self.unknown += 1
         elif action not in LOGGED_STEPS:
-            # A step of a command, such as get-locations, does not count. The known actions that are no steps
-            # have a command in both tables. Over http, `status` is an update, and for svnserve a status.
             commands = LOGGED_COMMANDS if svnserve_begin else LOGGED_OVER_HTTP
             self.commands[commands[action]] += 1
 
@@ -250,10 +239,7 @@ def _find_action(text: bytes) -> str | None:
 
 
 def check_measured(log: ServerLog, studies: Sequence[tuple[Study, Collection[str]]]) -> None:
-    """Raise UserError if no study measures a command of the log.
-
-    Each study has the commands that its grid measures.
-    """
+    """Raise UserError if no study measures a command of the log. `studies` have their measured commands."""
     if any(log.shares(study, measured) for study, measured in studies):
         return
     names = enumeration([_label(name) for name in sorted(log.commands)])

@@ -36,7 +36,7 @@ def check_local_url(url: str) -> None:
     """Raise UserError if the repository of a file:// URL has links, pipes or devices.
 
     For file://, svn and svnrdump open the files of the repository themselves. For a URL of a server, only the
-    server opens files, so nothing is checked. The URL may name a folder in the repository.
+    server opens files.
     """
     if not url.startswith(FILE_SCHEME):
         return
@@ -61,8 +61,7 @@ def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:
     for top in _revision_folders(repository):
         yield from (entry for entry in os.scandir(top) if entry.is_dir())
         number = sum(1 for _ in _revision_files(top))
-        # Every `step`-th file is yielded. `step` is rounded up, so that these are at most LISTED_FILES. It is
-        # at least 1, also for a folder without files: islice() accepts no step of 0.
+        # At most LISTED_FILES are yielded. islice() accepts no step of 0.
         step = max(1, math.ceil(number / LISTED_FILES))
         yield from itertools.islice(_revision_files(top), None, None, step)
 
@@ -70,12 +69,10 @@ def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:
 def content_digest(repository: Path) -> str:
     """Return a digest that changes when the history of the repository does, without reading a file.
 
-    It covers the names, sizes and times of the youngest files of revisions and of revision properties, and
-    the names and times of the youngest folders with such files. Neither reading nor a copy with `rsync -a`
-    changes these.
+    The digest covers the names, sizes and times of the youngest files of revisions and of revision
+    properties, and the names and times of their folders. Neither reading nor `rsync -a` changes these.
     """
     digest = hashlib.sha256()
-    # `top` is db/revs, and then db/revprops.
     for top in _revision_folders(repository):
         # A shard is a folder of usually 1,000 revisions. An old repository has none: its files lie in `top`.
         shards = [entry.path for entry in _list_by_number(top) if entry.is_dir()]
@@ -83,7 +80,6 @@ def content_digest(repository: Path) -> str:
         # listed: a large repository has thousands.
         for folder in (top, *shards[-YOUNGEST_SHARDS:]):
             digest.update(_describe_state("", os.stat(folder)))
-            # The entries of `top` are files or shards, those of a shard are files.
             for entry in _list_by_number(folder)[-YOUNGEST_FILES:]:
                 digest.update(_describe_state(entry.name, entry.stat()))
     return digest.hexdigest()

@@ -38,10 +38,7 @@ _ODD = re.compile(
 
 
 def subversion_path(path: bytes) -> bytes:
-    """Return the path that Subversion and all disks can have. Two names never become one.
-
-    Such as `a/?\\046svn` for `a/.svn`. Nearly all paths stay as they are.
-    """
+    """Return the path that Subversion and all disks can have: `a/?\\046svn` for `a/.svn`."""
     if is_utf8(path) and not _ODD.search(path):
         return path
     return b"/".join(map(_rename, path.split(b"/")))
@@ -51,11 +48,10 @@ def _rename(name: bytes) -> bytes:
     """Return a name that Subversion and all disks can have: `?\\046svn` for `.svn`.
 
     Bytes that must be escaped become `?\\` and three decimal digits. A name that is too long is cut, and ends
-    with a digest of the whole name. The replacement of an empty name is `?\\000`.
+    with a digest of the whole name. Two names never become one.
     """
     if not name:
         return b"?\\000"
-    # The reserved names are `.`, `..`, and those of version control systems, such as `.git` and `CVS`.
     if _RESERVED_NAME.fullmatch(name):
         # The first byte is escaped: `.svn` becomes `?\046svn`. In `..`, both bytes are: `?\046?\046`.
         count = 2 if name == b".." else 1
@@ -66,11 +62,9 @@ def _rename(name: bytes) -> bytes:
     # Any name may be that of a link. The limit of links is the smallest, so it is used for all names.
     if len(escaped) <= LINK_NAME_BYTES:
         return escaped
-    # Two long names may have the same beginning, so a digest of the whole name follows it.
     end = b"?\\#" + hashlib.sha256(name).hexdigest()[:16].encode()
-    # The cut may be in the middle of a UTF-8 character. Its first bytes are then dropped ("ignore"). The cut
-    # may also leave a part of an escape, such as `?\04`. That does no harm, because the digest identifies the
-    # name.
+    # The cut may be in the middle of a UTF-8 character, whose first bytes are then dropped ("ignore"). A part
+    # of an escape, such as `?\04`, does no harm, because the digest identifies the name.
     beginning = escaped[: LINK_NAME_BYTES - len(end)].decode("utf-8", "ignore")
     return beginning.encode() + end
 

@@ -48,7 +48,6 @@ class SvnSource(SourceWithTree):
 
     def identity(self) -> str:
         """Return a digest of the repository's UUID, youngest revision, settings and content_digest."""
-        # This raises UserError for a repository that programs cannot read safely.
         self._check_place()
         return self._identity
 
@@ -68,7 +67,6 @@ class SvnSource(SourceWithTree):
             for name, limit in limits.items():
                 texts.append(read_bytes(db / name, limit).decode(errors="replace"))
             content = svn_files.content_digest(self._path)
-        # The exported folder, if the definition names one.
         tree = [] if self._tree is None else [self._tree]
         return digest_values("svn", *texts, self.youngest, content, *tree)
 
@@ -77,13 +75,11 @@ class SvnSource(SourceWithTree):
 
         The repository must have no links, pipes or devices (repository_files), and not be in Berkeley DB.
         """
-        # readable() turns an OSError about a file of the repository into a UserError.
         with readable(self._path):
             self._check_exists()
             if not svn_files.is_svn_repository(self._path):
                 raise self._path_error("is not a Subversion repository. Check the path.")
-            # This check comes before the first file is opened, which might be a pipe: a pipe blocks its
-            # reader for ever.
+            # This check comes before the first file is opened: a pipe blocks its reader for ever.
             svn_files.check_repository(self._path)
             fs_type = self._read_fs_type()
         if fs_type == "bdb":
@@ -140,7 +136,7 @@ class SvnSource(SourceWithTree):
         self._check_place()
         if self.youngest == 0:
             raise self._path_error("is empty: it has no revision 1. Give another.")
-        # This raises UserError if the definition names a folder that does not exist.
+        # tree() is called only for its error.
         self.tree()
 
     def describe(self) -> str:
@@ -153,7 +149,6 @@ class SvnSource(SourceWithTree):
         # A shard is a folder of usually 1,000 revisions. Without shards, `shards` has the revisions' files.
         shards = sorted((self._path / "db" / "revs").iterdir())
         has_files = bool(shards) and shards[0].is_file()
-        # Of 100 shards, every 13th is in the sample: 8 of them.
         step = 1 + len(shards) // (FILE_SAMPLE if has_files else SAMPLE)
         sample = shards[::step]
         size = 0
@@ -162,7 +157,6 @@ class SvnSource(SourceWithTree):
             for file in (shard, *shard.glob("*")):
                 if file.is_file():
                     size += file.stat().st_size
-        # max() avoids a division by 0 for an empty folder.
         return SizeEstimate(self.youngest, size * len(shards) // max(1, len(sample)))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
@@ -183,13 +177,12 @@ class SvnSource(SourceWithTree):
         if reason or not tree:
             return reason
         revision = older_revision(self.youngest, behind)
-        # The changes of the tree, the youngest first, each with the path that the tree had then. At most
-        # `youngest` - `revision` of them are younger than `revision`, so one more is enough.
+        # At most `youngest` - `revision` changes of the tree are younger than `revision`: one more is enough.
         limit = self.youngest - revision + 1
         argv = ["svnlook", "history", "-r", str(self.youngest), "--limit", str(limit)]
         argv += ["--", os.fspath(self._checked_path()), tree]
         printed = processes.output(argv, describe_failure(self._name, "svnlook history"))
-        # b"" if the tree is younger than the revision. After a move, it is another path than today's.
+        # After a move, the tree had another path than today's.
         path_then = _find_path(printed, revision)
         if path_then == os.path.normpath(f"/{tree}").encode(errors="surrogateescape"):
             return ""
@@ -211,7 +204,7 @@ class SvnSource(SourceWithTree):
 def _find_path(history: bytes, revision: int) -> bytes:
     """Return the path that a tree had in a revision, by the output of `svnlook history`; b"" without one.
 
-    The output has two lines of headings. A line is a revision with the path, such as `     7   /trunk`.
+    After two lines of headings, a line is such as `     7   /trunk`. The youngest revision comes first.
     """
     for line in history.split(b"\n"):
         number, _, path = line.lstrip(b" ").partition(b" ")

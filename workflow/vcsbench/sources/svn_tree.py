@@ -30,11 +30,9 @@ class TreeSummary(NamedTuple):
 def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> TreeSummary:
     """Return the largest folder of a tree, and the numbers of its odd paths, at a revision.
 
-    `tree` is a path such as trunk, or "" for the root. `revision` None is the youngest revision. The largest
-    folder is one directly in `tree`, such as trunk/lib. It has the most entries at all depths, and is the
-    first by name if several have the most. If no folder has entries, it is `tree` itself. Odd paths are those
-    that no disk (impossible) or no working copy (reserved) can hold. One run of svnlook, which may take
-    minutes, finds both. Raise UserError if the revision has no such tree, or if the tree is too large.
+    The largest folder is one directly in `tree`, such as trunk/lib, with the most entries at all depths. It
+    is `tree` itself if no folder has entries. One run of svnlook, which may take minutes, finds both results.
+    Raise UserError if the revision has no such tree, or if the tree is too large.
     """
     prefix = svn_names.tree_prefix(tree)
     # The number of entries, at all depths, in each folder at the top of the tree, such as {b"lib": 12}.
@@ -65,7 +63,7 @@ def summarize_tree(repository: Path, tree: str, revision: int | None = None) -> 
         program.finish()
     folder = tree
     if entry_counts:
-        # min() compares the pairs (-entries, name). So the most entries come first, and then the first name.
+        # The most entries come first, and then the first name.
         largest = min(entry_counts, key=lambda name: (-entry_counts[name], name))
         folder = (prefix + largest).decode(errors="surrogateescape")
     return TreeSummary(folder, OddPaths(impossible, reserved))
@@ -95,16 +93,13 @@ class SourceWithTree(LocalSource):
         failure = describe_failure(repository, "svnlook tree")
         if self._tree is None:
             return choose_tree(output(argv, failure))
-        # The root is always a folder.
         if self._tree == "":
             return self._tree
-        # If the repository has no such path, svnlook fails. Nobody sees this error, so its beginning is "".
-        # The error below is about the key `tree` of the definition.
+        # If the repository has no such path, svnlook fails. Nobody sees that error.
         try:
             printed = output([*argv, self._tree], "")
         except UserError:
-            # svnlook also fails if the repository is damaged. Then it fails at the root as well, and this
-            # raises an error with the reason.
+            # In a damaged repository, svnlook fails at the root as well, and the user sees the reason.
             output(argv, failure)
             printed = b""
         # The first line is the path itself, with a slash behind a folder.

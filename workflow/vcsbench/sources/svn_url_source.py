@@ -78,10 +78,7 @@ class SvnUrlSource(Source):
         return number
 
     def _run_info(self, failure: str, item: str, *words: str) -> bytes:
-        """Return an item of `svn info`, such as "revision". `words` are further options, and the URL.
-
-        `failure` begins the error if svn fails, or if the server does not answer.
-        """
+        """Return an item of `svn info`, such as "revision". `words` are further options, and the URL."""
         check_local_url(self._url)
         argv = ["svn", "info", *LOGIN, "--show-item", item, *words]
         return output(argv, failure, ANSWER_S)
@@ -106,19 +103,16 @@ class SvnUrlSource(Source):
         UserError if the repository has no folder at the definition's `tree`.
         """
         if self._tree is None:
-            # The root is listed to find out if trunk exists. `svn info` of trunk would fail without trunk,
-            # but also if the server does not answer.
+            # `svn info` of trunk would fail without trunk, but also if the server does not answer.
             argv = ["svn", "list", *LOGIN, "-r", str(revision), f"{self._url}@{revision}"]
             names = output(argv, f"{self._url}: its folders cannot be listed", ANSWER_S)
             return choose_tree(names)
-        # If svn fails, the error is this text and the message of svn. If the path is a file, it is this text.
         failure = (
             f"{self._options.describe_key('tree')}: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}. Name another, or '' for the root"
         )
         # Without @ and a number, svn would look for the youngest folder of this name.
         tree_url = f"{_url_of_tree(self._url, self._tree)}@{revision}"
-        # b"dir" or b"file".
         kind = self._run_info(failure, "kind", "-r", str(revision), tree_url).strip()
         if kind != b"dir":
             raise UserError(f"{failure}.")
@@ -139,11 +133,9 @@ def export_head(
     """Export a folder of a repository to a new local folder, by a client of Subversion.
 
     `svn` is the start of the client's command line, for a shell, such as "env LD_LIBRARY_PATH=/lib /x/svn".
-    `revision` is the head of the source: a number in digits, or "0" for the youngest revision. `tree` is the
-    folder in the repository; without it, trunk is exported, or the root if there is no trunk. Return notes
-    for reports: always []. Raise UserError if svn fails, or does not answer in time.
+    `revision` "0" is the youngest revision. Without `tree`, trunk is exported, or the root if there is no
+    trunk. Return notes for reports: always []. Raise UserError if svn fails, or does not answer in time.
     """
-    # This raises UserError for a local repository with a pipe or a link, which svn would open.
     check_local_url(url)
     failure = f"{url}: svn export failed"
     client = shlex.split(svn)
@@ -154,14 +146,11 @@ def export_head(
         argv = [*client, "list", *options, pegged(url)]
         names = output(argv, failure, limit_s=ANSWER_S)
         tree = choose_tree(names)
-    # pegged() adds an @ to a URL that has one, because svn reads the text behind the last @ as a revision.
     tree_url = pegged(_url_of_tree(url, tree))
     argv = [*client, "export", "--ignore-externals", *options, tree_url, folder]
     with Program(argv, failure, limit_s=PAUSE_S) as program:
-        # svn prints each file that it has exported. Reading raises UserError if svn prints nothing for
-        # PAUSE_S seconds.
+        # svn prints each file that it has exported, so a silence of PAUSE_S seconds is a failure.
         for _ in program.stdout:
             pass
-        # This raises UserError if svn failed.
         program.finish()
     return []

@@ -43,7 +43,6 @@ class _SampledTexts:
         The choice is random. To take each n-th text would be wrong if commits change two files in turn.
         """
         self.all_bytes += length
-        # random() returns a number from 0 to 1, so this is true for one of `step` texts on average.
         return self.dice.random() * self.step < 1
 
     def keep(self, text: _KeptText) -> None:
@@ -104,12 +103,10 @@ class TextSample:
         repository_bytes = source_bytes * self._deltas.compressed_share
         for texts in (self._small, self._large):
             source_bytes += texts.all_bytes
-            # `position` is from 0 (texts like source code, 0.4) to 1 (like archives and images, 1.0). Without
-            # texts, `all_bytes` is 0, so the position does not matter.
+            # `position` is from 0 (texts like source code, 0.4) to 1 (like archives and images, 1.0).
             excess = texts.compressed_share - SOURCE_CODE_SHARE
             position = max(0.0, excess / (INCOMPRESSIBLE_SHARE - SOURCE_CODE_SHARE))
             repository_bytes += texts.all_bytes * (least + (1.0 - least) * position)
-        # So few bytes show nothing about the source.
         if source_bytes < LEAST_BYTES:
             return least
         return max(least, repository_bytes / source_bytes)

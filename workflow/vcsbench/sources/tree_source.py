@@ -70,9 +70,9 @@ class LoadedTree:
     def list(self) -> Iterator[NamedEntry]:
         """Yield the folders, files and links to load, folders before their content.
 
-        Count in `counts` what is left out or renamed. Raise UserError for a path that is too long or deep.
+        Raise UserError for a path that is too long or deep.
         """
-        # entries() changes this argument: it counts the names that it leaves out, such as {".git": 1}.
+        # entries() counts here the names that it leaves out, such as {".git": 1}.
         left_out = Counter[str]()
         for path, state in entries(self._root, left_out):
             kind = stat.S_IFMT(state.st_mode)
@@ -94,10 +94,7 @@ class LoadedTree:
         self.counts[ADMINISTRATIVE_NOTE] += left_out.total()
 
     def records(self) -> Iterator[bytes]:
-        """Yield the records of a dump stream that add trunk and the tree in it.
-
-        Count in `counts` what is left out, renamed or changed, such as links that become plain files.
-        """
+        """Yield the records of a dump stream that add trunk and the tree in it."""
         trunk = TRUNK.encode()
         yield dump_format.directory(trunk)
         loaded_files = set[FileId]()
@@ -106,17 +103,14 @@ class LoadedTree:
             if stat.S_ISDIR(state.st_mode):
                 yield dump_format.directory(svn_path)
             elif stat.S_ISLNK(state.st_mode):
-                # In Subversion, a link is a file with the text `link TARGET` and the property svn:special.
+                # link() returns no properties if Subversion can make no link to the target.
                 properties, text = svn_names.link(os.readlink(os.fsencode(path)))
-                # link() returns no properties if Subversion can make no link to the target. The record then
-                # adds a plain file, whose text is the target.
                 is_plain_file = not properties
                 if is_plain_file:
                     self.counts[svn_names.LINKS_NOTE] += 1
                 yield dump_format.file(svn_path, b"add", properties=properties, text=text)
             else:
-                # Subversion has no hard links, so each name of a file becomes a file of its own. All names
-                # but the first one are counted.
+                # Subversion has no hard links, so each name of a file becomes a file of its own.
                 file_id = FileId(state.st_dev, state.st_ino)
                 if file_id in loaded_files:
                     self.counts[LINKED] += 1
@@ -150,7 +144,6 @@ def _read_chunks(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
 
 def _sample_file(path: str, size: int, sample: TextSample) -> None:
     """Count a file in a sample of texts, and add its beginning if the sample needs it."""
-    # The number of bytes at the file's beginning that the sample needs, 0 for a file that it does not need.
     head_bytes = sample.count(size)
     if not head_bytes:
         return
@@ -168,16 +161,13 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
     """
     tree = LoadedTree(source)
     with readable(source):
-        # check_space() raises UserError before anything is written.
         sizes = [state.st_size for _, state in entries(source) if stat.S_ISREG(state.st_mode)]
         check_space(sum(sizes), folder.parent, one_line(source))
         folder.mkdir(mode=0o700)
         # The state of each original folder, by the path of its copy.
         folder_states = {os.fsencode(folder): os.stat(source)}
-        # The path of the copy of each file or link, by the device and inode of the original.
+        # The path of the copy of each original file or link.
         copies = dict[FileId, bytes]()
-        # The path of an entry, its relative name in the copy, and its state, as of os.lstat(). list() counts
-        # what it leaves out or renames in `tree.counts`.
         for path, name, state in tree.list():
             target = os.fsencode(folder) + b"/" + name
             if stat.S_ISDIR(state.st_mode):
@@ -185,7 +175,6 @@ def copy_directory(source: Path, folder: Path) -> list[str]:
                 os.mkdir(target, 0o700)
                 folder_states[target] = state
                 continue
-            # The entry is a file or a symbolic link. All hard links to it have the same device and inode.
             file_id = FileId(state.st_dev, state.st_ino)
             if file_id in copies:
                 # A further hard link to a file becomes a hard link to the copy of the file.
@@ -272,7 +261,7 @@ class DirectorySource(LocalSource):
         tree = LoadedTree(self._path)
         with readable(self._path):
             out.write(dump_format.header(self.identity()))
-            # Revision 0 is empty. Revision 1 adds the tree, whose records follow its head.
+            # Revision 0 is empty. The records of the tree follow the head of revision 1.
             for number in range(REVISIONS + 1):
                 out.write(dump_format.revision(number, {b"svn:date": COMMIT_DATE}))
             out.writelines(tree.records())

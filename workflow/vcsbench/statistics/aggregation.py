@@ -45,22 +45,18 @@ def read_published(
 ) -> pd.DataFrame:
     """Return published numbers of one or several files as a frame with a row per published cell.
 
-    A cell has a value on each of `axes`, such as the command and the format. `by` are further columns that
-    identify rows, such as `run`. A row is `{"command": "log", "format": "f7", "elapsed_s": 2.4,
-    "elapsed_s_rounding": 0.05}`. Axes and the columns `by` are text ("" if missing). Each metric has its
-    number and half of its last digit (NaN if nothing was published). `metadata` has facts that the files
-    lack, such as an axis value of a whole file. Raise UserError if a file is damaged or has no rows.
+    A row is `{"command": "log", "format": "f7", "elapsed_s": 2.4, "elapsed_s_rounding": 0.05}`: text in the
+    columns `axes` and `by`, and of each metric the number and half of its last digit. `metadata` has facts
+    that the files lack, such as an axis value of a file. Raise UserError if a file is damaged or has no rows.
     """
     keys = [*axes, *by]
     records = []
-    # The rows of each file, as text.
     for rows in read_published_rows(paths, axes, by, metadata).values():
         records += [_published_record(row, keys) for row in rows]
     frame = pd.DataFrame(records)
     number_columns = [name for name in frame if name not in keys]
-    # A study may publish the times of a cell in one file, and its counts in another. The two rows become one:
-    # first() takes the first number of each column that is not NaN. No number is lost, because
-    # read_published_rows() raises UserError for a number that two files have.
+    # A study may publish the times of a cell in one file, and its counts in another. first() joins the rows
+    # without loss, because read_published_rows() refuses a number that two files have.
     if frame.duplicated(keys).any():
         frame = frame.groupby(keys, sort=False, as_index=False)[number_columns].first()
     return frame[[*keys, *number_columns]]
@@ -82,7 +78,7 @@ def half_of_last_digit(text: str) -> float:
     """Return the largest rounding error of a printed number: 0.05 for `0.2`, 50 for `1.5e3`; NaN for ""."""
     if not text:
         return math.nan
-    # The power of ten of the last digit, also of a number with an exponent: -1 for `0.2`, 2 for `1.5e3`.
+    # The power of ten of the last digit: -1 for `0.2`, 2 for `1.5e3`.
     exponent = Decimal(text).as_tuple().exponent
     return float(f"0.5e{exponent}")
 
@@ -114,8 +110,7 @@ def add_key_columns(
 ) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Turn the columns `by` into text; return the frame, and the different values of each column in order.
 
-    A table may group rows by columns such as `clients`. As text, they identify rows like axes do. Example:
-    the column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`. If all rows have a number, the
+    The column `clients` with 10.0 and 2.0 gives `{"clients": ["2", "10"]}`. If all rows have a number, the
     values are ordered by size, otherwise by their first row. A column that the frame lacks becomes "" in all
     rows, and its list of values is [].
     """
@@ -124,11 +119,10 @@ def add_key_columns(
         column = frame[name] if name in frame else pd.Series(np.nan, frame.index)
         texts = column.map(_text_of)
         frame = frame.assign(**{name: texts})
-        # A word becomes NaN, as a missing value is. With one NaN, the column cannot be ordered by size.
+        # A word becomes NaN, and with one NaN, the column cannot be ordered by size.
         numbers = pd.to_numeric(column, errors="coerce")
         rows_by_size = numbers.sort_values(kind="stable").index
         ordered_texts = texts[rows_by_size] if numbers.notna().all() else texts
-        # dict.fromkeys() removes repeated texts. "" stands for a missing value, and is left out.
         order[name] = [text for text in dict.fromkeys(ordered_texts) if text]
     return frame, order
 
@@ -144,7 +138,7 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
     """Return each row once for each metric of `each`, for a table with several counts next to each other.
 
     With `each` ["reads", "renames"], a row with 412 reads and 3 renames becomes two: (count: reads, counts:
-    412) and (count: renames, counts: 3). The column `count` then identifies rows like an axis does.
+    412) and (count: renames, counts: 3).
     """
     runs = add_metrics(frame)
     frames = []
@@ -157,18 +151,14 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
 def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
     """Return a row per cell, host and round, in which the runs of the round are reduced to one value.
 
-    `frame` has a row per run. `axes` are the columns that identify a cell, such as command and format.
-    `reduce` is the statistic: `mean` (geometric), `median`, `best` or `worst`. Invalid runs, such as a cold
-    run with warm caches, do not count. A round without a valid run has no row, and neither has a duplicate (a
-    second copy of a cell, which measures noise).
+    `frame` has a row per run, or per published cell. `reduce` is `mean` (geometric), `median`, `best` or
+    `worst`. Invalid runs and duplicates do not count. A round without a valid run has no row.
 
     A row is `{"format": "f7", "host": "host#1a2b", "round": 1, "elapsed_s": 2.4, "flags": "throttled",
-    "started_at": "2026-...", "fixed_share": 0.1, "work": '{"revisions": 6000}'}`. It has a column for each
-    metric, and for each part from which a metric is computed (add_metrics). `fixed_share` is the share of
-    start-up in the time. `work` is what the command did. All rounds of a cell get the same text, with a line
-    for each different work of these rounds (same_work.join_works).
+    "started_at": "2026-...", "fixed_share": 0.1, "work": '{"revisions": 6000}'}`, with a column for each
+    metric and its parts (add_metrics). `fixed_share` is the share of start-up in the time. All rounds of a
+    cell get the same `work`: a line for each different work of these rounds.
     """
-    # Each row of published numbers becomes round 1 on the host "", with the flags "".
     if not is_measured(frame):
         return add_metrics(frame).assign(**ONE_PUBLISHED_ROUND)
     return _aggregate_rounds(frame[~_is_duplicate(frame)], [*axes, "host", "round"], reduce)
@@ -179,8 +169,7 @@ def duplicates_by_round(
 ) -> pd.DataFrame:
     """Return the rows of by_round() of the duplicates only, with their path in the column `cell`.
 
-    A duplicate is a second copy of a cell (the original), and shows the noise between equal cells. Both have
-    the same values of axes, so only the path distinguishes the two.
+    A duplicate and its original have the same values of axes, so only the path distinguishes the two.
     """
     # Without paths, no row is a duplicate. The result still needs the column.
     if "cell" not in frame:
@@ -203,13 +192,11 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
     """Return a row per cell, host and round, with all valid runs of the round reduced to one value.
 
-    `frame` has a row per run. `keys` are the columns that identify a cell, and `host` and `round`. `reduce`
-    is the statistic, such as MEDIAN. Rows are in the order in which the combinations of keys first appear.
+    `frame` has a row per run. `keys` are the columns that identify a cell, and `host` and `round`. Rows are
+    in the order in which the combinations of keys first appear.
     """
-    # Runs that contradict their label are left out, and a column for each metric is added.
     runs = valid_runs(frame)
-    # A frame may lack these columns: what the command did (JSON), the start of the run, and the share of
-    # start-up in the time. They get the value that means "unknown".
+    # A frame may lack these columns.
     unknown_values: dict[str, str | float] = {"work": "", "started_at": "", FIXED_SHARE: np.nan}
     for name, unknown in unknown_values.items():
         if name not in runs:
@@ -221,21 +208,19 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     keys = list(dict.fromkeys(keys))
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
     # A cell whose rounds did different work must not be compared. So each row of the cell gets the works of
-    # all its rounds, with a line for each different work. A single row then shows if the rounds differ.
+    # all rounds, and a single row shows if the rounds differ.
     cell_keys = [key for key in keys if key not in ("host", "round")]
     works_of_cells = group_rows(rounds, cell_keys)["work"].transform(same_work.join_works)
     return rounds.assign(work=works_of_cells)
 
 
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
-    """Return a row per cell, in which the statistic `reduce` reduces its rounds to one value.
+    """Return a row per cell: its rows of by_round(), reduced to one value by the statistic `reduce`.
 
-    `rounds` has the rows of by_round(), and `axes` are the columns that identify a cell. The result has the
-    same columns, but no round, and `hosts` (separated by blanks) instead of `host`. A metric of several parts
-    is computed from its reduced parts: the client's CPU share is the median of the CPU times divided by the
-    median of the elapsed times.
+    The result has the same columns, but no round, and `hosts` (separated by blanks) instead of `host`. A
+    metric of several parts is computed from its reduced parts: the client's CPU share is the median of the
+    CPU times divided by the median of the elapsed times.
     """
-    # _aggregate() computes geometric means from logarithms.
     if reduce == MEAN:
         rounds = _with_logs(rounds)
     groups = group_rows(rounds, axes)
@@ -248,14 +233,13 @@ def pair_rows(
 ) -> pd.DataFrame:
     """Join each row of the baseline with the row of the candidate that has equal values in the columns `on`.
 
-    `sides` are the values of `axis` that are compared: the baseline, then the candidate. Example: the axis
-    `format`, the sides ["f6", "f7"] and `on` ["command"] join the two rows of log to `{"command": "log",
-    "elapsed_s_baseline": 2.4, "elapsed_s_candidate": 1.2, ...}`. Each column that is not in `on` becomes two
-    columns, also the axis itself. A row without its counterpart is left out.
+    `sides` are the values of `axis`: the baseline, then the candidate. Example: the axis `format`, the sides
+    ["f6", "f7"] and `on` ["command"] join the two rows of log to `{"command": "log", "elapsed_s_baseline":
+    2.4, "elapsed_s_candidate": 1.2, ...}`. Each column that is not in `on` becomes two columns, also the axis
+    itself. A row without its counterpart is left out.
     """
     baseline, candidate = (frame[frame[axis] == side] for side in sides)
-    # `on` may have host and round after the axes, and an axis may be the host or the round. merge() needs
-    # each column once.
+    # An axis may be the host or the round, and merge() needs each column once.
     on = list(dict.fromkeys(on))
     # Without columns, each row of the baseline is joined with each row of the candidate.
     how: Literal["inner", "cross"] = "inner" if on else "cross"
@@ -281,7 +265,6 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
         if any(name not in frame for name in metric.needs):
             continue
         columns = {name: frame[name] for name in metric.needs}
-        # A function computes each part from the columns, such as cpu_s from user_s and system_s.
         parts = {name: compute(columns) for name, compute in metric.parts.items()}
         if len(parts) > 1:
             # Parts are aggregated separately, but the metric must combine numbers of the same runs. So a run
@@ -289,9 +272,7 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
             has_all = frame[[*metric.needs]].notna().all(axis=1)
             parts = {name: pd.Series(part).where(has_all) for name, part in parts.items()}
         for name, part in parts.items():
-            # The name of the column has both names: `client_cpu_pct/cpu_s`.
             added[_part_column(metric, name)] = part
-        # A function computes the metric from its parts: 100 * cpu_s / elapsed_s.
         added[metric.name] = metric.value(parts)
     # All columns are added at once, because pandas is slow with many columns that were added one by one.
     return pd.DataFrame(dict(frame.items()) | added, index=frame.index)
@@ -304,10 +285,7 @@ def _part_column(metric: Metric, part: str) -> str:
 def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
     """Return a row per group of rows, with each metric reduced by the statistic `reduce` (_reduce_metric).
 
-    `groups` are groups of the rows of `frame`, which has the columns of add_metrics(). A group is the runs of
-    a round, or the rounds of a cell. In the result, `flags` has the flags of all rows of the group, and
-    `work` a line for each different work (what the command did, as JSON). `started_at` is that of the first
-    row. `fixed_share`, the share of start-up in the time, is the largest of all rows.
+    `frame` has the columns of add_metrics(). A group is the runs of a round, or the rounds of a cell.
     """
     values: dict[str, Column] = {
         "flags": groups["flags"].agg(" ".join),
@@ -327,22 +305,17 @@ def _reduce_metric(
 ) -> dict[str, Column]:
     """Return columns with a value per group of rows: of a metric, and usually of the parts that make it up.
 
-    Example: `client_cpu_pct` is computed from the parts `cpu_s` and `elapsed_s`, whose columns are
-    `client_cpu_pct/cpu_s` and `client_cpu_pct/elapsed_s`. `reduce` is the statistic:
-
     - `median` or `mean` (geometric): each part is reduced, and the metric is computed from the results.
     - `best` or `worst`: the best or worst value of the metric itself. The result has no parts.
     """
-    # The best value is that of a single run. The best values of its parts may be those of different runs, so
-    # the metric must not be computed from them.
+    # The best values of the parts may be those of different runs, so the best metric must not be computed
+    # from them.
     if reduce not in (MEDIAN, MEAN):
-        # The best time is the smallest one, and the best throughput the largest.
         best, worst = ("min", "max") if metric.better == LOW else ("max", "min")
         return {metric.name: groups[metric.name].agg(best if reduce == BEST else worst)}
     column_of_part = {part: _part_column(metric, part) for part in metric.parts}
-    # A percentage may be published without the times from which it is computed. Then the median of the
-    # percentages is taken, even if `reduce` is `mean`: a geometric mean needs logarithms, which _with_logs()
-    # adds for parts only.
+    # A percentage may be published without the times from which it is computed. It gets the median even with
+    # `mean`, because _with_logs() adds logarithms for parts only.
     if not all(column in frame for column in column_of_part.values()):
         return {metric.name: groups[metric.name].agg("median")}
     reduced: dict[str, Column] = {}
@@ -350,8 +323,7 @@ def _reduce_metric(
     for part, column in column_of_part.items():
         centre: pd.Series
         log_column = _log_column(column)
-        # A count has no logarithms, so it gets the median, even if `reduce` is `mean`: one 0 among the counts
-        # would make their geometric mean 0.
+        # A count gets the median even with `mean`: one 0 among the counts would make their geometric mean 0.
         if reduce == MEAN and log_column in frame:
             centre = pd.Series(np.exp(groups[log_column].mean()))
         else:
@@ -367,17 +339,12 @@ def _log_column(column: str) -> str:
 
 
 def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with a column `log <metric>/<part>` for each part of each metric that is no count.
-
-    A part is a number from which a metric is computed, and has a column of add_metrics(). Example: `log
-    client_cpu_pct/cpu_s` has the natural logarithm of `client_cpu_pct/cpu_s`. NaN stays NaN.
-    """
+    """Return runs with the logarithm of each part of each metric that is no count: `log <metric>/<part>`."""
     logs = {}
-    # The logarithm of a time that was rounded to 0 is minus infinity. numpy warns about it, which errstate()
-    # prevents. exp() of a mean with minus infinity is 0, which is the right geometric mean.
+    # The logarithm of a time that was rounded to 0 is minus infinity, and the geometric mean becomes 0. That
+    # is right, so numpy must not warn.
     with np.errstate(divide="ignore"):
         for metric in METRICS.values():
-            # A count is reduced to its median, which needs no logarithm.
             if metric.exact:
                 continue
             for part in metric.parts:

@@ -90,8 +90,7 @@ def load_baseline(name: str, study: str, axes: Sequence[str]) -> MeasurementSet:
 def load_current(study: str, results: Path) -> MeasurementSet:
     """Return the current measurements of a study.
 
-    Raise UserError if one of their files is missing or damaged, or has a context that does not fit
-    (baselines.describe_baseline).
+    Raise UserError if a file is missing or damaged, or a context does not fit (baselines.describe_baseline).
     """
     frame = read_measurements(results / "measurements" / f"{study}.csv")
     starts = frame["cell_round_started_at"]
@@ -103,12 +102,10 @@ def load_current(study: str, results: Path) -> MeasurementSet:
 def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]:
     """Write the files of the baseline `name`, and return a sentence for each study (_describe_saved).
 
-    `studies` are names; an empty list means all that are measured in `results`. A study becomes two files:
-    baselines/<name>/<study>.csv, a copy of its measurements, and <study>.json (when, where and how it was
-    measured). Raise UserError, and write nothing, if the name is not valid, or if a study was not measured or
-    is saved already.
+    Without `studies`, all that are measured in `results` are saved. A study becomes two files in
+    baselines/<name>: <study>.csv, a copy of its measurements, and <study>.json, its description. Raise
+    UserError, and write nothing, if the name is not valid, or a study was not measured or is saved already.
     """
-    # NOW is the name of the current results in tables and charts.
     if not baselines.BASELINE_NAME.fullmatch(name) or name == baselines.NOW:
         raise UserError(
             f"{OPTION_BY_KEY['name']}: {one_line(repr(name))}: a name has only letters, digits, `.`, "
@@ -120,9 +117,8 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
         studies = sorted(path.stem for path in folder.glob("*.csv"))
     if not studies:
         raise UserError(f"{folder}: nothing has been measured. Run `make report` first.")
-    # _describe_unsaved() raises for a study that cannot be saved. It is called for all studies before one is
-    # saved. Otherwise an error in the second study would leave half of a baseline. The next try could not use
-    # its name, because baselines are never overwritten.
+    # All studies are checked before one is saved. An error in the second one would leave half of a baseline,
+    # whose name could not be used again, because baselines are never overwritten.
     descriptions = {study: _describe_unsaved(name, study, results) for study in studies}
     saved_at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sentences = []
@@ -130,7 +126,7 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
         csv_path = baselines.csv_path(name, study)
         csv_path.parent.mkdir(parents=True, exist_ok=True)
         # A baseline is found by its CSV file, and cannot be read without its description. So the description
-        # is written first, in case that the command is stopped between the two files.
+        # comes first, in case the command is stopped between the two files.
         write_json(baselines.description_path(name, study), {"saved_at": saved_at, **description})
         write_bytes(csv_path, (folder / csv_path.name).read_bytes())
         sentences.append(_describe_saved(csv_path, description))
@@ -139,7 +135,7 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
 
 def _describe_saved(path: Path, description: Description) -> str:
     """Return `saved baselines/old/fsfs-ssd-2014.csv: 72 cells in 5 rounds, measured on host#1a2b`."""
-    # Duplicates are second copies of a cell that measure the noise. The user knows the cells themselves.
+    # The user knows the cells themselves, but not their duplicates.
     number = sum(not is_duplicate(cell) for cell in description["cells"])
     cells = words.count_of(number, "cell")
     rounds = words.count_of(description["rounds"], "round")
@@ -149,16 +145,16 @@ def _describe_saved(path: Path, description: Description) -> str:
 def _describe_unsaved(name: str, study: str, results: Path) -> Description:
     """Return when, where and how a study was measured, and check that it can be saved as baseline `name`.
 
-    Raise UserError if the study's name is not valid, if the baseline has the study already, if the study was
-    not measured, or if its files are damaged (load_current).
+    Raise UserError if the study's name is not valid, or if the study is saved already, was not measured, or
+    has damaged files (load_current).
     """
-    # The name of the study becomes a part of paths, like that of the baseline. So both have the same form.
+    # Both names become parts of paths, so they have the same form.
     if not baselines.BASELINE_NAME.fullmatch(study):
         raise UserError(
             f"STUDY={one_line(study)}: no such study. Use a name in results/measurements."
         )
     path = results / "measurements" / f"{study}.csv"
-    # A save that was stopped between the two files has left the description only. It counts as saved.
+    # A save that was stopped between the two files has left only the description. Its study counts as saved.
     for saved in (baselines.csv_path(name, study), baselines.description_path(name, study)):
         if saved.exists():
             raise UserError(
@@ -174,34 +170,29 @@ def _describe_unsaved(name: str, study: str, results: Path) -> Description:
 def pair_cells(
     before: MeasurementSet, now: MeasurementSet, axes: Sequence[str], block: Sequence[str]
 ) -> pd.DataFrame:
-    """Return a row per current cell, which compares it with the same cell of a saved baseline.
+    """Return a row per current cell, which compares the cell with a saved baseline.
 
-    `before` has the measurements of the baseline, and `now` the current ones. The values of `axes` identify a
-    cell. Cells with equal values of the axes `block` run next to each other. A row is `{"command": "log",
-    "ratio": 1.2, "withheld": "", "hosts": ["host#1a2b"], "refused": [], "duplicate_sd": 0.01, ...}`:
+    A row is `{"command": "log", "ratio": 1.2, "withheld": "", "hosts": ["host#1a2b"], "refused": [],
+    "duplicate_sd": 0.01, ...}`, with the other columns of tables.rows_frame():
 
     - `ratio`: the saved time / the current one. At 1.2, the cell became faster.
     - `refused`: the codes why the cell is not compared, such as NOT_SAVED. `withheld` has them as text.
     - `hosts`: the hosts of both times.
     - `duplicate_sd`: the noise between cells with equal settings; NaN if unknown. All rows have this number.
-
-    The other columns are those of tables.rows_frame().
     """
     saved_cells = _cells_by_key(before, before.frame, axes)
     current_cells = _cells_by_key(now, now.frame, axes)
     # The current runs contain the saved ones if rounds were added after saving. A run must not be compared
-    # with itself. So only the runs since the baseline are compared.
+    # with itself.
     added_cells = _cells_by_key(now, runs_since(before.frame, now.frame), axes)
-    # The error of each ratio depends on the errors of all others (_moderated). So all ratios are estimated
-    # before the first row is made.
+    # The error of each ratio depends on the errors of all others (_moderated). So all ratios come first.
     ratios = []
     for key in current_cells:
         ratio = estimates.NO_ESTIMATE
         if key in saved_cells and key in added_cells:
-            # Rounds of two days did not run next to each other, so the ratio is of the means of both days.
+            # Rounds of two days did not run next to each other.
             ratio = estimates.unpaired_ratio(saved_cells[key].logs, added_cells[key].logs)
         ratios.append(ratio)
-    # with_error() adds to each error the noise between cells with equal settings, of the noisier day.
     noise = _noisier_day(before, now, axes, block)
     rows = []
     for (key, current), ratio in zip(current_cells.items(), _moderated(ratios), strict=True):
@@ -213,7 +204,6 @@ def pair_cells(
             # The baseline has all its valid runs: Snakemake measures no cell again that is up to date.
             rows.append(_row_of_one(point, current, WithheldCode.SAME_RUNS))
         else:
-            # name_of() returns the cell's command, such as log.
             refusals = _refusals(saved.result, added.result, same_work.name_of(point, axes))
             rows.append(_row_of_both(point, saved, added, refusals, noise.with_error(ratio)))
     pairs = tables.rows_frame(rows, axes, ["hosts", "refused"])
@@ -221,10 +211,7 @@ def pair_cells(
 
 
 def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    """Return the current runs that the saved measurements do not contain.
-
-    Both frames have a row per run. A run is the same if its host, cell, round, number and start are equal.
-    """
+    """Return the current runs that the saved measurements do not contain. Both frames have a row per run."""
     keys = ["host", "cell", "round", "run", "started_at"]
     is_saved = pd.MultiIndex.from_frame(now[keys]).isin(pd.MultiIndex.from_frame(saved[keys]))
     return now[~is_saved]
@@ -244,16 +231,13 @@ def _cells_by_key(
 ) -> dict[CellKey, _Cell]:
     """Return the cells of a frame by their values of axes, such as ("log", "f6", "cold").
 
-    `frame` has a row per run: all runs of the set `measured`, or only some of them. The settings of the cells
-    are those of the set. A cell without valid runs or without elapsed times is missing.
+    `frame` has a row per run: all runs of the set `measured`, or only some of them. A cell without valid runs
+    or without elapsed times is missing.
     """
-    # A row per cell and round, with the geometric means of its runs.
     rounds = by_round(frame, axes, MEAN)
-    # A list for each cell: ln(seconds) of its rounds.
     rounds_with_logs = rounds.assign(logs=np.log(rounds[DEFAULT_METRIC]))
     logs = group_rows(rounds_with_logs, axes)["logs"].agg(list)
-    # by_cell() returns a row per cell, with the means of its rounds. It groups the same rows by the same
-    # axes, so `records` has the cells in the order of `logs`.
+    # by_cell() groups the same rows by the same axes, so `records` has the cells in the order of `logs`.
     records = by_cell(rounds, axes, MEAN).to_dict("records")
     cells = {}
     for columns, logs_of_cell in zip(records, logs, strict=True):
@@ -271,21 +255,16 @@ def _noisier_day(
 ) -> Noise:
     """Return the noise of duplicates on the day on which they differ more: of `before`, or of `now`.
 
-    Duplicates are second copies of cells, with the same settings, so their difference is noise. A comparison
-    of two days uses times of both, so it contains the noise of the worse day. A day without duplicates does
-    not count. If neither day has duplicates, the variance is unknown (NaN). The values of `axes` identify a
-    cell. Cells with equal values of the axes `block` run next to each other.
+    A comparison of two days uses times of both, so it contains the noise of the worse day. A day without
+    duplicates does not count. If neither day has duplicates, the variance is unknown (NaN).
     """
-    # The variance of duplicates on each day, with its degrees of freedom.
     known_variances = []
     for day in (before, now):
-        # A function from the name of a metric to its noise.
         noise_of_metric = noise_by_metric(day.frame, axes, block)
         duplicates = noise_of_metric(DEFAULT_METRIC).duplicates
         if not math.isnan(duplicates.variance):
             known_variances.append(duplicates)
     if not known_variances:
-        # By default, the variance of duplicates is NaN.
         return Noise()
     largest = max(known_variances, key=lambda duplicates: duplicates.variance)
     # The scatter of rounds is in the error of a ratio of two days already.
@@ -297,29 +276,24 @@ def _row_of_both(
 ) -> dict[str, Any]:
     """Return the table row of a cell that has saved runs, and runs that were added since then.
 
-    `point` has the cell's values of axes: `{"command": "log", "cache": "cold"}`. `ratio` is the saved time /
-    the current one. The column `value` is by how many per cent the saved time is longer: 20 for 1.2 s and
-    1.0 s. `refusals` has codes if the two times must not be compared. Then `value` and the ratio are NaN, and
-    the codes are in the columns `refused` (as a list), `withheld` (as text) and `flags`.
+    `point` has the cell's values of axes. The column `value` is by how many per cent the saved time is
+    longer: 20 for 1.2 s and 1.0 s. If `refusals` has codes, `value` and the ratio are NaN, and the codes are
+    in the columns `refused` (as a list), `withheld` (as text) and `flags`.
     """
     numbers: dict[str, Any] = {
-        # The shares of start-up in both times.
         **tables.share_columns(saved.columns[FIXED_SHARE], added.columns[FIXED_SHARE]),
         "baseline_mean": math.exp(float(np.mean(saved.logs))),
         "candidate_mean": math.exp(float(np.mean(added.logs))),
         "hosts": _all_hosts(saved.result, added.result),
         "refused": refusals.codes,
     }
-    # A row that must not be compared has 0 rounds. It lacks the other columns of the ratio, which become NaN
-    # when the frame is made from all rows.
+    # rows_frame() fills the missing columns of the ratio with NaN.
     if refusals.codes:
         numbers["n"] = 0
     else:
         numbers |= tables.ratio_columns(ratio)
-    # This leaves out flags about work, for which the refusals have a code.
     row_flags = tables.flags_of_sides([saved.columns["flags"], added.columns["flags"]])
     value = 100 * (saved.columns[DEFAULT_METRIC] / added.columns[DEFAULT_METRIC] - 1)
-    # table_row() makes the value NaN if `withheld` has a code.
     return tables.table_row(
         point,
         value,
@@ -331,10 +305,7 @@ def _row_of_both(
 
 
 def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) -> dict[str, Any]:
-    """Return the table row of a current cell that has nothing to be compared with: no value, and a code why.
-
-    `code` is NOT_SAVED or SAME_RUNS. It stands in the columns `withheld`, `flags` and `refused`.
-    """
+    """Return the row of a current cell that has nothing to be compared with: no value, and the code."""
     numbers = {"n": 0, "hosts": _all_hosts(current.result), "refused": [code]}
     row_flags = [*tables.flags_of_sides([current.columns["flags"]]), code]
     return tables.table_row(point, math.nan, row_flags, numbers, withheld=code)
@@ -343,9 +314,8 @@ def _row_of_one(point: Mapping[str, str], current: _Cell, code: WithheldCode) ->
 def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
     """Return the ratios in the same order, with moderated standard errors and degrees of freedom.
 
-    The few rounds of one cell show little of its scatter. So its variance is averaged with the usual variance
-    of all cells, whose degrees of freedom are added (moderation.py). With fewer than 8 known variances,
-    errors stay as they are. A ratio of fewer than two rounds has no scatter, and keeps its error NaN.
+    With fewer than 8 known variances, errors stay as they are (moderation.py). A ratio of fewer than two
+    rounds has no scatter, and keeps its error NaN.
     """
     # A squared error shrinks with the number of rounds, which may differ between cells. So the variances of
     # one round are moderated: an error of 0.02 after 4 rounds is a variance of 0.0016.
@@ -354,8 +324,7 @@ def _moderated(ratios: Sequence[Estimate]) -> list[Estimate]:
     moderated, moderated_degrees = moderation.moderate(variances, degrees_of_freedom)
     estimated = []
     for ratio, variance, new_degrees in zip(ratios, moderated, moderated_degrees, strict=True):
-        # A cell without a counterpart has 0 rounds and the variance NaN, so its error becomes NaN. max() only
-        # prevents the division by 0.
+        # A cell without a counterpart has 0 rounds and the variance NaN. max() prevents the division by 0.
         error = math.sqrt(variance / max(ratio.n, 1))
         estimated.append(replace(ratio, error=error, degrees=new_degrees))
     return estimated
@@ -369,21 +338,18 @@ def _refusals(saved: CellResult, now: CellResult, command: str) -> Refusals:
     """Return the codes of all reasons not to compare a saved with a current result of a cell, and a detail.
 
     There are no codes if one host measured both, with the same command line, repository and method, and if
-    both did the same known work. Work is what the command did. The detail has the difference in the work. It
-    begins with the cell's `command`: `log: 6,000 revisions (saved) against 5,000 (now)`.
+    both did the same known work. The detail has the difference in the work, and begins with `command`.
     """
     codes = []
     if len(_all_hosts(saved, now)) > 1:
         codes.append(WithheldCode.HOSTS_DIFFER)
-    # The names are `command`, `repository` and `method`.
     for code, name in SETTING_BY_CODE.items():
-        # Measurements whose description lacks the cell have no settings (None). They differ from any others.
+        # Unknown settings (None), of a cell that its description lacks, differ from any others.
         saved_setting = saved.settings[name] if saved.settings else None
         current_setting = now.settings[name] if now.settings else None
         if saved_setting != current_setting:
             codes.append(code)
-    # A work is a text with figures and a digest, such as '{"digest":"9f86","revisions":6000}'. refusal()
-    # returns None if both are known and equal.
+    # refusal() returns None if both works are known and equal.
     works = {"saved": saved.work, baselines.NOW: now.work}
     refusal = same_work.refusal(command, works)
     if refusal is None:
@@ -397,22 +363,17 @@ def make_baseline_table(
     order: Mapping[str, list[str]],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Return the table of the current cells against a baseline, with a row for each row of `pairs`.
+    """Return the table of the current cells against a baseline, with a row for each row of pair_cells().
 
-    `pairs` is the frame of pair_cells(): a row per current cell, with its ratio saved / now (NaN if the cell
-    is not compared) of `n` rounds. `duplicate_sd` is the noise between cells with equal settings. A row of
-    the table is `{"table": "old-vs-now", "command": "log", "baseline": "old", "candidate": "now", "ratio":
-    1.2, "call": "faster", ...}`. The call is the outcome of the comparison. A ratio of fewer rounds than
-    `limits.min_rounds` gets the flag `low-n`. `order` has the axes with their values in the order of the
-    rows.
+    A row is `{"table": "old-vs-now", "command": "log", "baseline": "old", "candidate": "now", "ratio": 1.2,
+    "call": "faster", ...}`. `order` has the axes with their values in the order of the rows.
     """
     row_flags = []
     for own_flags, ratio, n in zip(pairs["flags"], pairs["ratio"], pairs["n"], strict=True):
-        # A cell that is not compared has 0 rounds, and a flag with the reason. `low-n` would add nothing.
+        # A cell that is not compared has a flag with the reason. `low-n` would add nothing.
         has_few_rounds = not math.isnan(ratio) and limits.has_few_rounds(n)
         row_flags.append(flags.add_flag(own_flags, Flag.LOW_N, has_few_rounds))
     flagged = pairs.assign(flags=row_flags)
-    # This adds the columns `call` and `result`.
     called = calls.call_table(flagged, pairs["duplicate_sd"], METRICS[DEFAULT_METRIC], limits)
     named = called.assign(baseline=baseline, candidate=baselines.NOW)
     axes = list(order)
@@ -425,15 +386,12 @@ def list_baseline_notes(
 ) -> list[str]:
     """Return sentences for readers of a baseline's table: its time, its method, and the changes since.
 
-    `before` has the measurements of the baseline, and `now` the current ones. `pairs` is the frame of
-    pair_cells(). Its withheld rows, which must not be compared, are counted. Example of a sentence: `Changed
-    since: kernel 6.1.0 to 6.12.`
+    `pairs` is the frame of pair_cells(), whose withheld rows are counted.
     """
     saved = before.description
     # 2026-11-21T07:00:00Z is shown as 2026-11-21 07:00.
     first = saved["first"][:16].replace("T", " ")
     last = saved["last"][:16].replace("T", " ")
-    # Duplicates are second copies of cells, and show the noise of a day.
     notes = [
         f"{before.name} was measured from {first} to {last} "
         f"on {', '.join(saved['hosts'])} with vcsbench {saved['vcsbench']}.",
@@ -458,10 +416,9 @@ def make_history(
 ) -> dict[str, list[Any]]:
     """Return the history of a study: its saved baselines in the order of time, then the current results.
 
-    `times` has a record of each baseline, and of the current results (_snapshot_record). `points` has a
-    record per time, cell and host (_history_points). `names` are the baselines that have the study. A
-    baseline that cannot be read is left out, and the error is printed. Raise UserError if the current results
-    cannot be read.
+    `times` has the records of _snapshot_record(), `points` those of _history_points(). `names` are the
+    baselines that have the study. A baseline that cannot be read is left out, and the error is printed. Raise
+    UserError if the current results cannot be read.
     """
     snapshots: list[MeasurementSet] = []
     for name in names:
@@ -469,19 +426,17 @@ def make_history(
             snapshots.append(load_baseline(name, study, settings.axes))
         except UserError as error:
             print(f"{error} The history is made without it.", file=sys.stderr)
-    # Baselines are sorted by their first run. Two baselines have the same first run if results were continued
-    # after the first one was saved. These two are sorted by their last run.
+    # Two baselines have the same first run if results were continued after the first one was saved. Then the
+    # last run decides their order.
     snapshots.sort(key=_time_of_snapshot)
     current = load_current(study, results)
-    # Just after saving, a baseline contains all current runs. Then the current results are left out, because
-    # the history would show the same numbers twice. This baseline need not be the last one in the list: an
-    # old run, of a cell that was not measured again, may sort it before others. So all are checked.
+    # Just after saving, a baseline contains all current runs, and the history would show the runs twice. All
+    # baselines are checked, because an old run of one cell may sort the newest baseline before others.
     has_new_runs = [not runs_since(snapshot.frame, current.frame).empty for snapshot in snapshots]
     if all(has_new_runs):
         snapshots.append(current)
     times = []
     for number, snapshot in enumerate(snapshots):
-        # The snapshot with which this one is compared; None if no earlier one is of the same host.
         before = _latest_of_same_host(snapshots[:number], snapshot)
         times.append(_snapshot_record(snapshot, before, settings))
     # A single time, as without any saved baseline, has no history.
@@ -513,9 +468,8 @@ def _snapshot_record(
 
     Example: `{"name": "now", "first": "2026-11-21T07:00:00Z", "last": ..., "hosts": ["host#1a2b"], "before":
     "old", "calls": {"faster": 3, "equal": 60}, "changed": ["kernel 6.1.0 to 6.12"]}`. `before` is the earlier
-    baseline with which `snapshot` is compared. `calls` has the number of cells with each outcome, without the
-    cells that are not compared. A certain difference below the margin, such as 3 %, counts as equal. Without
-    an earlier baseline (None), `before`, `calls` and `changed` of the record are "", {} and [].
+    baseline with which `snapshot` is compared. `calls` has the number of compared cells by outcome. A certain
+    difference below the margin counts as equal.
     """
     number_by_call: Counter[str] = Counter()
     changes: list[str] = []
@@ -523,8 +477,8 @@ def _snapshot_record(
         pairs = pair_cells(before, snapshot, settings.axes, settings.block)
         table = make_baseline_table(before.name, pairs, settings.order, settings.limits)
         for call, result in zip(table["call"], table["result"], strict=True):
-            # The call has the direction of a difference. Every other result has the name of a call. The
-            # result of a cell that is not compared is "". It is no Call, so the record below leaves it out.
+            # The call has the direction of a difference. Every other result has the name of a call, or is ""
+            # for a cell that is not compared.
             number_by_call[call if result == Result.DIFFERENT else result] += 1
         changes = baselines.list_changes(before.description, snapshot.description)
     return {
@@ -549,14 +503,13 @@ def _history_points(
     """
     # By host and cell, such as ("host#1a2b", "log", "cold"): the result in the last snapshot with the cell.
     last_results: dict[CellKey, CellResult] = {}
-    # By host and cell: how often its settings or its work have changed so far. Each change begins a new line
-    # of the chart, because a line must not join times that are not comparable.
+    # By host and cell. Each change begins a new line of the chart, because a line must only join times that
+    # are comparable.
     changes: Counter[CellKey] = Counter()
     points = []
     for snapshot in snapshots:
         rounds = by_round(snapshot.frame, axes, MEAN)
         rounds = rounds.assign(log=np.log(rounds[DEFAULT_METRIC]))
-        # A group has the values of the axes and of the host: ("log", "cold", "host#1a2b").
         for group, rounds_of_cell in group_rows(rounds, [*axes, "host"]):
             *key, host = group
             cell = dict(zip(axes, key, strict=True))
@@ -565,13 +518,12 @@ def _history_points(
             work = rounds_of_cell["work"].iloc[0]
             result = CellResult(host, work, snapshot.settings_of(key))
             last = last_results.get(host_and_cell)
-            # There is a code for each changed setting, and for different work.
             if last and _refusals(last, result, same_work.name_of(cell, axes)).codes:
                 changes[host_and_cell] += 1
             last_results[host_and_cell] = result
             number_of_changes = changes[host_and_cell]
             label = f"settings {number_of_changes + 1}" if number_of_changes else ""
-            # With `is_ratio`, the values are logarithms, and the result is their geometric mean.
+            # `is_ratio` makes this the geometric mean of logarithms.
             seconds = estimates.mean_interval(rounds_of_cell["log"], is_ratio=True).value
             point = {"time": snapshot.name, "host": host, "settings": label, **cell}
             # Many clients at once have no elapsed time.

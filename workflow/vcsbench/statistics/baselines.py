@@ -22,11 +22,10 @@ from vcsbench.records import Context, Host
 Item = TypeVar("Item")
 BASELINES_FOLDER = Path("baselines")
 BASELINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
-# The name of the current results, and of the axis in tables of baselines. The latter is no name of a
-# study's axis.
+# The name of the current results, and of the axis in tables of baselines, which no axis of a study has.
 NOW = "now"
 SINCE = "(when)"
-# The words of texts for conditions of cell-rounds. Each other condition has a readable name.
+# The names of all other conditions are readable.
 CONDITION_LABELS = {
     "cpus": "processors",
     "io_priority": "I/O priority",
@@ -85,9 +84,8 @@ def table_name(baseline: str) -> str:
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
     """Return the definition of the baseline table, which compares current times with a baseline's times.
 
-    Its `rows` and `columns` are axes: those of the study's first table of elapsed times in `definitions`; []
-    without such a table. The compared "axis" is the time of measuring. Its values are the name of the
-    baseline and `now`.
+    Its `rows` and `columns` are those of the study's first table of elapsed times; [] without such a table.
+    The compared "axis" is the time of measuring.
     """
     rows: list[str] = []
     columns: list[str] = []
@@ -100,7 +98,6 @@ def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) 
         "compare": {"axis": SINCE, "baseline": baseline, "candidates": [NOW]},
         "rows": rows,
         "columns": columns,
-        # Published numbers do not get this table.
         "published": False,
     }
 
@@ -128,14 +125,12 @@ def describe_baseline(
     """Return when, where and how measurements were made.
 
     `runs` has the cell of each run, and the number and start of its round: ("log/f6/cold", 1,
-    "2026-11-21T07:00:00Z"). Each round of a cell has a context: a JSON file in the folder `results` with the
-    host, the programs and so on. Raise UserError if a context is missing or damaged, is of an earlier version
-    of vcsbench, or has another start, because the round of the cell was measured again. Without runs, the
-    times are "", and the lists are empty.
+    "2026-11-21T07:00:00Z"). Raise UserError if the context of a round in the folder `results` is missing or
+    damaged, is of an earlier version of vcsbench, or has another start. Without runs, the times are "".
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in runs:
-        # All runs of a cell in a round have the same context, so it is read once.
+        # All runs of a cell in a round have the same context.
         if (cell, number) not in contexts:
             path = CellRound(study, cell, number, str(results)).context
             contexts[cell, number] = _read_and_check_context(Path(path), started_at)
@@ -143,9 +138,8 @@ def describe_baseline(
     # Texts such as 2026-11-21T07:00:00Z sort by time.
     times = sorted(str(context["started_at"]) for context in all_contexts)
     hosts = [context["host"] for context in all_contexts]
-    # Of all contexts: storages such as `/var/tmp ext4 /dev/sda1`, programs with their versions, and paths of
-    # server files, such as `fast/svnserve.args`, with their digests. Equal entries are removed below, by
-    # _distinct() and _values_by_name().
+    # Storages such as `/var/tmp ext4 /dev/sda1`, programs with their versions, and server files, such as
+    # `fast/svnserve.args`, with their digests.
     storages: list[str] = []
     versions: list[tuple[str, str]] = []
     server_files: list[tuple[str, str]] = []
@@ -156,7 +150,6 @@ def describe_baseline(
         storage_facts = [storage.get(key) for key in ("path", "filesystem", "device")]
         storages.append(" ".join(str(fact or "") for fact in storage_facts))
         versions += context["versions"].items()
-        # The name of the server configuration, which is a folder of files.
         config = context["axes"].get("config", "")
         for name, text in context["server_files"].items():
             # Twelve digits: the digests are only compared, and chance does not make two of a few files equal.
@@ -186,24 +179,22 @@ def describe_baseline(
 
 
 def _read_and_check_context(path: Path, started_at: str) -> Context:
-    """Return the context of a cell-round, one round of one cell, from its file.
+    """Return the context of a cell-round from its file.
 
     Raise UserError for a file that is missing, damaged, of an earlier version of vcsbench, or of another
-    start than `started_at`, such as 2026-11-21T07:00:00Z.
+    start than `started_at`.
     """
-    # None for a missing or damaged file.
     context = read_context(path)
     if not context:
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
         )
     # With another start, the cell-round was measured again, and the workflow stopped before it collected the
-    # new times. The file has the conditions of the new times, and the measurements have the old times.
+    # new times. So the file has the conditions of other times than the measurements.
     if context["started_at"] != started_at:
         raise UserError(
             f"{path}: the file is newer than the measurements. Run `make report` to write them again."
         )
-    # This raises UserError for a file of an earlier version.
     check_version(path, context)
     return context
 
@@ -211,8 +202,7 @@ def _read_and_check_context(path: Path, started_at: str) -> Context:
 def cell_settings(context: Context) -> CellSettings:
     """Return the settings of a cell that must be equal in a comparison with a baseline.
 
-    A cell is a command with everything that it is measured with. `context` is the record of one of its
-    rounds. A value that the record lacks is None or "". In the result:
+    `context` is the record of one of its rounds. In the result:
 
     - `command`: the command line with placeholders, such as `{svn} log {url}`.
     - `identity`, `scale`: a digest of the repository's source, and the share of the published history.
@@ -225,13 +215,11 @@ def cell_settings(context: Context) -> CellSettings:
     cleared_by = set()
     for run in context["runs"]:
         clearing = run["evidence"].get("cache_cleared_by")
-        # A hot run clears no cache.
         if clearing:
             cleared_by.add(clearing)
     hooks = context.get("hooks")
     if hooks is not None:
-        # Contexts of earlier versions lack the phase `first`, the steps before the first timed run. Their
-        # baselines must stay comparable, so the steps of this phase are not compared.
+        # Contexts of earlier versions lack the phase `first`, and their baselines must stay comparable.
         hooks = {phase: steps for phase, steps in hooks.items() if phase != "first"}
     return {
         "command": context["argv_template"],
@@ -272,10 +260,7 @@ def _format_condition(value: object) -> str:
 
 
 def list_changes(before: Description, now: Description) -> list[str]:
-    """Return a text for each condition that changed between two descriptions of a study; [] if none did.
-
-    Examples: `kernel 6.1.0 to 6.12`, `server configuration fast/svnserve.args`.
-    """
+    """Return a text for each condition that changed between two descriptions: `kernel 6.1.0 to 6.12`."""
     # The name of a condition, its values before, and its values now: several if it changed between rounds.
     conditions = [
         ("kernel", before["kernel"], now["kernel"]),
@@ -283,14 +268,12 @@ def list_changes(before: Description, now: Description) -> list[str]:
         ("CPU governor", before["governor"], now["governor"]),
         ("storage", before["storage"], now["storage"]),
     ]
-    # A program or server file that only one description has is left out: other cells were measured, and the
-    # program did not change.
+    # A program that only one description has did not change: other cells were measured.
     for program, versions in before["versions"].items():
         current_versions = now["versions"].get(program)
         if versions and current_versions:
             conditions.append((program, versions, current_versions))
-    # A description of an earlier version has no conditions. A condition that only one description has, such
-    # as that of a kind of server, is left out, because there is nothing to compare it with.
+    # A condition that only one description has, such as that of a kind of server, cannot be compared.
     for name, values in before.get("conditions", {}).items():
         current_values = now.get("conditions", {}).get(name)
         if current_values:
@@ -302,7 +285,7 @@ def list_changes(before: Description, now: Description) -> list[str]:
             new_text = ", ".join(new) or "unknown"
             changes.append(f"{name} {old_text} to {new_text}")
     for name, digests in now["server_files"].items():
-        # A file that `before` lacks counts as unchanged. So the present digests are the default.
+        # A file that `before` lacks counts as unchanged.
         if before["server_files"].get(name, digests) != digests:
             changes.append(f"server configuration {name}")
     return changes
@@ -311,8 +294,7 @@ def list_changes(before: Description, now: Description) -> list[str]:
 def read_baseline_columns(path: Path) -> list[str]:
     """Return the names of the columns of a saved study's CSV file. Raise UserError if it cannot be read.
 
-    The file may be large, and each start of the workflow reads its heading. So the rows are not read. The
-    result is [] for an empty file.
+    The file may be large, and each start of the workflow reads its heading. So the rows are not read.
     """
     try:
         with open(open_regular(path), encoding="utf-8", newline="") as file:
@@ -325,10 +307,7 @@ def read_baseline_columns(path: Path) -> list[str]:
 
 
 def check_baseline_columns(path: Path, columns: Sequence[object], axes: Sequence[str]) -> None:
-    """Raise UserError if the `columns` of a saved study's CSV file lack one that a comparison needs.
-
-    They are the study's `axes`, the flags and the elapsed times.
-    """
+    """Raise UserError if the `columns` of a saved study's CSV file lack one that a comparison needs."""
     for column in (*axes, "flags", DEFAULT_METRIC):
         if column not in columns:
             raise UserError(
@@ -339,7 +318,6 @@ def check_baseline_columns(path: Path, columns: Sequence[object], axes: Sequence
 
 def read_description(path: Path) -> Description:
     """Return the description of a saved study. Raise UserError if it is missing or damaged."""
-    # {} if the file is missing, or is no JSON.
     description = read_json(path)
     is_complete = Description.__required_keys__ <= description.keys()
     if not is_complete or not isinstance(description["cells"], dict):

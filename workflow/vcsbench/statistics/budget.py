@@ -78,12 +78,9 @@ def list_comparisons(
 ) -> list[Comparison]:
     """Return a comparison for each row with a ratio in all tables, with the further rounds that it needs.
 
-    It needs none if it is precise enough already (rounds_to_decide). `tables` are frames of comparing tables
-    by name, with the rows of make_tables(), and `definitions` their definitions. `block` are axes such as
-    command, repo and cache. Cells with equal values of these axes form a block: they run next to each other,
-    and get rounds together. Rows whose cells must not be compared (`withheld`) are left out. Several tables
-    may compare the same two cells by a metric, also with exchanged sides. These rows are one comparison, of
-    the first of these tables.
+    `tables` are the comparing ones of make_tables(). Withheld rows are left out. Several tables may compare
+    the same two cells by a metric, also with exchanged sides. These rows are one comparison, of the first of
+    these tables.
     """
     comparisons = []
     # The metric, the statistic and the two cells of each comparison so far.
@@ -92,26 +89,22 @@ def list_comparisons(
         definition = definitions[name]
         axis = definition["compare"]["axis"]
         compared = table[table["ratio"].notna() & (table["withheld"] == "")]
-        # The calls (outcomes) in the table hide some differences as `too small`, because start-up can explain
-        # them. So the ratios are tested again by add_calls(), which does not look at start-up.
+        # The calls in the table hide some differences as `too small`, because start-up can explain them. So
+        # the ratios are tested again by add_calls(), which does not look at start-up.
         calls = add_calls(compared, metric_in(definition).calls, limits)["call"]
         number_without_difference = sum(not is_difference(call) for call in calls)
-        # The p-value that the next row must not exceed to become a difference. By Holm's procedure, many
-        # rows without a difference make it smaller.
         level = holm_level(number_without_difference)
         for row in comparison_rows(compared.to_dict("records")):
-            # The two cells of a row are in two blocks if the compared axis is one of the axes `block`, and
-            # otherwise in the same block.
+            # The two cells are in two blocks if the compared axis is one of the axes `block`.
             baseline = {**row.where, axis: row.baseline}
             candidate = {**row.where, axis: row.candidate}
-            # A set has no order, so exchanged sides give the same key.
+            # Exchanged sides give the same set.
             cells = frozenset([frozenset(baseline.items()), frozenset(candidate.items())])
             key = (metric_in(definition).name, definition.get("reduce", ""), cells)
             if key in listed:
                 continue
             listed.add(key)
             blocks = frozenset([block_name(block, baseline), block_name(block, candidate)])
-            # The total of rounds; infinite if no number of rounds helps.
             needed = rounds_to_decide(row, level, limits)
             comparison = Comparison(
                 table=name,
@@ -127,34 +120,31 @@ def list_comparisons(
 def rounds_to_decide(row: ComparisonRow, level: float, limits: Limits) -> float:
     """Return the total number of rounds after which a row is precise enough, if mean and scatter stay.
 
-    A row is precise enough if its interval decides between a difference and equality, whichever is true. The
-    result is at least Limits.min_rounds, and infinite if no number of rounds helps. `level` is the largest
-    p-value of a difference (holm_level).
+    The result is at least Limits.min_rounds, and infinite if no number of rounds helps. `level` is the
+    largest p-value of a difference (holm_level).
 
     Example of a ratio near 1: after 5 rounds, the error of its logarithm is 0.03 with 60 degrees of freedom.
     At the level 0.0035, the half widths of the two tests are 3.05 and 1.72 errors, so the margin ln(1.1) =
     0.095 needs an error of 0.095 / 4.77 = 0.020. An error shrinks with the root of the rounds: 5 x (0.03 /
     0.020)^2 = 11.25, or 12 rounds.
     """
-    # More rounds do not change that start-up alone can explain a difference. So the fewest are enough.
+    # More rounds do not change that start-up alone can explain a difference.
     if row.result == Result.TOO_SMALL:
         return limits.min_rounds
     # After one round, there is no error yet, from which the number of rounds could be forecast.
     if math.isnan(row.error):
         return limits.min_rounds
-    # Without duplicates (cells that are measured twice, for the noise), each ratio stays undecided.
+    # Without duplicates, each ratio stays undecided.
     if math.isnan(row.duplicate_sd):
         return math.inf
     # The half widths of the tests of a difference and of equality, as multiples of the error.
     t_difference = t_quantile(row.degrees, 1 - level)
-    # The test of equality has one side, and t_quantile() is for two sides. So its chance of error is doubled.
+    # The test of equality has one side, and t_quantile() is for two sides. So the chance of error is doubled.
     t_equivalence = t_quantile(row.degrees, 1 - 2 * EQUIVALENCE_ALPHA)
-    # If both half widths together are at most ln(margin), the interval cannot contain both 0 and the margin.
-    # So one of the two tests decides.
+    # The two conditions of the module's docstring.
     error_for_margin = math.log(limits.margin) / (t_difference + t_equivalence)
-    # If the first half width is at most half of |ln ratio|, the difference is twice what its test needs.
     error_for_ratio = abs(math.log(row.ratio)) / 2 / t_difference
-    # One of these two conditions is enough, so the larger of the two errors is allowed.
+    # One of the two conditions is enough, so the larger of the two errors is allowed.
     largest_error = max(error_for_margin, error_for_ratio)
     # The part of the error that comes from duplicates does not shrink with more rounds. But after few rounds,
     # that part is mostly chance, and would make most comparisons unreachable. So all of the error is taken to
@@ -191,8 +181,8 @@ class BlockGroup:
         """Return how many comparisons a second makes precise enough, at the best number of rounds.
 
         Example: the comparisons need 4, 5 and 40 rounds, and a round takes 10 s. 4 rounds make one precise,
-        5 rounds two, and 40 rounds three. The best is 2 / 5 per round, or 0.04 per second. The group must
-        need rounds: max() raises ValueError for an empty list.
+        5 rounds two, and 40 rounds three. The best is 2 / 5 per round, or 0.04 per second. Raise ValueError
+        if the group needs no rounds.
         """
         per_round = [number / rounds for number, rounds in enumerate(self.needed, start=1)]
         return max(per_round) / self.round_s
@@ -203,25 +193,19 @@ def undecided_over_time(
 ) -> list[tuple[float, Counter[str]]]:
     """Return the forecast number of open comparisons of each table, by the seconds from now.
 
-    Open comparisons are undecided, or bounded: a difference of up to 1.5 margins is possible. The result has
-    an entry for now, and one for each change of the numbers within a year (FORECAST_S). Example: with
+    The result has an entry for now, and one for each change of the numbers within a year (FORECAST_S). With
     `[(0.0, {"formats": 5}), (600.0, {"formats": 2})]`, ten minutes more decide three of five comparisons, and
-    a year decides no more. `round_s` has the seconds of a round of each block, a group of cells that get
-    rounds together.
+    a year decides no more. `round_s` has the seconds of a round of each block.
     """
     open_comparisons = [comparison for comparison in comparisons if comparison.is_open]
     forecast = [(0.0, Counter(comparison.table for comparison in open_comparisons))]
-    # Rounds are assigned in steps. After each step: the seconds that all rounds so far take, and the further
-    # rounds of each block so far.
     for seconds, rounds in _assign_rounds(comparisons, round_s, FORECAST_S):
         still_open: Counter[str] = Counter()
         for comparison in open_comparisons:
-            # A comparison has one or two blocks. _group_blocks() puts both into one group, which gets the
-            # same rounds. So either block has the number, 0 by default.
+            # Both blocks of a comparison are in one group (_group_blocks), which gets the same rounds.
             any_block = next(iter(comparison.blocks))
             added_rounds = rounds[any_block]
-            # A comparison that needs 0 further rounds is precise already. It is open for another reason, such
-            # as disturbed runs, so more rounds do not close it.
+            # A comparison that needs 0 further rounds is open for another reason, such as disturbed runs.
             becomes_precise = 0 < comparison.further_rounds <= added_rounds
             if not becomes_precise:
                 still_open[comparison.table] += 1
@@ -235,7 +219,7 @@ def allocate(
 ) -> Counter[str]:
     """Return the further rounds that each block gets in a time of `seconds`: `{"log/ruby/cold": 4}`.
 
-    `round_s` has the seconds of a round of each block. Blocks that get no rounds are left out.
+    Blocks that get no rounds are left out.
     """
     rounds: Counter[str] = Counter()
     # The last step has the rounds of all steps.
@@ -251,16 +235,12 @@ def _assign_rounds(
 
     After each step, yield the seconds that all rounds so far take, and the rounds of each block. A step gives
     rounds to the group of blocks that makes most comparisons per second precise enough: as many rounds as the
-    next comparison of the group needs, or as many as fit. A group is the blocks that comparisons connect, and
-    each block is in one group. `round_s` has the seconds of a round of each block. Nothing is yielded if no
-    round fits or helps.
+    next comparison of the group needs, or as many as fit.
     """
     groups = _group_blocks(comparisons, round_s)
     rounds: Counter[str] = Counter()
     used_s = 0.0
     while True:
-        # `needed` has the further rounds of each comparison of a group that is not precise enough, the fewest
-        # first. A group can get rounds if it needs some, and if one of them fits into the rest of the time.
         fitting = [group for group in groups if group.needed and used_s + group.round_s <= seconds]
         if not fitting:
             return
@@ -281,14 +261,12 @@ def _group_blocks(
 ) -> list[BlockGroup]:
     """Return groups of blocks that comparisons connect: a comparison needs rounds of both of its blocks.
 
-    Example: comparisons of A with B, of B with C, and within D give the groups {A, B, C} and {D}. `round_s`
-    has the seconds of a round of each block. A block without such a number takes infinitely long, so its
-    group gets no round.
+    Example: comparisons of A with B, of B with C, and within D give the groups {A, B, C} and {D}. A block
+    that `round_s` lacks takes infinitely long, so its group gets no round.
     """
     groups: list[BlockGroup] = []
     for comparison in comparisons:
-        # The comparison and all groups so far that share a block with it become one group. The other groups
-        # stay separate.
+        # All groups so far that share a block with the comparison become one group.
         blocks = comparison.blocks
         members = []
         separate_groups = []
@@ -334,21 +312,19 @@ def allocate_rounds(
 ) -> Allocation:
     """Return the rounds of the next batch of each block, for a run that has `seconds` left, or why none.
 
-    A batch is the rounds that the run measures before it decides again. `findings` are published statements
-    without a verdict. As long as the time can decide one of them, the batch is for findings only. An empty
-    batch has a reason: TIME_IS_UP if rounds would help a comparison but do not fit, UNREACHABLE if
-    comparisons are open but no number of rounds helps, otherwise ALL_DECIDED. `round_s` has the seconds of a
-    round of each block, a group of cells that get rounds together.
+    A batch is the rounds that the run measures before it decides again. As long as the time can decide one of
+    the `findings`, the batch is for findings only. An empty batch has a reason: TIME_IS_UP if rounds would
+    help a comparison but do not fit, UNREACHABLE if comparisons are open but no number of rounds helps,
+    otherwise ALL_DECIDED.
     """
     # A batch takes half of the time that is left, because the next decision has more data. But it takes at
-    # least MIN_BATCH_S, a minute, as far as so much time is left: 300 s of 600 s, 60 s of 90 s, 40 s of 40 s.
+    # least a minute, if so much time is left: 300 s of 600 s, 60 s of 90 s, 40 s of 40 s.
     batch_s = min(seconds, max(seconds / 2, MIN_BATCH_S))
-    # Only findings that can be decided in `seconds` get rounds, as many as fit into `batch_s`.
     rounds = allocate_to_findings(findings, round_s, batch_s=batch_s, seconds=seconds)
     if not rounds:
         rounds = allocate(comparisons, round_s, batch_s)
     if not rounds:
-        # No round that helps fits into the batch. So the batch may take all of the time.
+        # A round that helps may take longer than the batch.
         rounds = allocate(comparisons, round_s, seconds)
     if rounds:
         return Allocation(rounds)
@@ -368,25 +344,22 @@ def budget_report(
 ) -> dict[str, object]:
     """Return the account of a study: its time, the results of its comparisons, and what more time gives.
 
-    `spent` is the time so far, by stage and by block (cells that get rounds together). `cell_rounds` is the
-    number of measured rounds of cells, and `scatter` the standard deviation of ln(time) of a run
-    (run_scatter). `scatter_pct` is 35 for the scatter 0.3, and 0 for NaN. Some other keys of the result:
+    `spent` is the time so far, `cell_rounds` the number of measured rounds of cells, and `scatter` that of
+    run_scatter(). Some keys of the result:
 
-    - `taken_s`: the seconds from the preparation to the report, such as 900.0.
+    - `taken_s`: the seconds from the preparation to the report.
     - `timed_s`: the seconds of the timed commands themselves.
     - `tables`: the number of comparisons with each result: `{"formats": {"different": 3, ...}}`.
-    - `more_rounds`: the further rounds of each open (undecided or bounded) comparison that rounds can decide.
+    - `more_rounds`: the further rounds of each open comparison that rounds can decide.
     - `outlook`: the forecast of undecided_over_time(). `{"seconds": 1200.0, "left": {"formats": 3}}` means
       that three comparisons are still open after 1200 more seconds.
     """
     counts = Counter((comparison.table, comparison.result) for comparison in comparisons)
-    # How many comparisons of each table have each result.
     results_by_table = {}
     for table in dict.fromkeys(comparison.table for comparison in comparisons):
         results_by_table[table] = {result: counts[table, result] for result in Result}
     more_rounds = []
     for comparison in comparisons:
-        # A comparison is reachable if some number of rounds makes it precise enough.
         if comparison.is_open and comparison.is_reachable:
             more_rounds.append(int(comparison.further_rounds))
     blocks = []

@@ -61,16 +61,14 @@ def call_table(
 ) -> pd.DataFrame:
     """Return a table of comparisons with the decision on each of its rows.
 
-    A row of `table` compares two cells (columns of tables.rows_frame), such as the ratio 1.30 (1.25 to 1.35).
-    It gets the columns `call` (the outcome, such as `faster`), `result` (its class, such as `different`),
-    `detectable` and `within` (add_calls). Call and result are "" without a ratio, and in a withheld row,
-    whose cells may not be compared.
+    `table` has the columns of tables.rows_frame(). A row gets the columns `call` (the outcome, such as
+    `faster`), `result` (its class, such as `different`), `detectable` and `within` (add_calls). Call and
+    result are "" without a ratio, and in a withheld row.
 
-    A duplicate is a second copy of a cell, the original. The argument `duplicate_sd` is the noise: the
-    standard deviation of ln(duplicate / original), one number or one per row. It becomes a column, NaN in
-    rows that are not compared. The argument NaN means that no duplicates were measured. A row with a ratio
-    then gets the flag NO_DUPLICATES, and no test. It is undecided, or too small by its start-up. Only
-    constant counts get another call, because they need no test.
+    `duplicate_sd` is the standard deviation of ln(duplicate / original), one number or one per row. It
+    becomes a column, NaN in rows that are not compared. The argument NaN means that no duplicates were
+    measured. A row with a ratio then gets the flag NO_DUPLICATES, and no test. It is undecided, or too small
+    by its start-up. Only constant counts get another call, because they need no test.
     """
     has_ratio = table["ratio"].notna()
     is_compared = has_ratio & (table["withheld"] == "")
@@ -82,23 +80,18 @@ def call_table(
     # be tested: add_calls() tests no row whose duplicate_sd is NaN.
     tested_sd = np.where(is_compared, duplicate_sd, np.nan)
     flagged = table.assign(duplicate_sd=tested_sd, flags=row_flags)
-    # `metric.calls` are the two differences, such as (faster, slower).
     tested = add_calls(flagged, metric.calls, limits)
-    # add_calls() uses only ratios and their errors. Further facts can change a call: the counts themselves
-    # (`exact` means a count), start-up, short runs, and disturbed runs.
+    # add_calls() uses only ratios and their errors. Further facts can change a call.
     if metric.exact:
         corrected = call_exact_rows(tested, metric)
     else:
         corrected = call_start_up(tested)
         if metric.is_duration:
-            # Runs are too short to compare if the slower side takes less than `decides_from_s` seconds (by
-            # default 0: none is too short).
             slower_side = corrected[["baseline_mean", "candidate_mean"]].max(axis=1)
             is_short = (slower_side < limits.decides_from_s) & (corrected["call"] != "")
             corrected = corrected.assign(call=corrected["call"].mask(is_short, Call.TOO_SMALL))
-    # A difference becomes undecided if undisturbed runs show the opposite.
     undisturbed = withdraw_disturbed(corrected)
-    # A withheld row may have a ratio, and so a call, which is removed here.
+    # A withheld row may have a ratio, and so a call.
     final_calls = undisturbed["call"].where(is_compared, "")
     results = []
     for call, ratio in zip(final_calls, undisturbed["ratio"], strict=True):
@@ -120,24 +113,19 @@ def add_calls(table: pd.DataFrame, differences: tuple[Call, Call], limits: Limit
       cannot be tested, because its ratio, error or duplicate_sd is NaN.
     - `within`: the true ratio is between 1 / `within` and `within`, by a test that errs in 4.5 % of cases.
     """
-    # Logarithms of ratios are symmetric: ln(2) and ln(1/2) are equally far from 0, the logarithm of no
-    # difference.
+    # ln(2) and ln(1/2) are equally far from 0, the logarithm of no difference.
     log_ratio = np.log(table["ratio"].to_numpy(float))
     error = table["error"].to_numpy(float)
     degrees = table["degrees"].to_numpy(float)
     duplicate_sd = table["duplicate_sd"].to_numpy(float)
     above, below = differences
-    # A single round has no error (NaN). Without duplicates (second copies of cells), the systematic noise is
-    # unknown. The sum is finite if the logarithm and its error both are.
+    # A single round has no error (NaN). Without duplicates, the systematic noise is unknown.
     is_testable = np.isfinite(log_ratio + error) & ~np.isnan(duplicate_sd)
-    # `level` is the p-value that a row without a difference must not exceed to become a difference. Each
-    # tested row makes it stricter, so rows that are not testable are left out.
     is_significant, level = _reject_by_holm(p_values(log_ratio, error, degrees), is_testable)
     # Equality means that the ratio is certainly below the margin, and certainly above 1 / margin: two
     # one-sided tests. The bound that is farther from 0 decides both.
     log_within = np.abs(log_ratio) + _upper_quantile(degrees, EQUIVALENCE_ALPHA) * error
-    # For each row, the first condition that holds decides; without any, the call is undecided. By default,
-    # `margin` is 1.1 and `bound` 1.15.
+    # For each row, the first condition that holds decides.
     calls_by_condition = [
         (~np.isfinite(log_ratio), ""),
         (~is_testable, Call.UNDECIDED),
@@ -167,16 +155,14 @@ def call_ratios(
     differences: tuple[Call, Call],
     limits: Limits,
 ) -> list[Call | None]:
-    """Return the call (outcome) of each ratio, with Holm's correction over all of them; None for NaN.
+    """Return the call of each of one or more ratios, with Holm's correction over all of them; None for NaN.
 
-    There must be at least one ratio. `differences` are the calls of a ratio above and below 1. Example: 1.30
-    +- 0.02 and 1.01 +- 0.02 with the differences (faster, slower) give [faster, equal]. Without duplicates
-    (second copies of cells, which show the noise), each ratio is undecided.
+    `differences` are the calls of a ratio above and below 1. Example: 1.30 +- 0.02 and 1.01 +- 0.02 with the
+    differences (faster, slower) give [faster, equal]. Without duplicates, each ratio is undecided.
     """
-    # A row per ratio, with the fields of Estimate as columns.
     table = pd.DataFrame(estimates).rename(columns={"value": "ratio"})
-    # The errors contain the variance of duplicates already (Noise.with_error). add_calls() needs the column
-    # `duplicate_sd` only to see if there are duplicates: NaN means that there are none.
+    # The errors contain the variance of duplicates already (Noise.with_error). add_calls() only looks if
+    # `duplicate_sd` is NaN: no duplicates.
     table = table.assign(duplicate_sd=0.0 if has_duplicates else math.nan)
     calls = add_calls(table, differences, limits)["call"]
     return [Call(call) if call else None for call in calls]
@@ -188,8 +174,8 @@ def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.nda
     `error` is the standard error of the mean, with `degrees` degrees of freedom.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        # If all rounds have the same ratio, the error is 0. A mean logarithm other than 0 then has t =
-        # infinity and p = 0. A mean of 0 would have t = 0 / 0, and gets t = 0 and p = 1.
+        # If all rounds have the same ratio, the error is 0. A mean of 0 would have t = 0 / 0, and gets p = 1.
+        # Any other mean has t = infinity and p = 0.
         t = np.where(mean == 0, 0.0, np.abs(mean) / error)
     return np.asarray(2 * special.stdtr(degrees, -t))
 
@@ -197,20 +183,18 @@ def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.nda
 def _reject_by_holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
     """Return which p-values are significant by Holm's step-down procedure (1979), and the last level.
 
-    `p` and `is_testable` have an entry per row of a table. Rows that are not testable are never significant,
-    and do not count. The last level is the one that the first p-value without significance exceeds. It is
-    ALPHA if all are significant, and without any testable row. Example: the levels of 0.001, 0.02 and 0.4
-    would be 0.05 / 3, 0.05 / 2 and 0.05, but holm_level() returns at most ALPHA = 0.0035. So the result is
-    ([True, False, False], 0.0035).
+    Rows that are not testable are never significant, and do not count. The last level is the one that the
+    first p-value without significance exceeds, or ALPHA. Example: the levels of 0.001, 0.02 and 0.4 would be
+    0.05 / 3, 0.05 / 2 and 0.05, but holm_level() returns at most ALPHA = 0.0035. So the result is ([True,
+    False, False], 0.0035).
     """
     is_significant = np.zeros(len(p), dtype=bool)
-    # The numbers of the testable rows, the smallest p-value first.
     rows_by_p = [row for row in np.argsort(p, kind="stable") if is_testable[row]]
     # The procedure stops at the first p-value that is too large for its level. Levels become less strict with
     # each difference, because fewer tests remain that could be wrong.
     for number_significant, row in enumerate(rows_by_p):
         level = holm_level(len(rows_by_p) - number_significant)
-        # A p-value may be NaN. This comparison is False for NaN, which is not significant.
+        # A p-value of NaN is not significant.
         has_passed = p[row] <= level
         if not has_passed:
             return is_significant, level
@@ -247,18 +231,15 @@ def _upper_quantile(degrees: float | np.ndarray, chance: float) -> np.ndarray:
 def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of times with calls corrected for start-up, the time of process start and connection.
 
-    A call is the outcome of a comparison, such as `faster`. The columns `share_baseline` and
-    `share_candidate` have the share of start-up in the time of a side (0 to 1, NaN if unknown). The call
-    becomes TOO_SMALL if start-up alone can explain the difference of the row. Otherwise, a difference whose
-    faster side is start-up for more than half of its time (DECIDING_SHARE) gets the flag `at-least`: without
-    start-up, the factor would be larger.
+    The columns `share_baseline` and `share_candidate` have the share of start-up in the time of a side. The
+    call becomes TOO_SMALL if start-up alone can explain the difference of the row. Otherwise, a difference
+    whose faster side is start-up for more than half of its time (DECIDING_SHARE) gets the flag `at-least`:
+    without start-up, the factor would be larger.
     """
     calls: list[str] = []
     row_flags: list[str] = []
     for row in table.to_dict("records"):
         call, own_flags = row["call"], row["flags"]
-        # `shares` has the shares of the faster and the slower side (`fast`, `slow`). By the interval of the
-        # ratio, the slower side takes at least `least_factor` times as long (NaN without an interval).
         shares = comparisons.start_up_shares(
             row["ratio"],
             low=row["low"],
@@ -269,15 +250,13 @@ def call_start_up(table: pd.DataFrame) -> pd.DataFrame:
         is_difference = comparisons.is_difference(call)
         # Without an interval, start_up_explains() would be True if the time of one side is mostly start-up.
         has_interval = not math.isnan(shares.least_factor)
-        # A longer start-up of the slower side explains a difference only, not a call such as `equal`.
         is_explained = has_interval and comparisons.start_up_explains(shares, is_difference)
-        # A row without a ratio has no call (""), and gets none.
+        # A row without a ratio keeps the call "".
         if call and is_explained:
             call = Call.TOO_SMALL
         elif is_difference and shares.fast > DECIDING_SHARE:
-            # Start-up is part of both sides, so the work itself differs by more than the measured factor: of
-            # 1.1 s and 2.1 s (1.9 times), 0.9 s are start-up on each side. Without it, 0.2 s and 1.2 s differ
-            # by 6 times.
+            # Start-up is part of both sides. If 0.9 s of 1.1 s and of 2.1 s (1.9 times) are start-up, the
+            # work of 0.2 s and 1.2 s differs by 6 times.
             own_flags = flags.add_flag(own_flags, Flag.AT_LEAST, True)
         calls.append(call)
         row_flags.append(own_flags)
@@ -288,8 +267,8 @@ def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table in which a difference is undecided if undisturbed runs show the opposite.
 
     The flag `disturbed` of a row means: without the runs that other programs disturbed, the other side is
-    faster. In the result, only the differences that became undecided by it have the flag. All other rows lose
-    the flag: a row that was undecided before has a wide interval, and the disturbance is not the reason.
+    faster. Only the differences that become undecided keep the flag. A row that was undecided before has a
+    wide interval, and the disturbance is not the reason.
     """
     calls = []
     all_flags = []
@@ -303,9 +282,8 @@ def withdraw_disturbed(table: pd.DataFrame) -> pd.DataFrame:
 def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
     """Return the ratio of counts that are the same in every round, with an interval of no width.
 
-    A row of `pairs` is a round: `{"reads_baseline": 412, "reads_candidate": 206, "quotient": 2.0}`. Five such
-    rows give the ratio 2.0 (2.0 to 2.0). Return None if a count differs between rounds, is 0 or is missing,
-    and if there is only one round. There must be at least one row.
+    A row of `pairs` is a round: `{"reads_baseline": 412, "reads_candidate": 206, "quotient": 2.0}`. Return
+    None if a count differs between rounds, is 0 or is missing, or if there is only one round.
     """
     sides = pairs[[f"{metric.name}_baseline", f"{metric.name}_candidate"]]
     first = sides.iloc[0]
@@ -320,11 +298,9 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
 def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     """Return a table of counts in which rows with constant counts are called without a test.
 
-    Constant counts are the same in every round, so constant_ratio() has made `low` and `high` equal. A ratio
-    is baseline / candidate: above 1, the candidate has `less`, and below 1 it has `more`. Constant counts
-    have no noise. So the row loses the flags about noise (few rounds, no duplicates). Any ratio other than 1
-    would be detected, so `detectable`, the smallest such ratio, becomes 1. A row that is constant, or that a
-    test called different, becomes `equal` if its counts differ by 1 % or less.
+    Constant counts are the same in every round, so constant_ratio() has made `low` and `high` equal. They
+    have no noise: the row loses the flags about noise, and `detectable` becomes 1. A row that is constant, or
+    that a test called different, becomes `equal` if its counts differ by 1 % or less.
     """
     low, high = table["low"].astype(float), table["high"].astype(float)
     ratios = table["ratio"].astype(float)
@@ -333,8 +309,7 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     calls = table["call"]
     calls = calls.mask(is_constant & (ratios > 1), less)
     calls = calls.mask(is_constant & (ratios < 1), more)
-    # The mask with EQUAL comes after the other two, because it replaces their calls: 401 reads instead of 400
-    # are a certain difference, but one that is of no use to anybody.
+    # EQUAL replaces the two calls above: 401 reads instead of 400 are a certain difference, but of no use.
     is_near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
     is_difference = calls.map(comparisons.is_difference)
     calls = calls.mask(is_near & (is_constant | is_difference), Call.EQUAL)

@@ -37,13 +37,10 @@ class Capacity:
 def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> list[Capacity]:
     """Return the capacity of each case in a table that compares the latencies of numbers of clients.
 
-    A capacity is the number of clients from which on the latency has at least doubled. The rows of a case are
-    equal on all axes but `axis`. A row's `candidate` is a number of clients, and its `baseline` the fewest
-    clients. Its ratio is the latency of the baseline / the latency of the candidate. Example: 2, 4 and 8
-    readers with the ratios 0.8 (0.7 to 0.9), 0.52 (0.45 to 0.6) and 0.3 (0.25 to 0.35) have the capacity 8
-    (interval: 4 to 8). Rows without a ratio do not count.
+    The rows of a case are equal on all axes but `axis`. A row's `candidate` is a number of clients, and its
+    `baseline` the fewest clients. Example: 2, 4 and 8 readers with the ratios 0.8 (0.7 to 0.9), 0.52 (0.45 to
+    0.6) and 0.3 (0.25 to 0.35) have the capacity 8 (interval: 4 to 8). Rows without a ratio do not count.
     """
-    # By the values of the other axes: the rows of a case.
     cases: dict[tuple[tuple[str, str], ...], list[ComparisonRow]] = defaultdict(list)
     for row in rows:
         if row.has_ratio:
@@ -55,11 +52,9 @@ def find_capacities(rows: Iterable[ComparisonRow], axis: str = READERS_AXIS) -> 
         numbers = sorted(row_by_number)
         # A ratio is baseline / candidate, so its reciprocal is the latency as a multiple of the baseline's.
         factors = {number: 1 / row_by_number[number].ratio for number in numbers}
-        # The ends of the interval of each factor. After a single round, both are NaN.
         largest_factors = {number: 1 / row_by_number[number].low for number in numbers}
         smallest_factors = {number: 1 / row_by_number[number].high for number in numbers}
-        # The largest factors reach 2 at fewer clients, so they give the low end of the capacity. If even
-        # the most clients have a factor below 2, _doubled_from() returns None.
+        # The largest factors reach 2 at fewer clients, so they give the low end of the capacity.
         capacity = Capacity(
             fewest=int(row_by_number[numbers[0]].baseline),
             most=numbers[-1],
@@ -80,7 +75,6 @@ def _doubled_from(factors: Mapping[int, float]) -> int | None:
     Example: {2: 1.2, 4: 2.1, 8: 1.9, 16: 3.0} gives 16, because 8 readers have less than twice the latency.
     """
     doubled_from: int | None = None
-    # From the largest number of clients down to the first one whose factor is too small.
     for number, factor in sorted(factors.items(), reverse=True):
         # The end of an interval is NaN after a single round.
         if not math.isfinite(factor) or factor < DOUBLED:

@@ -32,10 +32,7 @@ REASONS = TypeAdapter(list[Reason])
 def main(arguments: Sequence[str]) -> int:
     """Print the verdicts of a file results/check.csv, a line for each expectation, and return the exit code.
 
-    An expectation is a user's own statement about results, such as `a hot log takes at most 2 s`. `arguments`
-    has the path of the file. The exit code is 0 if all expectations pass, and EXIT_FAILS (3) if one does not
-    hold. Otherwise, one is undecided, too small to compare, or was not measured: EXIT_UNDECIDED (4). If the
-    file is unreadable or has no expectation, the code is EXIT_NOTHING_CHECKED (1).
+    `arguments` has the path of the file. The module's docstring has the exit codes.
     """
     path = Path(arguments[0])
     try:
@@ -55,7 +52,6 @@ def main(arguments: Sequence[str]) -> int:
     # The rule `checks` has written these files next to the CSV file.
     files = [str(path.with_name(name)) for name in (JUNIT, MARKDOWN)]
     print("as files:", words.enumeration(files))
-    # Such as `11 of 12 expectations pass`.
     print(summary(rows))
     # An expectation that may be inconclusive passes in spite of its verdict.
     verdicts_without_pass = {row["verdict"] for row in rows if not _passes(row)}
@@ -94,10 +90,9 @@ def summary(rows: Sequence[CsvRow]) -> str:
 def junit(rows: Sequence[CsvRow]) -> str:
     """Return the verdicts as JUnit XML, which build servers show as tests.
 
-    `rows` are the user's expectations, as in results/check.csv. A study is a suite, and each of its
-    expectations a test. An expectation that does not hold is a failure. One that is undecided or not measured
-    is an error, because nothing could be tested. An expectation that passes is neither: `<testcase
-    classname="fsfs-ssd-2014" name="hot-log"><system-out>The log is fast 1.20 s...`.
+    A study is a suite, and each of its expectations a test. An expectation that does not hold is a failure.
+    One that is undecided or not measured is an error, because nothing could be tested. An expectation that
+    passes is `<testcase classname="fsfs-ssd-2014" name="hot-log"><system-out>The log is fast 1.20 s...`.
     """
     suites = ET.Element("testsuites", name="vcsbench")
     for study in dict.fromkeys(row["study"] for row in rows):
@@ -128,8 +123,7 @@ def junit(rows: Sequence[CsvRow]) -> str:
 def markdown(rows: Sequence[CsvRow]) -> str:
     """Return the verdicts as a Markdown table for the comment on a pull request, a line per expectation.
 
-    Above the table is the number of expectations that pass. Example of a line: `| ✓ holds | The log is fast
-    (`fsfs-ssd-2014` `hot-log`) | at most 2 | 1.20 (1.10 to 1.30) s |`.
+    Example: `| ✓ holds | The log is fast (`fsfs-ssd-2014` `hot-log`) | at most 2 | 1.20 (1.10 to 1.30) s |`.
     """
     lines = [
         f"**{summary(rows)}**",
@@ -139,8 +133,7 @@ def markdown(rows: Sequence[CsvRow]) -> str:
     ]
     for row in rows:
         sign = "✓" if _passes(row) else "✗"
-        # The user's own statement may have several lines, and a row of a table has one. A bar would end the
-        # column, so it is escaped.
+        # The user's own statement may have several lines, or a bar, which would end the column.
         statement = " ".join(row["statement"].split()).replace("|", "\\|")
         name = f"{statement} (`{row['study']}` `{row['id']}`)"
         lines.append(

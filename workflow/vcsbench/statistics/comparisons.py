@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from vcsbench import words
 from vcsbench.codes import Call, Result, WhyUndecided, WithheldCode
+from vcsbench.evidence.column_names import NUMBER_COLUMNS
 from vcsbench.evidence.flags import DECIDING_SHARE, Flag
 
 if TYPE_CHECKING:
@@ -54,9 +55,8 @@ CALL_COLUMNS = (
     "detail",  # for readers only: the figures in which works differ
 )
 COLUMNS = (*LEADING_COLUMNS, *ROUND_COLUMNS, *CALL_COLUMNS)
-_TEXT_COLUMNS = ("table", *SIDES, "flags", "withheld", "call", "result", "detail")
-# A number is empty if it is missing.
-NUMBER_COLUMNS = tuple(name for name in COLUMNS if name not in _TEXT_COLUMNS)
+# The fields of a row that are NaN if they are unknown. `n` is a count, and 0 then.
+_FLOAT_FIELDS = tuple(name for name in COLUMNS if name in NUMBER_COLUMNS and name != "n")
 # Further columns of the frames from which tables, verdicts and advice are computed, and of their results. In
 # all of these, each axis is a column, too.
 WORKING_COLUMNS = (
@@ -146,23 +146,20 @@ class ComparisonRow:
 
     @classmethod
     def of_record(cls, record: Mapping[Any, Any]) -> ComparisonRow:
-        """Return the row of a record, which maps the columns of a table to their values.
+        """Return the row of a record: of a row of make_tables(), or of a table's CSV file with floats.
 
-        The record is a row of a frame of make_tables(), or a line of a table's CSV file whose numbers are
-        floats. A missing or empty number becomes NaN, a text "", `n` 0, and `call` and `result` None. Raise
-        ValueError for an unknown code. Example: `{"command": "log", "baseline": "f6", "candidate": "f7",
-        "ratio": 1.8, "flags": "too-short low-n"}` gives `where` {"command": "log"} (the values of all axes
-        but the compared one) and `flags` ("too-short", "low-n").
+        `{"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.8, "flags": "too-short low-n"}`
+        gives `where` {"command": "log"} and `flags` ("too-short", "low-n"). A missing or empty number becomes
+        NaN, a text "", `n` 0, and `call` and `result` None. Raise ValueError for an unknown code.
         """
 
         def text(name: str) -> str:
             return str(record.get(name) or "")
 
-        # finite_number() returns NaN for a missing value, and for text.
-        numbers = {name: finite_number(record.get(name)) for name in NUMBER_COLUMNS if name != "n"}
-        # `n` is the number of rounds: an int in the row, but a float in a CSV file, and NaN if it is missing.
+        numbers = {name: finite_number(record.get(name)) for name in _FLOAT_FIELDS}
+        # A CSV file has `n` as a float.
         n = finite_number(record.get("n"))
-        # keys_of() returns the columns of axes, and `candidate`, which is a field of its own in the row.
+        # keys_of() also returns `candidate`, which is a field of its own.
         where = {axis: str(value or "") for axis, value in keys_of(record).items()}
         where.pop("candidate", None)
         call, result = text("call"), text("result")
@@ -194,12 +191,11 @@ class ComparisonRow:
         """Return why the row is undecided, or has no result yet; None for a result such as `different`."""
         if self.result not in (None, Result.UNDECIDED):
             return None
-        # The first reason that applies counts. A single round has no scatter, and so no interval.
         if self.n < CALLED_ROUNDS:
             return WhyUndecided.FEW_ROUNDS
         if Flag.NO_DUPLICATES in self.flags:
             return WhyUndecided.NO_DUPLICATES
-        # Only a difference that became undecided by it keeps this flag (calls.withdraw_disturbed).
+        # Only a difference that disturbed runs make undecided has this flag here (calls.withdraw_disturbed).
         if Flag.DISTURBED in self.flags:
             return WhyUndecided.DISTURBED
         return WhyUndecided.WIDE_INTERVAL
@@ -218,10 +214,9 @@ def is_difference(call: str | None) -> bool:
 
 
 def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = False) -> Result | None:
-    """Return the class in which a call (the outcome of a comparison) is counted; None if `call` is "".
+    """Return the class in which a call is counted; None if `call` is "".
 
-    `faster`, `slower`, `less` and `more` are differences. `ratio` is baseline / candidate. A difference is
-    counted as DIFFERENT. If its factor is below the margin of the `limits`, such as 1.1, it is counted as
+    A difference is counted as DIFFERENT. If its factor is below the margin of the `limits`, it is counted as
     EQUAL, because it is no reason to change anything. With `is_count`, each difference is DIFFERENT, because
     a count has no noise: 5 % fewer flushes are fewer.
     """
@@ -230,7 +225,6 @@ def classify_call(call: str, ratio: float, limits: Limits, is_count: bool = Fals
     if not is_difference(call):
         # Each of the other calls has a class of the same name, such as `undecided`.
         return Result(call)
-    # The larger side as a multiple of the smaller one: 2 for the ratios 2 and 0.5.
     factor = max(ratio, 1 / ratio)
     if is_count or factor >= limits.margin:
         return Result.DIFFERENT
@@ -255,29 +249,25 @@ def start_up_shares(
 ) -> StartUpShares:
     """Return the shares of start-up by speed, from the interval of a ratio and the shares of its two sides.
 
-    `ratio` is the time of the baseline / that of the candidate, with the interval from `low` to `high`.
-    `baseline` and `candidate` are the shares of start-up in these times. Example: 0.5 (0.4 to 0.6) with the
-    shares 0.7 and 0.1 has the faster baseline, and gives (0.7, 0.1, 1.67).
+    `baseline` and `candidate` are the shares of start-up in the times of the sides. Example: 0.5 (0.4 to 0.6)
+    with the shares 0.7 and 0.1 has the faster baseline, and gives (0.7, 0.1, 1.67).
     """
-    # The candidate is the fast side. The end of the interval that is nearer to 1 is `low`.
     if ratio >= 1:
         return StartUpShares(fast=candidate, slow=baseline, least_factor=low)
-    # The baseline is the fast side, and candidate / baseline is at least 1 / high.
     return StartUpShares(fast=baseline, slow=candidate, least_factor=1 / high)
 
 
 def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
-    """Return True if start-up alone can explain that one side is slower (the fields of StartUpShares).
+    """Return True if start-up alone can explain that one side is slower. The arguments are of StartUpShares.
 
-    That is so if one of the shares is above one half, and the slow side without its start-up may take no
-    longer than the whole fast side. Example: the fast side is mostly start-up (0.66). The slow side takes at
-    least 4.8 times as long, and 0.1 of its time is start-up. Then (1 - 0.1) x 4.8 = 4.3, so the work itself
-    differs: False.
+    One of the shares must be above one half, and the slow side without its start-up may take no longer than
+    the whole fast side. Example: the fast side is mostly start-up (0.66). The slow side takes at least 4.8
+    times as long, and 0.1 of its time is start-up. Then (1 - 0.1) x 4.8 = 4.3, so the work differs: False.
     """
     # No comparison with NaN is true. So two unknown shares give False. If only the share of the slow side is
     # unknown, all of its time could be start-up, and a fast side that is mostly start-up gives True.
     is_mostly_start_up = fast_share > DECIDING_SHARE or slow_share > DECIDING_SHARE
-    # The least time of the slow side without its start-up, in units of the whole time of the fast side.
+    # In units of the whole time of the fast side.
     slow_work = (1 - slow_share) * least_factor
     is_certainly_slower = slow_work > 1
     return is_mostly_start_up and not is_certainly_slower
@@ -286,12 +276,11 @@ def can_be_start_up(fast_share: float, slow_share: float, least_factor: float) -
 def has_longer_start_up(fast_share: float, slow_share: float, least_factor: float) -> bool:
     """Return True if the slow side is certainly slower, but may not be without the start-up of both sides.
 
-    The arguments are the fields of StartUpShares. Example: the slow side takes at least 1.36 times as long.
-    Start-up is 0.31 of its time, and 0.03 of the fast side's. Then (1 - 0.31) x 1.36 = 0.94 is no more than
-    1 - 0.03: the start-up of the slow side takes longer, not its work. This happens if the sides have
-    different servers or protocols. If a share is unknown, the result is False.
+    Example: the slow side takes at least 1.36 times as long. Start-up is 0.31 of its time, and 0.03 of the
+    fast side's. Then (1 - 0.31) x 1.36 = 0.94 is no more than 1 - 0.03: the start-up of the slow side takes
+    longer, not its work. The reason is another server or protocol. If a share is unknown, return False.
     """
-    # The time of each side without its start-up, in units of the whole time of the fast side.
+    # In units of the whole time of the fast side.
     slow_work = (1 - slow_share) * least_factor
     fast_work = 1 - fast_share
     return least_factor > 1 and slow_work <= fast_work

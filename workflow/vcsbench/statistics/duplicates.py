@@ -53,21 +53,16 @@ class DuplicatePairs:
 def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     """Return the excess variance: of ln(duplicate / original), beyond what the scatter of rounds explains.
 
-    A pair is a cell and its duplicate, a second copy with the same settings. For each of one or more pairs,
-    `squares` has the squared mean of ln(duplicate / original). `by_rounds` is the part of this square that
-    the scatter of rounds explains on average: a variance with `degrees` degrees of freedom. Example: several
-    pairs with the squares 0.02^2 and `by_rounds` 0.01^2 have about 0.02^2 - 0.01^2, that is (1.7 %)^2. One
-    pair alone has (1.3 %)^2, because the prior (the noise of duplicates in other studies) still counts.
+    `pairs` must not be empty. Example: several pairs with the squares 0.02^2 and `by_rounds` 0.01^2 have
+    about 0.02^2 - 0.01^2, that is (1.7 %)^2. One pair alone has (1.3 %)^2, because the prior still counts.
     """
     # Rounds without any scatter have the variance 0, by which nothing can be divided. Infinite degrees of
-    # freedom would give 0 x infinity. So both are limited: EXACT is 1e-18, and MAX_DEGREES a million.
+    # freedom would give 0 x infinity.
     bounded = DuplicatePairs(
         squares=pairs.squares,
         by_rounds=np.maximum(pairs.by_rounds, EXACT),
         degrees=np.minimum(pairs.degrees, MAX_DEGREES),
     )
-    # The posterior estimate, from the prior and the pairs, is good with few pairs. The moment estimate, from
-    # the pairs alone, is good with many.
     posterior = _posterior_estimate(bounded)
     # The mean of the squares, each divided by its variance by rounds: 1 on average if rounds explain all.
     quotient = (bounded.squares * (1 / bounded.by_rounds)).mean()
@@ -75,9 +70,8 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
     # The pairs alone show no excess.
     if moments is None:
         return posterior
-    # The chance of such large differences if there were no excess (F test of the quotient, with as many
-    # degrees of freedom as there are pairs). If it is small, the excess is certain, and the moment estimate
-    # is the right one.
+    # The chance of such large differences if there were no excess: an F test of the quotient, with as many
+    # degrees of freedom as there are pairs.
     mean_degrees = float(bounded.degrees.mean())
     p = float(p_value_of_quotient(quotient, len(bounded.squares), mean_degrees))
     if p <= P_SIGNIFICANT:
@@ -96,8 +90,7 @@ def duplicate_variance(pairs: DuplicatePairs) -> Variance:
 def _moment_estimate(pairs: DuplicatePairs, quotient: float) -> Variance | None:
     """Return the excess variance by the method of moments; None if there is no excess.
 
-    Each pair has a squared difference (`squares`), and the variance that its rounds explain (`by_rounds`,
-    above 0). `quotient` is the mean over the pairs of squares / by_rounds. On average, a square is the excess
+    `quotient` is the mean over the pairs of squares / by_rounds (above 0). On average, a square is the excess
     + its by_rounds. So `quotient` is 1 + excess x mean(1 / by_rounds), which is solved for the excess.
     """
     weights = 1 / pairs.by_rounds
@@ -110,22 +103,19 @@ def _moment_estimate(pairs: DuplicatePairs, quotient: float) -> Variance | None:
     half_of_variance = half_variances.sum() / weights.sum() ** 2
     # Satterthwaite's degrees of freedom: the squared estimate divided by half of its own variance.
     degrees = float(excess**2 / half_of_variance)
-    # The prior, the noise of duplicates in other studies, adds its own degrees of freedom.
     return Variance(excess, degrees + ADDED_DEGREES)
 
 
 def _posterior_estimate(pairs: DuplicatePairs) -> Variance:
     """Return the Bayesian estimate of the excess variance: that of duplicates beyond the scatter of rounds.
 
-    Each pair has a squared difference (`squares`), and the variance that its rounds explain (`by_rounds`,
-    above 0, with `degrees` degrees of freedom). The prior is how likely each standard deviation of duplicates
-    was in other studies. The posterior is how likely each one is after the pairs were measured: prior times
-    likelihood. The result is the scale and the degrees of freedom of the scaled inverse chi square with the
-    same mean and variance as the posterior. With these two, Student's t gives the right intervals.
+    The prior is how likely each standard deviation of duplicates was in other studies, and the posterior is
+    prior times likelihood. The result is the scale and the degrees of freedom of the scaled inverse chi
+    square with the same mean and variance as the posterior. With these two, Student's t gives the right
+    intervals.
     """
-    # 1. The grid: the posterior is computed for these standard deviations. They reach from a twentieth of the
-    # prior's scale to one that is so large that neither the prior nor a pair gives it much weight. 0 is
-    # possible as well.
+    # 1. The grid of standard deviations: 0, and from a twentieth of the prior's scale to one that is so large
+    # that neither the prior nor a pair gives it much weight.
     widest = max(30 * PRIOR_SCALE, 5 * math.sqrt(pairs.squares.max()))
     deviations = np.concatenate([[0.0], np.geomspace(PRIOR_SCALE / 20, widest, _POINTS)])
     variances = deviations**2
@@ -143,15 +133,14 @@ def _posterior_estimate(pairs: DuplicatePairs) -> Variance:
     prior_squared_t = (deviations / PRIOR_SCALE) ** 2
     minus_log_prior = (PRIOR_DEGREES + 1) / 2 * np.log1p(prior_squared_t / PRIOR_DEGREES)
     log_posterior = -minus_log_prior - minus_log_data.sum(axis=1)
-    # 4. The weights of the grid points. exp() of all logarithms could be 0. So the largest is subtracted
-    # first, which changes no proportion. The steps of the grid are unequal, so each weight is multiplied by
-    # the width of its step.
+    # 4. The weights of the grid points, times the width of their unequal steps. exp() of all logarithms could
+    # be 0. So the largest is subtracted first, which changes no proportion.
     weights = np.exp(log_posterior - log_posterior.max()) * np.gradient(deviations)
     weights /= weights.sum()
     # 5. The mean and the variance of the excess variance.
     mean = float((weights * variances).sum())
     spread = float((weights * (variances - mean) ** 2).sum())
-    # The spread is 0 if one point of the grid has all of the weight. Then the mean counts as exact.
+    # If one point of the grid has all of the weight, the mean counts as exact.
     if not spread:
         return Variance(mean, MAX_DEGREES)
     # A scaled inverse chi square with d degrees of freedom and the scale s^2 has the mean s^2 d / (d - 2)

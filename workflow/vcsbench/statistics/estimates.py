@@ -64,20 +64,17 @@ def interval(
 ) -> Estimate:
     """Return the estimate of a mean (`centre`) or of a ratio, with its interval by Student's t.
 
-    With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error, otherwise
-    both have the unit of the mean. `degrees` are the degrees of freedom of the error. After a single round,
-    `error` and `degrees` are NaN, and so are the ends of the interval. `level` is the chance that the
-    interval contains the truth. The estimate only stores `n`, the number of rounds, and `averaged`, the
-    number of values that each round averages. Example: the centre 1.046 with the error 0.023 and 60 degrees
-    of freedom is the ratio 2.85 (2.72 to 2.98).
+    With `is_ratio`, `centre` and `error` are the logarithm of the ratio and its standard error. Example: the
+    centre 1.046 with the error 0.023 and 60 degrees of freedom is the ratio 2.85 (2.72 to 2.98). `level` is
+    the chance that the interval contains the truth. After a single round, `error` and `degrees` are NaN, and
+    so are the ends of the interval. `n` and `averaged` are only stored.
     """
     half_width = t_quantile(degrees, level) * error
     if not is_ratio:
         low, high = centre - half_width, centre + half_width
         return Estimate(centre, low, high, n, error, degrees, averaged, is_ratio=False)
-    # exp() turns logarithms into ratios. With very few degrees of freedom, the half width may be so large
-    # that exp() would overflow. So it is at most 100: exp(100) already means "unknown". A half width of NaN
-    # stays NaN: min() returns its first argument unless the second one is smaller.
+    # With very few degrees of freedom, exp() could overflow, and exp(100) already means "unknown". A half
+    # width of NaN stays NaN: min() returns its first argument unless the second one is smaller.
     log_half_width = min(half_width, MAX_HALF_WIDTH)
     low, high = math.exp(centre - log_half_width), math.exp(centre + log_half_width)
     return Estimate(math.exp(centre), low, high, n, error, degrees, averaged, is_ratio=True)
@@ -122,8 +119,8 @@ def mean_interval(
 ) -> Estimate:
     """Return the mean of one value per round, with the interval that the scatter of the rounds gives.
 
-    With `is_ratio`, the values are logarithms of ratios, and the result is their geometric mean: ln(2) and
-    ln(4.5) give 3. `averaged` is the number of cells or pairs of cells that each value is a mean of.
+    With `is_ratio`, the values are logarithms of ratios, and the result is a geometric mean: ln(2) and
+    ln(4.5) give 3.
     """
     sample = _mean_of_sample(values)
     error = math.sqrt(sample.squared_error)
@@ -139,21 +136,17 @@ def ratio_interval(log_ratios: Iterable[float], averaged: float = 1.0) -> Estima
 
 
 def geometric_mean_interval(logs: Iterable[float], averaged: float = 1.0) -> Estimate:
-    """Return the geometric mean of values such as times, given as the logarithm of one value per round.
-
-    Tables have the same mean. The values are no ratios: ln(2 s) and ln(4.5 s) give 3 s.
-    """
-    # The numbers are those of a ratio. But a verdict compares only ratios with 1.
+    """Return the geometric mean of values such as times, given as the logarithm of one value per round."""
+    # A verdict compares only ratios with 1.
     return replace(ratio_interval(logs, averaged), is_ratio=False, is_geometric=True)
 
 
 def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[float]) -> Estimate:
     """Return the ratio baseline / candidate of two geometric means, with Welch's interval.
 
-    Use it for rounds that did not run next to each other, such as a saved baseline's rounds and today's. The
-    arguments are the natural logarithms of each side, one per round. A logarithm that is not finite does not
-    count. `n` of the result is the number of rounds of the side that has fewer. With n = 1, the result has no
-    interval (NaN), and with n = 0 no ratio. Example: ln of [2.0, 2.1] and of [1.0, 1.05] gives 2.0, n = 2.
+    The ratio is of rounds that did not run next to each other, such as a saved baseline's rounds and today's.
+    The arguments have one logarithm per round. `n` of the result is the number of rounds of the side that has
+    fewer. With n = 1, the result has no interval (NaN), and with n = 0 no ratio.
     """
     baseline = _mean_of_sample(baseline_logs)
     candidate = _mean_of_sample(candidate_logs)
@@ -161,10 +154,8 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     # The squared standard error of the difference of both means; NaN if a side has fewer than two rounds.
     # Welch's test (1947) allows the two sides to scatter differently, as two days do.
     squared_error = math.fsum([baseline.squared_error, candidate.squared_error])
-    # The degrees of freedom of this error.
     degrees: float
     if n < 2:
-        # A side with fewer than two rounds shows no scatter.
         degrees = math.nan
     elif squared_error > 0:
         # Welch-Satterthwaite: v^2 / sum(v_side^2 / degrees_side). Here v is the squared error of the
@@ -176,6 +167,5 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     else:
         # If neither side scatters, the formula is 0 / 0. So the side with fewer rounds gives the degrees.
         degrees = n - 1
-    # interval() takes the logarithm of the ratio and its error, and returns the ratio with its interval.
     log_ratio = baseline.mean - candidate.mean
     return interval(log_ratio, math.sqrt(squared_error), degrees, n, is_ratio=True)

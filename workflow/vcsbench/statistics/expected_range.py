@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vcsbench.codes import Direction
+from vcsbench.codes import Direction, RangePlace
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,16 @@ class ExpectedRange:
         """Return 1 for a value above the range, -1 below it, otherwise 0."""
         return (value > self.high) - (value < self.low)
 
+    def place_of(self, low: float, high: float) -> RangePlace:
+        """Return the place of the interval from `low` to `high`; OPEN if it crosses an end, or has NaN."""
+        if self.contains(low) and self.contains(high):
+            return RangePlace.INSIDE
+        if high < self.low:
+            return RangePlace.BELOW
+        if low > self.high:
+            return RangePlace.ABOVE
+        return RangePlace.OPEN
+
     @property
     def is_direction(self) -> bool:
         """Return True for `faster` and `slower`: the statement has a direction, but no number."""
@@ -42,8 +52,7 @@ class ExpectedRange:
     def states_effect(self, margin: float) -> bool:
         """Return True if the finding states a faster or slower candidate: `faster`, or at least 1.8.
 
-        `margin` is the smallest ratio that is worth noting. With 1.1, a range such as 1.05 to 1.25 states no
-        effect, because it has values below 1.1.
+        With the margin 1.1, a range such as 1.05 to 1.25 states no effect, because it has values below 1.1.
         """
         if self.direction:
             return self.is_direction
@@ -53,15 +62,14 @@ class ExpectedRange:
 def expected_range(expect: Mapping[str, Any], margin: float) -> ExpectedRange:
     """Return the range in which the value of a finding is expected, by its key `expect`.
 
-    `{"at_least": 1.8}` gives 1.8 to infinity, because a missing bound leaves its end open. A direction gives
-    ratios metric(baseline) / metric(candidate): `{"direction": "slower"}` gives 0 to 1. `margin` is the
-    smallest ratio that is worth noting, such as 1.1. So `{"direction": "equal"}` gives 1 / 1.1 to 1.1.
+    `{"at_least": 1.8}` gives 1.8 to infinity. A direction gives ratios: `{"direction": "slower"}` is 0 to 1,
+    and `{"direction": "equal"}` with the margin 1.1 is 1 / 1.1 to 1.1.
     """
     if "direction" not in expect:
         return ExpectedRange(expect.get("at_least", -math.inf), expect.get("at_most", math.inf))
     direction = Direction(expect["direction"])
     ends = {
-        # The margin is no end of these two: judge_value() finds slight effects before it uses the range.
+        # The margin is no end of these two: finding_verdicts.judge_direction() finds slight effects.
         Direction.FASTER: (1.0, math.inf),
         Direction.SLOWER: (0.0, 1.0),
         Direction.EQUAL: (1 / margin, margin),
@@ -80,10 +88,8 @@ def range_text(
 ) -> str:
     """Return the range in words: `1.5x to 3.5x`, `at least 84 %`, `slower`, or `equal within 10 %`.
 
-    `expect` is `{"at_least": 1.5, "at_most": 3.5}` or `{"direction": "equal"}`. `margin` is the smallest
-    ratio worth noting, such as 1.1. `unit` follows each number of a range, such as `x` or ` %`. `words`
-    describe a candidate whose ratio baseline / candidate is above 1, and one whose ratio is below 1. For a
-    count, they are ("less", "more").
+    `unit` follows each number of a range, such as `x` or ` %`. `words` describe a candidate whose ratio
+    baseline / candidate is above 1, and one whose ratio is below 1: ("less", "more") for a count.
     """
     above, below = words
     expected = expected_range(expect, margin)
@@ -95,8 +101,7 @@ def range_text(
             Direction.NOT_FASTER: f"not {above}",
         }
         return directions[expected.direction]
-    # Nobody writes more than 12 digits into a file. With more, a sum such as 0.1 + 0.2 would be shown as
-    # 0.30000000000000004.
+    # With more than 12 digits, a sum such as 0.1 + 0.2 would be shown as 0.30000000000000004.
     low = f"{expected.low:.12g}{unit}"
     high = f"{expected.high:.12g}{unit}"
     if math.isinf(expected.high):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import words
-from vcsbench.codes import ReasonCode, Verdict, WithheldCode
+from vcsbench.codes import RangePlace, ReasonCode, Verdict, WithheldCode
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
@@ -29,9 +29,10 @@ from vcsbench.statistics.estimates import (
     mean_interval,
     ratio_interval,
 )
+from vcsbench.statistics.expected_range import expected_range
 from vcsbench.statistics.finding_verdicts import ValueVerdict, judge_value
 from vcsbench.statistics.noise import NO_NOISE, CellPair, Noise
-from vcsbench.statistics.verdicts import Reason
+from vcsbench.statistics.verdicts import MixedPart, Reason
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -52,8 +53,10 @@ class Conditions:
     """Conditions under which published numbers were measured. An unpublished condition is None or "".
 
     Examples: the scale 1.0 (all revisions), Subversion `1.9`, storage `SSD`, a `server` on another machine,
-    system `Windows`, history `real`. `revisions` has the number of revisions of each repository. `limits`
-    has the most revisions that a command reads at any scale: {"log": 20000}.
+    system `Windows`, history `real`. `revisions` has the number of revisions of each repository, and `files`
+    that of the files of its tree. `limits` has the most revisions that a command reads at any scale: {"log":
+    20000}. `ranges` has the last revision of commands that read a part of the repository, which shrinks with
+    the scale: {"dump": 5000}.
     """
 
     scale: float | None = None
@@ -62,7 +65,9 @@ class Conditions:
     server: str = ""
     system: str = ""
     revisions: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
+    ranges: Mapping[str, int] = field(default_factory=dict)
     history: str = ""
 
 
@@ -95,15 +100,13 @@ class EvaluationContext:
     def known_values(self, rows: pd.DataFrame, columns: Sequence[str]) -> list[str]:
         """Return the different values that the cells of `rows` have in some `columns` of `self.cells`.
 
-        `rows` are rounds of cells, and `self.cells` has facts about each measured cell. Example: the rounds
-        of the cells on a disk have the kind ["SSD"] in STORAGE_COLUMN, even if other cells of the study are
-        in RAM. Unknown values (NaN or "") are left out. Without rows, the result is [].
+        Example: the rounds of cells on a disk have the kind ["SSD"] in STORAGE_COLUMN, even if other cells of
+        the study are in RAM. Unknown values are left out.
         """
         if rows.empty:
             return []
         cells = self.cells
-        # The common columns are those that identify a cell, such as the axes. merge() keeps the cells that
-        # `rows` has. Without a common column, all cells count.
+        # merge() keeps the cells that `rows` has. Without a common column, all cells count.
         keys = [str(name) for name in cells if name in rows]
         if keys:
             cells = cells.merge(rows[keys].drop_duplicates(), on=keys)
@@ -184,19 +187,17 @@ class CellCheck:
         """Take a finding, and the columns that identify a cell.
 
         Example: `{"where": {"command": "log"}, "compare": {"axis": "format", "baseline": "f6", "candidate":
-        "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}`. It states that f7 is at least 1.8 times as fast
-        as f6 for the command log. Without `compare`, the finding is about the values of single cells.
+        "f7"}, "expect": {"at_least": 1.8, "over": "mean"}}` states that f7 is at least 1.8 times as fast as
+        f6 for the command log. Without `compare`, the finding is about the values of single cells.
         """
         self.finding = finding
         self.axes = list(axes)
-        # The name of a metric, by default elapsed_s.
         self.metric = name_in(finding)
         # How the values of cells or pairs become one: mean, min or max.
         self.reduction = finding["expect"]["over"]
         # A copy, because pop() below must not change the finding.
         self.where: dict[str, object] = {**finding["where"]}
-        # The key `where` of a finding may have `statistic`, as if it were an axis. But `statistic` selects no
-        # cells: it names the statistic of the runs, such as the best run of a round. The default is the mean.
+        # `statistic` selects no cells: it names the statistic of the runs, such as the best run of a round.
         self.statistic = str(self.where.pop(comparisons.STATISTIC, MEAN))
         compare = finding.get("compare", {})
         # A comparison with a saved baseline has the key `to`, and no axis.
@@ -228,8 +229,8 @@ class CellCheck:
         """Return the rows of cells, one for each host and round, with the metric in the column `value`.
 
         Rows without a value are left out. PairCheck returns a row per pair of cells, whose value is a ratio.
-        The column `works` has the work (what the command did, as JSON text) of each side of a comparison by
-        its name: {"f6": ..., "f7": ...}. A cell is one side without a name: {"": ...}.
+        The column `works` has the work of each side of a comparison by its name: {"f6": ..., "f7": ...}. A
+        cell is one side without a name: {"": ...}.
         """
         works = pd.Series([{"": work} for work in rows["work"]], rows.index, dtype=object)
         return rows.assign(value=rows[self.metric], works=works).dropna(subset="value")
@@ -241,40 +242,28 @@ class CellCheck:
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
         """Return the finding's value from the measured rounds, with the verdict and its reasons.
 
-        A cell is a command with all its settings. `rounds` has a row per cell, host and round (by_round with
-        the check's statistic). Example: `f7 is at least 1.8 times as fast` with 2.0 (1.9 to 2.1) over 12
-        pairs of cells is reproduced. The verdict is NOT_MEASURED if no measured value counts, or if a version
-        is older than the statement. It is UNDECIDED for times of several hosts. An expectation (a requirement
-        of the user) is also UNDECIDED if its cells were measured, but none of them counts.
+        `rounds` are of by_round() with the check's statistic. The verdict is NOT_MEASURED if no measured
+        value counts, or if the statement is about other versions, and UNDECIDED for times of several hosts.
+        An expectation is also UNDECIDED if its cells were measured, but none of them counts.
         """
         rows = self.select_rows(rounds)
-        # The statement is about this version of client and server, and about later ones. If it is "",
-        # is_newer() is False for all versions. Other cells of the study may have an older version.
-        since = self.finding.get("since", "")
-        versions = context.known_values(rows, VERSION_COLUMNS)
-        too_old = [version for version in versions if words.is_newer(since, version)]
-        if too_old:
-            facts = {"since": since, "measured": words.enumeration(too_old)}
-            return Evaluation(reasons=[Reason(ReasonCode.OLD_VERSION, facts)])
+        other_version = self._why_other_version(context.known_values(rows, VERSION_COLUMNS))
+        if other_version:
+            return Evaluation(reasons=[other_version])
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason(ReasonCode.NO_METRIC, {"metric": self.metric})])
-        # Times of two machines must neither be divided nor averaged. So both cells of a pair need the same
-        # host, but different pairs may come from several hosts. Without pairs, all cells need the same host:
-        # with [], group_rows() makes one group of all rows.
+        # Times of two machines must neither be divided nor averaged. Both cells of a pair need the same host,
+        # and without pairs, all cells do: with [], group_rows() makes one group of all rows.
         keys_of_one_host = self.keys if self.sides else []
         number_of_hosts = group_rows(rows, keys_of_one_host)["host"].transform("nunique")
         mixed_hosts = rows["host"][number_of_hosts > 1]
         if len(mixed_hosts):
             return _evaluation_of_several_hosts(mixed_hosts)
         noise = context.noise(self.metric, self.statistic)
-        # Cells whose commands did different work must not be compared. They are left out, and `refused` has
-        # the reasons.
         values, refused = self._leave_out_refused(self.compute_values(rows))
         if values.empty:
             return self._evaluate_without_value(rows, refused, context)
-        # Only pairs can be too small to compare: start-up alone can explain their difference.
         decisive = self._leave_out_too_small(values, noise, context.limits)
-        # The numbers of cells or pairs.
         total, count = self.count(values), self.count(decisive)
         start_up = []
         if count < total:
@@ -283,26 +272,41 @@ class CellCheck:
         selection = Selection(values, decisive, refused, start_up)
         return self._judge(selection, rounds, noise, context)
 
+    def _why_other_version(self, versions: Sequence[str]) -> Reason | None:
+        """Return the reason if the statement is not about one of the measured versions; None if it is.
+
+        The keys of the finding are `since`, the first version that the statement is about, and `until`, the
+        first later version that it is not about. Without a key, the text is "", which is neither newer nor
+        older than a version.
+        """
+        since = self.finding.get("since", "")
+        too_old = [version for version in versions if words.is_newer(since, version)]
+        if too_old:
+            facts = {"since": since, "measured": words.enumeration(too_old)}
+            return Reason(ReasonCode.OLD_VERSION, facts)
+        until = self.finding.get("until", "")
+        too_new = [version for version in versions if words.is_at_least(version, until)]
+        if too_new:
+            facts = {"until": until, "measured": words.enumeration(too_new)}
+            return Reason(ReasonCode.TOO_NEW_VERSION, facts)
+        return None
+
     def _evaluate_without_value(
         self, rows: pd.DataFrame, refused: Sequence[Reason], context: EvaluationContext
     ) -> Evaluation:
         """Return the evaluation if no cell or pair has a value that counts, with the reasons why.
 
-        `rows` has the rounds of the finding's cells. `refused` are the reasons why measured cells do not
-        count, for example because their commands did different work. A user's expectation is UNDECIDED if its
-        cells were measured. In all other cases, the verdict is NOT_MEASURED.
+        A user's expectation is UNDECIDED if its cells were measured. In all other cases, the verdict is
+        NOT_MEASURED. `rows` has the rounds of the finding's cells.
         """
         reasons = list(refused)
-        # The two cells of a pair have values, but of different rounds, which must not be divided.
         if not reasons and self._lacks_shared_round(rows):
             facts = {"withheld": WithheldCode.NO_SHARED_ROUND}
             reasons.append(Reason(ReasonCode.NO_SHARED_ROUND, facts))
-        # No reason so far: no cell has a value, or only one cell of each pair. The default of an Evaluation
-        # is NOT_MEASURED.
+        # No reason so far: no cell has a value, or only one cell of each pair.
         if not reasons:
             return Evaluation(reasons=[self._why_nothing(rows, context.grid)])
-        # Here the cells were measured. NOT_MEASURED would let an expectation pass by its key
-        # `allow_not_measured`, so an expectation is UNDECIDED.
+        # The cells were measured. NOT_MEASURED would let an expectation pass by its key `allow_not_measured`.
         if context.are_expectations:
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=reasons)
         return Evaluation(reasons=reasons)
@@ -315,8 +319,8 @@ class CellCheck:
         if not self.sides:
             return False
         rows_with_value = rows[rows[self.metric].notna()]
-        # select_rows() leaves out cells whose counterpart has no row. A pair that remains has values of both
-        # cells. They are of different rounds, because values of the same round would have a ratio.
+        # select_rows() keeps pairs with values of both cells. These values are of different rounds, because
+        # values of the same round would have a ratio.
         return not self.select_rows(rows_with_value).empty
 
     def _judge(
@@ -324,17 +328,13 @@ class CellCheck:
     ) -> Evaluation:
         """Return the value of selected cells or pairs, with the verdict and all reasons of the selection.
 
-        `selection.values` has the values that count, and `decisive` those of them that are not too small to
-        compare. `rounds` has the rounds of all cells of the study, not only of the selected ones. The first
-        case that applies decides:
+        `rounds` has the rounds of all cells of the study. The first case that applies decides:
 
         1. Each pair is too small to compare (`decisive` is empty): TOO_SMALL, with the value of all pairs.
         2. A mean has no round with all cells or pairs: UNDECIDED, without a value.
-        3. Some cells do not count (`refused`), such as those whose commands did different work: UNDECIDED,
-           with the value of the cells that count.
+        3. Some cells do not count (`refused`): UNDECIDED, with the value of the cells that count.
         4. Otherwise the value decides (_judge_value).
         """
-        # The cells, or the pairs that are not too small to compare.
         decisive = selection.decisive
         if decisive.empty:
             value = self.estimate_with_noise(selection.values, noise)
@@ -355,12 +355,11 @@ class CellCheck:
             judged = self._judge_value(value, decisive, noise, context)
         remarks = self._remark_on_missing_cells(rounds, count, context.grid)
         remarks += selection.start_up
-        # Two cells are in turns if their rounds alternate: f6, f7, f6, f7. Without pairs, all() is True.
         if not all(noise.are_in_turns(pair) for pair in self.list_pairs(decisive)):
             remarks.append(Reason(ReasonCode.NOT_IN_TURNS))
         if not value.is_ratio:
-            # The interval of a mean may reach below 0, and no time, share or count does. So the reader gets
-            # a value whose interval is cut, after judge_value() has used the whole interval.
+            # The interval of a mean may reach below 0, and no time, share or count does. The interval is cut
+            # after judge_value() has used the whole one.
             value = replace(value, low=max(value.low, 0.0))
         reasons = [*selection.refused, *judged.reasons, *remarks]
         return Evaluation(value, judged.verdict, reasons, self.describe_reduction(count), decisive)
@@ -368,14 +367,19 @@ class CellCheck:
     def _judge_value(
         self, value: Estimate, values: pd.DataFrame, noise: Noise, context: EvaluationContext
     ) -> ValueVerdict:
-        """Return the verdict on the finding's value; mixed if the pairs of `values` disagree."""
+        """Return the verdict on the finding's value; mixed if the cells or pairs of `values` disagree."""
         judged = judge_value(self.finding, value, context.limits, noise.has_duplicates)
-        # A user's expectation is about the mean: it holds or fails, even if its pairs disagree.
-        if not context.are_expectations and self._is_mixed(values, noise, context.limits):
-            # More rounds do not settle a disagreement of pairs, so that reason is left out.
-            reasons = [each for each in judged.reasons if each.code == ReasonCode.NO_DUPLICATES]
-            return ValueVerdict(Verdict.MIXED, reasons)
-        return judged
+        # A user's expectation is about the mean: it holds or fails, even if its pairs disagree. A statement
+        # about the least or the greatest value does not claim that all are alike.
+        if context.are_expectations or self.reduction != MEAN_OVER:
+            return judged
+        parts = self._estimate_each(values, noise)
+        if not self._is_mixed([part.estimate for part in parts], context.limits.margin):
+            return judged
+        # More rounds do not settle a disagreement of pairs, so reasons such as NEEDS_ROUNDS are left out.
+        reasons = [each for each in judged.reasons if each.code == ReasonCode.NO_DUPLICATES]
+        reasons.append(self._describe_disagreement(values, parts, context.limits.margin))
+        return ValueVerdict(Verdict.MIXED, reasons)
 
     def select_rows_with_values(self, values: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         """Return those rows whose cell or pair is one of the cells or pairs in `values`."""
@@ -396,16 +400,14 @@ class CellCheck:
     def estimate(self, values: pd.DataFrame) -> Estimate:
         """Return the finding's value with the interval that the scatter of its rounds gives.
 
-        `values` has a row per cell or pair, host and round (compute_values). The values of each round are
-        reduced to one, and then the mean over the rounds is taken. Example with `over: mean`: two pairs have
-        the ratios 2.0 and 4.5 in round 1, and 2.2 and 4.0 in round 2. The geometric means 3.0 and 2.97 give
-        the value 2.98. The mean over the rounds is geometric for ratios, and for times, as in tables. Without
-        a round that has all cells or pairs, the result has `n` 0 and the value NaN.
+        The values of each round are reduced to one, and then the mean over the rounds is taken. Example with
+        `over: mean`: two pairs have the ratios 2.0 and 4.5 in round 1, and 2.2 and 4.0 in round 2. The
+        geometric means 3.0 and 2.97 give the value 2.98. Without a round that has all cells or pairs, the
+        result has `n` 0 and the value NaN.
         """
         if values.empty:
             return NO_ESTIMATE
         is_mean = self.reduction == MEAN_OVER
-        # A finding that compares two sides, such as f6 and f7, has ratios as values.
         is_ratio = bool(self.sides)
         values_by_round = values.groupby("round")["value"]
         if is_mean and is_ratio:
@@ -417,12 +419,9 @@ class CellCheck:
         # there are cells or pairs count.
         count = self.count(values)
         complete = value_of_round[values_by_round.count() == count]
-        # The number of values that a round averages. The estimate stores it, because Noise.with_error()
-        # divides the noise of duplicates (cells with equal settings) by it. The least or the greatest of a
-        # round is a single value.
+        # Noise.with_error() divides the noise of duplicates by the number of values that a round averages.
         averaged = float(count) if is_mean else 1.0
-        # `takes_mean` is True for times. A CPU time may be 0, which has no logarithm. With a 0, the mean is
-        # arithmetic, and so is that of any metric but times.
+        # A CPU time may be 0, which has no logarithm. Then the mean is arithmetic, as that of other metrics.
         has_logs = METRICS[self.metric].takes_mean and bool((complete > 0).all())
         if is_ratio:
             estimate = ratio_interval(np.log(complete), averaged)
@@ -460,14 +459,12 @@ class CellCheck:
         """Return the mean, least or greatest of the estimates of one or more cells or pairs.
 
         The value, and both ends of the interval, are reduced separately: the least of 1.2 (1.1 to 1.3) and
-        1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), but the intervals are made wider first. `n` is the smallest
-        number of rounds, `error` the largest error. The mean is geometric, because only BaselineCheck takes
-        means here, and its values are ratios. All other means are taken within rounds (estimate_with_noise).
+        1.5 (1.4 to 1.6) is 1.2 (1.1 to 1.3), but the intervals are made wider first. The mean is geometric,
+        because only BaselineCheck takes means here, and its values are ratios.
         """
         is_mean = self.reduction == MEAN_OVER
         # The least of 10 intervals of 95 % is wrong with a chance of up to 10 x 5 %. By Bonferroni's
-        # inequality, 10 intervals of 99.5 % are all right with 95 %. So the intervals are made wider. A mean
-        # picks no single interval, so its intervals keep their 95 %.
+        # inequality, 10 intervals of 99.5 % are all right with 95 %. A mean picks no single interval.
         number_of_intervals = 1 if is_mean else len(estimates)
         chance_of_each = (1 - CONFIDENCE) / number_of_intervals
         level = 1 - chance_of_each
@@ -481,7 +478,7 @@ class CellCheck:
             return float(values.agg(self.reduction, skipna=False))
 
         # Averaging does not make the interval of a mean smaller, because all cells of a baseline share the
-        # noise of its day. All fields that are not named here are those of the first estimate.
+        # noise of its day.
         return replace(
             estimates[0],
             value=reduce_numbers([each.value for each in estimates]),
@@ -498,20 +495,15 @@ class CellCheck:
     ) -> pd.DataFrame:
         """Return the values without the pairs that are too small to compare.
 
-        A pair is too small if start-up alone can explain its difference. It is also too small if its slower
-        side takes less than `limits.decides_from_s` seconds. Start-up is the time of process start and
-        connection. Its share in the time of each side is in the columns `fixed_share_baseline` and
-        `fixed_share_candidate` (0 to 1, NaN if unknown). Values of single cells are returned as they are.
+        A pair is too small if start-up alone can explain its difference, or if its slower side takes less
+        than `limits.decides_from_s` seconds. Values of single cells are returned as they are.
         """
         # A finding such as "takes at most 2 s" is about the time with its start-up. Counts have no start-up.
         if not self.sides or METRICS[self.metric].exact:
             return values
         decisive = values
-        # `rows` is the index of a pair's rows, one for each round.
         for rows, ratio in self._estimate_each(values, noise):
-            # The share may differ between the rounds of a cell, and the largest is the cautious one. The
-            # result has the share of the faster side, that of the slower side, and the least factor between
-            # their times.
+            # The share may differ between the rounds of a cell, and the largest is the cautious one.
             shares = comparisons.start_up_shares(
                 ratio.value,
                 low=ratio.low,
@@ -520,36 +512,64 @@ class CellCheck:
                 candidate=values.loc[rows, f"{FIXED_SHARE}_candidate"].max(),
             )
             times = values.loc[rows, [f"{self.metric}_baseline", f"{self.metric}_candidate"]]
-            # The larger one of the means of both sides over the rounds.
             slower_side = times.mean().max()
             # CPU times are no durations. They are counted exactly, so short CPU times count.
             is_short = METRICS[self.metric].is_duration and slower_side < limits.decides_from_s
-            # A longer start-up of the slow side can explain a difference, but no equality. Here, no call has
-            # decided which of the two a pair is. So `is_difference` is True, the cautious choice: it leaves
-            # out more pairs.
+            # No call has decided here if a pair differs. `is_difference` is the cautious choice, because more
+            # pairs are left out.
             if is_short or comparisons.start_up_explains(shares, is_difference=True):
                 decisive = decisive.drop(rows)
         return decisive
 
-    def _is_mixed(self, values: pd.DataFrame, noise: Noise, limits: Limits) -> bool:
-        """Return True if one pair is surely faster and another surely slower.
+    def _is_mixed(self, estimates: Sequence[Estimate], margin: float) -> bool:
+        """Return True if cells or pairs disagree for certain, and by more than the margin (such as 1.1).
 
-        A pair is surely faster or slower if its whole interval lies on one side of 1, and its ratio differs
-        from 1 by the margin (such as 1.1) or more. Example: 1.3 (1.2 to 1.4) and 0.8 (0.7 to 0.9) are mixed.
-        Only a mean of ratios can be mixed.
+        A mean can be inside the expected range although none of its cells is. So the interval of each cell or
+        pair is compared with the range itself:
+
+        - One is below the range, another above it, both with the whole interval and by more than the margin.
+          Example: with the range 1.5 to 3.5, the pairs 1.0 and 4.5 are mixed.
+        - Cells: some are inside the range, others outside by more than the margin. Example: with `at_least:
+          84`, cells of 98 % and 46 % are mixed.
+        - Pairs: one is faster and another slower, each with its whole interval on one side of 1 and a ratio
+          that differs from 1 by the margin or more. Example: 1.3 (1.2 to 1.4) and 0.8 (0.7 to 0.9).
+
+        An unknown interval (NaN) is never certain.
         """
-        if not self.sides or self.reduction != MEAN_OVER:
-            return False
-        ratios = [each.estimate for each in self._estimate_each(values, noise)]
-        is_faster = any(ratio.low > 1 and ratio.value >= limits.margin for ratio in ratios)
-        is_slower = any(ratio.high < 1 and ratio.value <= 1 / limits.margin for ratio in ratios)
+        expected = expected_range(self.finding["expect"], margin)
+        is_below = any(each.high < expected.low / margin for each in estimates)
+        is_above = any(each.low > expected.high * margin for each in estimates)
+        if is_below and is_above:
+            return True
+        if not self.sides:
+            places = [expected.place_of(each.low, each.high) for each in estimates]
+            return RangePlace.INSIDE in places and (is_below or is_above)
+        is_faster = any(ratio.low > 1 and ratio.value >= margin for ratio in estimates)
+        is_slower = any(ratio.high < 1 and ratio.value <= 1 / margin for ratio in estimates)
         return is_faster and is_slower
 
-    def _leave_out_refused(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
-        """Return the values of the cells or pairs that count, and the different reasons why others do not.
+    def _describe_disagreement(
+        self, values: pd.DataFrame, parts: Sequence[KeyEstimate], margin: float
+    ) -> Reason:
+        """Return the reason of a mixed finding, with the place of each cell or pair in `parts`."""
+        expected = expected_range(self.finding["expect"], margin)
+        records = []
+        for rows, estimate in parts:
+            first = values.loc[rows[0]]
+            low, high = estimate.low, estimate.high
+            part = MixedPart(
+                where={key: str(first[key]) for key in self.keys},
+                place=expected.place_of(low, high),
+                value=estimate.value,
+                # As in the value of a finding, the interval of a share or a count does not reach below 0.
+                low=max(low, 0.0) if math.isfinite(low) else None,
+                high=high if math.isfinite(high) else None,
+            )
+            records.append(asdict(part))
+        return Reason(ReasonCode.DISAGREEMENT, {"noun": self.noun, "parts": records})
 
-        `values` has the rows of compute_values(). A reason is, for example, that cells did different work.
-        """
+    def _leave_out_refused(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
+        """Return the values of the cells or pairs that count, and the different reasons why others do not."""
         refused: list[Reason] = []
         for _, values_of_key in group_rows(values, self.keys):
             reason = self._why_refused(values_of_key)
@@ -564,17 +584,12 @@ class CellCheck:
         """Return why the values of one cell or pair do not count; None if they do.
 
         A pair does not count if its cells did different or unknown work, or if a 0 in a round leaves the pair
-        without a ratio. A single cell is left out in one case only: its rounds did different work. The work
-        of a round is a text with figures of what its command did.
+        without a ratio. A single cell is left out in one case only: its rounds did different work.
         """
-        # by_round() has put the works of all rounds of a cell into each row of the cell. So the first row has
-        # the works of all rounds.
+        # by_round() has put the works of all rounds of a cell into each row of the cell.
         first = values.iloc[0].to_dict()
-        # The name of the command is the beginning of the reason: "log: 6,000 revisions (f6) against ...".
         command = same_work.name_of(first, self.keys)
-        # The result is None if all works are known and equal.
         refusal = same_work.refusal(command, first["works"])
-        # `refused_work` has the flag of different work. In PairCheck, it also has the flag of unknown work.
         if refusal and refusal.flag in self.refused_work:
             return Reason(ReasonCode(refusal.flag), {"detail": refusal.reason})
         # compute_values() makes a ratio with a 0 infinite.
@@ -590,25 +605,19 @@ class CellCheck:
         - NO_RESULT: the cells have no valid round. They failed, or no run has finished them so far, or their
           results are invalid or outdated.
 
-        `rows` has the rounds of the finding's cells. `grid` has the axis values of each cell, and `skip`: why
-        it is not measured, or "".
+        `rows` has the rounds of the finding's cells.
         """
-        # The code why a cell may have no value of this metric; None if each measured cell has one.
         why_missing = METRICS[self.metric].why_missing
         if len(rows) and why_missing is not None:
             return Reason(ReasonCode.NOT_COUNTED, {"withheld": why_missing})
-        # Each side of a comparison adds a condition to `where`, such as {"format": "f6"}. A finding that
-        # compares nothing has one side, which adds no condition.
+        # Each side of a comparison adds a condition to `where`, such as {"format": "f6"}.
         sides: list[dict[str, str]] = [{self.compared_axis: side} for side in self.sides] or [{}]
         for side in sides:
             where = {**self.where, **side}
             cells = [cell for cell in grid if matches_cell(cell, where)]
             if not cells:
-                # The text is such as `format f7, cache cold or hot`.
-                conditions = [
-                    f"{axis} {' or '.join(axis_values(values))}" for axis, values in where.items()
-                ]
-                return Reason(ReasonCode.NOT_IN_GRID, {"cells": ", ".join(conditions) or "any"})
+                missing = {axis: [*axis_values(values)] for axis, values in where.items()}
+                return Reason(ReasonCode.NOT_IN_GRID, {"where": missing})
             if all(cell["skip"] for cell in cells):
                 return Reason(ReasonCode.SKIPPED, {"reason": cells[0]["skip"]})
         return Reason(ReasonCode.NO_RESULT)
@@ -623,18 +632,14 @@ class CellCheck:
         """
         if not grid:
             return []
-        # All cells of the grid have the same axes.
         axes_of_grid = [axis for axis in self.axes if axis in grid[0]]
-        # A finding may compare the values of a column such as `run`, which is no axis of the grid. Then the
-        # cells of its two sides cannot be found in the grid.
+        # A finding may compare the values of a column such as `run`, which is no axis of the grid.
         is_outside = bool(self.compared_axis) and self.compared_axis not in axes_of_grid
         if not axes_of_grid or is_outside:
             return []
         cells = self.select_rows(pd.DataFrame(grid)[axes_of_grid].drop_duplicates())
-        # select_rows() would leave out a measured cell if the other cell of its pair is not measured. Here it
-        # counts.
+        # select_rows() would leave out a measured cell if the other cell of its pair is not measured.
         with_value = rows_where(rounds[rounds[self.metric].notna()], self.where)
-        # merge() joins by the common columns, so the cells remain that have a value.
         measured = cells.merge(with_value[axes_of_grid].drop_duplicates())
         if len(measured) == len(cells):
             return []
@@ -667,12 +672,10 @@ class PairCheck(CellCheck):
     def compute_values(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return a row per pair of cells, host and round, with the ratio baseline / candidate in `value`.
 
-        A pair is two cells that differ only in the compared axis, and `rows` has a row per cell, host and
-        round. The ratio is infinite if one side is 0. Rounds that one side lacks are left out. The column
-        `works` has the work of both sides (what their commands did): {"f6": ..., "f7": ...}.
+        The ratio is infinite if one side is 0. Rounds that one side lacks are left out. The column `works`
+        has the work of both sides: {"f6": ..., "f7": ...}.
         """
         on = [*self.keys, "host", "round"]
-        # The columns of both sides get the endings `_baseline` and `_candidate`.
         pairs = pair_rows(rows, self.compared_axis, self.sides, on)
         baseline, candidate = self.sides
         works_of_pairs = zip(pairs["work_baseline"], pairs["work_candidate"], strict=True)
@@ -682,7 +685,6 @@ class PairCheck(CellCheck):
         baseline_values = pairs[f"{self.metric}_baseline"]
         candidate_values = pairs[f"{self.metric}_candidate"]
         # A pair with a 0 has no ratio. Infinity keeps its row for _why_refused(), which reports the reason.
-        # dropna() below would remove NaN, and the reason with it.
         has_zero = (baseline_values <= 0) | (candidate_values <= 0)
         value = (baseline_values / candidate_values).mask(has_zero, math.inf)
         pairs = pairs.assign(value=value, works=pd.Series(works, dtype=object))
@@ -694,7 +696,7 @@ class PairCheck(CellCheck):
 
         Example: [(("log", "f6", "cold"), ("log", "f7", "cold"))] for the sides f6 and f7 of the second axis.
         """
-        # The index of the compared axis in the key of a cell. `self.keys` are the other axes in their order.
+        # `self.keys` are the axes without the compared one.
         position = self.axes.index(self.compared_axis)
         first, second = self.sides
         # A pair has a row for each round, and is listed once.
@@ -716,11 +718,9 @@ class BaselineCheck(CellCheck):
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
         """Return the value over the finding's cells in the frame of a saved baseline, and the verdict on it.
 
-        A baseline is earlier measurements that the user has saved. Its frame (context.baselines, of
-        pair_cells) has a ratio saved / now for each cell: 0.8 means that the cell became slower. `rounds` are
-        not used. Without the baseline, or without a cell of the finding, the verdict is NOT_MEASURED. It is
-        UNDECIDED if a cell was measured on another host, or if no cell can be compared, for example after a
-        change of its settings. If only some cells cannot be compared, UNDECIDED replaces REPRODUCED.
+        The value is a ratio saved / now: 0.8 is slower. `rounds` are not used. The verdict is NOT_MEASURED
+        without the baseline or a cell of the finding, and UNDECIDED if a cell was measured on another host,
+        or if no cell can be compared. If only some cells cannot be compared, UNDECIDED replaces REPRODUCED.
         """
         name = self.finding["compare"]["to"]
         if name not in context.baselines:
@@ -728,19 +728,17 @@ class BaselineCheck(CellCheck):
         pairs = self.select_rows(context.baselines[name])
         if pairs.empty:
             return Evaluation(reasons=[self._why_nothing(pairs, context.grid)])
-        # The column `refused` has a list of codes why the two measurements of a cell cannot be compared.
         is_of_two_hosts = [WithheldCode.HOSTS_DIFFER in codes for codes in pairs["refused"]]
         if any(is_of_two_hosts):
             hosts = chain.from_iterable(pairs["hosts"][is_of_two_hosts])
             return _evaluation_of_several_hosts(hosts)
-        # A reason for each code, with the number of its cells. A cell with two codes counts for both.
+        # A cell with two codes counts for both.
         counts = Counter(chain.from_iterable(pairs["refused"]))
         not_compared = []
         for code in WithheldCode:
             if counts[code]:
                 numbers = {"withheld": code, "excluded": counts[code], "total": len(pairs)}
                 not_compared.append(Reason(ReasonCode.NOT_COMPARED, numbers))
-        # `withheld` is the text of the codes in `refused`, so it is "" for a cell that can be compared.
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
             return Evaluation(verdict=Verdict.UNDECIDED, reasons=not_compared)
@@ -748,7 +746,6 @@ class BaselineCheck(CellCheck):
         columns = compared[["ratio", "low", "high", "n", "error", "degrees"]]
         ratios = [Estimate(*row) for row in columns.itertuples(index=False)]
         value = self.reduce(ratios)
-        # Duplicates are second copies of cells, which show the noise. It is NaN if none was measured.
         has_duplicates = bool(compared["duplicate_sd"].notna().all())
         verdict, reasons = judge_value(self.finding, value, context.limits, has_duplicates)
         # The cells that are not compared may be the slower ones, so the others do not prove the statement.

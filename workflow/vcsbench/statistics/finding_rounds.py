@@ -61,25 +61,17 @@ def list_open_findings(
 ) -> list[OpenFinding]:
     """Return the findings that are undecided, and that some number of rounds should decide.
 
-    `findings` are the published statements of a study, and `measured` has a row per run. `context` has the
-    noise and the limits of the study (findings.make_context). A cell is a command with all its settings. A
-    block is the cells that run next to each other in a round, such as `log/ruby/cold`. Rounds are given to
-    whole blocks, so each result names the blocks of the finding's cells.
+    `measured` has a row per run, and `context` is that of findings.make_context().
     """
-    # The columns that identify a cell: the axes, and the further columns that tables group by.
     keys = [*settings.axes, *settings.by]
-    # A function from a statistic, such as the mean of the runs of a round, to a row per cell and round.
     aggregate_measured = rounds_by_statistic(measured, keys, settings.by)
     open_findings = []
     for finding in findings:
         check = finding_checks.make_check(finding, keys)
         rounds = aggregate_measured(check.statistic)
         further_rounds = _further_rounds(check.evaluate(rounds, context))
-        # None for a finding that is decided, or that no number of rounds would decide.
         if further_rounds is None:
             continue
-        # If the finding compares two values of an axis, such as f6 and f7, only cells with one of the two are
-        # selected.
         cells = check.select_rows(rounds)
         blocks = set()
         for values in cells[check.axes].drop_duplicates().itertuples(index=False):
@@ -112,25 +104,21 @@ def allocate_to_findings(
 ) -> Counter[str]:
     """Return the further rounds of each block in the next batch: `{"log/ruby/cold": 4}`; {} if none help.
 
-    `batch_s` is the time of this batch, and `seconds` the rest of the run. `round_s` has the seconds of a
-    round of each measured block, which is a group of cells that run next to each other. The quickest finding
-    comes first. A finding that cannot be decided in the rest of the run gets no rounds, and neither do slower
-    findings. A finding that needs more than this batch gets the rounds that fit: the next batch continues it.
+    `batch_s` is the time of this batch, and `seconds` the rest of the run. The quickest finding comes first.
+    A finding that cannot be decided in the rest of the run gets no rounds, and neither do slower findings. A
+    finding that needs more than this batch gets the rounds that fit, and more in the next batch.
     """
     rounds: Counter[str] = Counter()
     taken_s = 0.0
-    # seconds() is the time of all further rounds of a finding, round_seconds() the time of one of them. A
-    # block that was not measured takes infinitely long, so its finding comes last, and gets no rounds.
     for finding in sorted(findings, key=lambda finding: finding.seconds(round_s)):
         if finding.seconds(round_s) > seconds - taken_s:
             break
-        # An earlier finding may have given rounds to these blocks already. Here, those rounds are counted
-        # again, so some time of the batch may stay unused.
+        # Rounds that an earlier finding gave to these blocks are counted again, so some time of the batch may
+        # stay unused.
         rounds_that_fit = int((batch_s - taken_s) / finding.round_seconds(round_s))
         rounds_of_finding = min(finding.further_rounds, rounds_that_fit)
         for block in finding.blocks:
-            # Findings share blocks. A block gets the most rounds that one of its findings gets, not the sum:
-            # 4 and 7 give 7.
+            # A block gets the most rounds of its findings, not the sum: 4 and 7 give 7.
             more = max(0, rounds_of_finding - rounds[block])
             rounds[block] += more
             taken_s += more * round_s[block]

@@ -1,7 +1,9 @@
 """The verdict on a measured value: does it lie in the expected range, and how does it differ otherwise?
 
 The verdict uses the whole interval. A value is reproduced only if both ends of its interval are expected, and
-differs only if neither end nor anything between them is. Everything between is undecided.
+differs only if neither end nor anything between them is. Everything between is undecided. A statement that is
+only `faster` or `slower` has no range of numbers. Its verdict follows the classes in which tables count
+comparisons, so that a table and a finding never disagree about a small difference.
 """
 
 from __future__ import annotations
@@ -9,8 +11,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcsbench.codes import Direction, ReasonCode, Verdict
-from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits
+from vcsbench.codes import Call, Direction, RangePlace, ReasonCode, Result, Verdict
+from vcsbench.metrics import METRICS, name_in
+from vcsbench.statistics.calls import COUNT_TOLERANCE
+from vcsbench.statistics.comparisons import CALLED_ROUNDS, Limits, classify_call
 from vcsbench.statistics.estimates import Estimate
 from vcsbench.statistics.expected_range import ExpectedRange, expected_range
 from vcsbench.statistics.verdicts import Reason
@@ -35,36 +39,83 @@ def judge_value(
     """Return the verdict on a measured value of a finding, by its 95 % interval, and the reasons of it.
 
     Examples for `at_least: 1.8`: 2.0 (1.9 to 2.1) is reproduced, 1.2 (1.1 to 1.3) weaker, 2.0 (1.7 to 2.3)
-    undecided, and 1.03 (1.01 to 1.05) gone, because it shows no effect.
+    undecided, and 1.03 (1.01 to 1.05) gone, because it shows no effect. For `direction: faster`, 1.3 (1.2 to
+    1.4) is reproduced, and 1.08 (1.05 to 1.12) gone, because tables count it as equal.
 
-    With fewer than two rounds (CALLED_ROUNDS), the value is undecided with the only reason FEW_ROUNDS.
-    `has_duplicates` is False if no cell was measured twice: a part of the noise is unknown. After two or more
-    rounds, every verdict then has the reason NO_DUPLICATES, also UNDECIDED.
+    The rounding of published numbers is no part of the measured interval. It is part of the range: whoever
+    writes a bound from a published number includes it (config/published/findings.yaml).
+
+    Without duplicates, a part of the noise is unknown: every verdict after two or more rounds has the reason
+    NO_DUPLICATES.
     """
     if measured.n < CALLED_ROUNDS:
         return ValueVerdict(Verdict.UNDECIDED, [Reason(ReasonCode.FEW_ROUNDS)])
     remarks = [] if has_duplicates else [Reason(ReasonCode.NO_DUPLICATES)]
     expected = expected_range(finding["expect"], limits.margin)
-    # An effect is a ratio that differs from 1 by the margin (such as 1.1) or more. A stated effect, such as
-    # `faster`, is gone if the whole interval is within the margin. This check comes before the check for
-    # REPRODUCED, because `faster` expects all ratios above 1, and 1.03 (1.01 to 1.05) is among them.
-    if measured.is_ratio and expected.states_effect(limits.margin):
-        is_equal = 1 / limits.margin <= measured.low and measured.high <= limits.margin
+    if expected.is_direction:
+        is_count = METRICS[name_in(finding)].exact
+        verdict = judge_direction(expected, measured, limits, is_count)
+    else:
+        verdict = _judge_by_range(expected, measured, limits.margin)
+    if verdict == Verdict.UNDECIDED:
+        remarks.append(_why_undecided(finding, expected, measured, limits.margin))
+    return ValueVerdict(verdict, remarks)
+
+
+def judge_direction(
+    expected: ExpectedRange, measured: Estimate, limits: Limits, is_count: bool = False
+) -> Verdict:
+    """Return the verdict on a ratio that is expected to be `faster` or `slower`, with the classes of tables.
+
+    A difference is reproduced on the expected side of 1, otherwise reversed. An equal one is gone: 1.08 (1.05
+    to 1.12) is certain, but below the margin. Counts have no margin (comparisons.classify_call).
+    """
+    result = _class_of_interval(measured, limits, is_count)
+    if result == Result.EQUAL:
+        return Verdict.GONE
+    if result != Result.DIFFERENT:
+        return Verdict.UNDECIDED
+    return Verdict.REPRODUCED if expected.contains(measured.value) else Verdict.REVERSED
+
+
+def _class_of_interval(measured: Estimate, limits: Limits, is_count: bool) -> Result:
+    """Return the class in which a table counts a ratio, by its 95 % interval: DIFFERENT, EQUAL or UNDECIDED.
+
+    A table tests many ratios at once, which a finding does not. So the interval decides here if the ratio
+    differs from 1 for certain.
+    """
+    is_certain = measured.low > 1 or measured.high < 1
+    if is_certain:
+        # Counts that differ by this little are equal, however certain the difference is.
+        is_tiny = abs(math.log(measured.value)) <= math.log1p(COUNT_TOLERANCE)
+        if is_count and is_tiny:
+            return Result.EQUAL
+        call = Call.FASTER if measured.value > 1 else Call.SLOWER
+        # The result is None only for an empty call.
+        return classify_call(call, measured.value, limits, is_count) or Result.UNDECIDED
+    is_within_margin = 1 / limits.margin <= measured.low and measured.high <= limits.margin
+    return Result.EQUAL if is_within_margin else Result.UNDECIDED
+
+
+def _judge_by_range(expected: ExpectedRange, measured: Estimate, margin: float) -> Verdict:
+    """Return the verdict on a value whose range has numbers, or is `equal` or `not faster`."""
+    # A stated effect, such as `at_least: 1.8`, is gone if the whole interval is within the margin.
+    if measured.is_ratio and expected.states_effect(margin):
+        is_equal = 1 / margin <= measured.low and measured.high <= margin
         if is_equal:
-            return ValueVerdict(Verdict.GONE, remarks)
-    if expected.contains(measured.low) and expected.contains(measured.high):
-        return ValueVerdict(Verdict.REPRODUCED, remarks)
-    if measured.high < expected.low or measured.low > expected.high:
-        return ValueVerdict(verdict_outside_range(expected, measured, limits.margin), remarks)
-    # The interval crosses an end of the range. The reason is, for example, that more rounds are needed.
-    reason = _why_undecided(finding, expected, measured, limits.margin)
-    return ValueVerdict(Verdict.UNDECIDED, [*remarks, reason])
+            return Verdict.GONE
+    place = expected.place_of(measured.low, measured.high)
+    if place == RangePlace.INSIDE:
+        return Verdict.REPRODUCED
+    if place == RangePlace.OPEN:
+        return Verdict.UNDECIDED
+    return verdict_outside_range(expected, measured, margin)
 
 
 def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: float) -> Verdict:
     """Return weaker, stronger, gone or reversed for a value whose whole interval is outside of its range.
 
-    `margin` is the smallest ratio worth noting, such as 1.1. Examples (above 1, the candidate is faster):
+    Examples with the margin 1.1 (above 1, the candidate is faster):
 
     - `1.8 to 2.5`: 1.3 is weaker, 3.0 stronger, 0.7 reversed, and 0.94 gone.
     - `0.93 to 1.0` (slower by up to 7 %): 0.8 is stronger, 1.2 reversed.
@@ -81,11 +132,9 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
         return Verdict.REVERSED
     states_faster = expected.low >= 1 and expected.high > 1
     states_slower = expected.high <= 1 and expected.low < 1
-    # A range with values on both sides of 1 states equality. A value outside of it shows more of a difference
-    # than stated.
+    # A range with values on both sides of 1 states equality.
     if not states_faster and not states_slower:
         return Verdict.STRONGER
-    # A stronger effect is farther from 1, and a reversed one is on the other side of 1.
     if states_faster:
         is_stronger = is_above
         is_on_other_side = measured.high < 1
@@ -96,9 +145,8 @@ def verdict_outside_range(expected: ExpectedRange, measured: Estimate, margin: f
         return Verdict.STRONGER
     if not is_on_other_side:
         return Verdict.WEAKER
-    # The value is on the other side of 1. As in tables, a difference below the margin counts as equal. So the
-    # stated effect is gone. If the range itself states no effect (0.93 to 1.0 is below the margin, too), the
-    # value is reversed.
+    # As in tables, a difference below the margin counts as equal, so the stated effect is gone. If the range
+    # itself states no effect (0.93 to 1.0 is below the margin, too), the value is reversed.
     is_slight = 1 / margin < measured.value < margin
     if is_slight and expected.states_effect(margin):
         return Verdict.GONE
@@ -116,15 +164,11 @@ def _why_undecided(
       width must shrink to a half. That takes 5 x 2^2 = 20 rounds, because a half width shrinks with the root
       of the rounds.
     - ON_BOUND: more than 100 rounds (MAX_ROUNDS) would be needed.
-
-    `margin` is the smallest ratio worth noting, such as 1.1.
     """
-    # The key `to` names a saved baseline. The error has a part of the current rounds and a part of the
-    # baseline's rounds. More rounds make only the first part smaller.
+    # A part of the error comes from the baseline's rounds, and more rounds do not make that part smaller.
     if "to" in finding.get("compare", {}):
         return Reason(ReasonCode.SAVED_ROUNDS)
     # The interval of a ratio, or of a geometric mean, is symmetric on a logarithmic scale: 2.0 (1.0 to 4.0).
-    # So its distances are measured between logarithms.
     scale = math.log if measured.is_log else float
     value, low, high = scale(measured.value), scale(measured.low), scale(measured.high)
     # `shrink` is how many times narrower the interval must become, so that it crosses no end of the range.
@@ -132,23 +176,19 @@ def _why_undecided(
     shrink = 0.0
     for bound in (expected.low, expected.high):
         if measured.low <= bound <= measured.high:
-            # The half of the interval that contains the bound, above or below the value, must become shorter
-            # than the distance to the bound.
+            # The half of the interval that contains the bound must become shorter than the distance to it.
             half_width = high - value if bound > measured.value else value - low
             distance = abs(scale(bound) - value)
             # If the value lies on the bound, no interval is narrow enough.
             shrink = max(shrink, half_width / distance if distance else math.inf)
-    # A value near 1 may need fewer rounds for another verdict. A stated effect, such as `faster`, is gone as
-    # soon as the whole interval is between 1 / margin and margin (judge_value). Example: 1.005 lies nearly on
-    # the end 1 of the range of `faster`, but is far from 1.1.
+    # A value near 1 may need fewer rounds for the verdict GONE: the whole interval within the margin. For
+    # example, 1.005 lies nearly on the end 1 of the range of `faster`, but is far from 1.1.
     can_be_gone = measured.is_ratio and expected.states_effect(margin)
     if can_be_gone and 1 / margin < measured.value < margin:
-        # The logarithms of 1 / margin and margin.
         lower_limit, upper_limit = -math.log(margin), math.log(margin)
         shrink_above = (high - value) / (upper_limit - value)
         shrink_below = (value - low) / (value - lower_limit)
         shrink_until_gone = max(shrink_above, shrink_below)
-        # The verdict that needs fewer rounds comes first.
         shrink = min(shrink, shrink_until_gone)
     needed = measured.n * shrink**2
     if needed > MAX_ROUNDS:

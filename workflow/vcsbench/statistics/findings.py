@@ -51,17 +51,12 @@ def make_context(
 ) -> EvaluationContext:
     """Return the facts about measurements that verdicts and their reasons use.
 
-    A cell is a command with all its settings. `measured` has a row per run, `grid` a row per cell of the
-    study, measured or not. `settings` has the study's axes, the further columns `by` that identify cells, and
-    the axes of a block, whose cells run next to each other. `published` are the conditions of the published
-    numbers, such as the version of Subversion.
+    `measured` has a row per run, `grid` a row per cell of the study, measured or not.
     """
     keys = [*settings.axes, *settings.by]
-    # The columns `by` are turned into text, as axes are. Their values in order are not needed here.
     frame, _ = add_key_columns(measured, settings.by)
 
-    # The noise depends on the metric, and on the statistic of the runs of a round, such as the mean. The
-    # rounds of a statistic are computed once for all metrics. So the result is a function of the metric.
+    # The rounds of a statistic are computed once for all metrics.
     @cache
     def noise_of_statistic(statistic: str) -> Callable[[str], Noise]:
         return noise_by_metric(frame, keys, settings.block, statistic=statistic)
@@ -70,16 +65,13 @@ def make_context(
         noise_of_metric = noise_of_statistic(statistic)
         return noise_of_metric(metric)
 
-    # The least measured share of the revisions of each repository: {"ruby": 0.12}. The least counts, because
-    # it is compared with the published share to explain a weaker effect. A repository without a scale is left
-    # out (NaN). `subject` is the axis of the commands' input, such as "repo", or "" without one.
+    # The least share of the revisions counts, because the scale is to explain a weaker effect.
     scales: dict[str, float] = {}
     subject = same_work.subject_axis(settings.axes)
     if subject:
         least_scales = measured.groupby(subject)["scale"].min().dropna()
         scales = {str(value): float(scale) for value, scale in least_scales.items()}
-    # A key column may be a version itself. A frame must not have a column twice, so fromkeys() removes the
-    # second one.
+    # A key column may be a version itself, and a frame must not have a column twice.
     columns = [name for name in dict.fromkeys([*keys, *FACT_COLUMNS]) if name in frame]
     return EvaluationContext(
         noise=noise,
@@ -102,19 +94,15 @@ def evaluate_findings(
 ) -> pd.DataFrame:
     """Return a row per finding with its values, its verdict and the other columns of FINDING_COLUMNS.
 
-    A finding is a published statement, such as "format 7 is twice as fast", with an expected range.
     `published` has a row per cell (read_published), `measured` a row per run. With None, the columns of the
-    published or measured values are empty. A cell is a command with all its settings. `by` are columns that
-    identify cells in addition to `axes`. `context` has the facts that verdicts use (make_context); by default
-    no noise and no conditions. Some columns of a row: `{"id": "f7-is-faster", "published": 2.4, "measured":
-    2.0, "low": 1.9, "high": 2.1, "over": "mean of 12 pairs", "verdict": "reproduced"}`.
+    published or measured values are empty. `by` are columns that identify cells in addition to `axes`.
+    Without a `context` (make_context), there is no noise. Some columns of a row: `{"id": "f7-is-faster",
+    "published": 2.4, "measured": 2.0, "low": 1.9, "high": 2.1, "over": "mean of 12 pairs", "verdict":
+    "reproduced"}`.
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
     margin = context.limits.margin
-    # Published numbers are one round, which may have a row for each statistic, such as the median. The runs
-    # of a measured round are reduced by the statistic of each finding, so `aggregate_measured` is a function
-    # from the statistic to the rounds.
     published_rounds = None if published is None else aggregate_rounds(published, keys, by)
     aggregate_measured = None if measured is None else rounds_by_statistic(measured, keys, by)
     rows = []
@@ -123,15 +111,12 @@ def evaluate_findings(
         published_rows = None
         if published_rounds is not None:
             published_rows = _rows_of_published_statistic(check, published_rounds)
-        # The measured value with its verdict. The default is a finding without measurements.
         evaluation = Evaluation()
-        # What may explain why the measured value differs from the published one, such as another storage.
         explanations: Sequence[Reason] = ()
         if aggregate_measured is not None:
             rounds = aggregate_measured(check.statistic)
             evaluation = check.evaluate(rounds, context)
             explanations = reasons_of_difference(check, evaluation, rounds, context, published_rows)
-        # The published value of the same cells. The default is a finding without published numbers: NaN.
         published_value = _PublishedValue()
         if published_rows is not None and check.metric in published_rows:
             published_value = _published_value(check, published_rows, evaluation, margin)
@@ -143,9 +128,8 @@ def evaluate_findings(
 def _rows_of_published_statistic(check: CellCheck, published: pd.DataFrame) -> pd.DataFrame:
     """Return the published rows of a finding's statistic, with the keys that measured cells have.
 
-    Published numbers may have a row for each statistic, such as `median` and `best`, with its name in the
-    column `statistic`. This column is then one of the keys that identify a cell. Measured cells have "" in
-    it, and published cells must have the same value to be joined with them.
+    Published numbers may have a row for each statistic, such as `median`. The column `statistic` is then one
+    of the keys of a cell. Measured cells have "" in this column, so published cells get "" as well.
     """
     rows = rows_of_statistic(published, check.published_statistic)
     return rows.assign(**{STATISTIC: ""}) if STATISTIC in rows else rows
@@ -158,12 +142,7 @@ def _finding_row(
     reasons: Sequence[Reason],
     margin: float,
 ) -> dict[str, object]:
-    """Return the row of a finding, with the columns verdicts.FINDING_COLUMNS.
-
-    `evaluation` has the measured value with its verdict. Missing values are NaN. `margin` is the smallest
-    ratio that is worth noting, such as 1.1. It is part of the text of the expected range, such as `equal
-    within 10 %`.
-    """
+    """Return the row of a finding, with the columns verdicts.FINDING_COLUMNS."""
     finding = check.finding
     return {
         "id": finding["id"],
@@ -194,18 +173,14 @@ def _published_value(
 ) -> _PublishedValue:
     """Return the published value of the cells that are measured here, and remarks about other cells.
 
-    A finding was published over all cells: "1.8 times over six repositories". If only two of them are
-    measured here, the result is the published value of these two, such as 1.3. If all of them are measured,
-    or none, it is the value over all. The interval is what the last digits of the numbers leave open: a
-    printed 0.2 s was between 0.15 s and 0.25 s. `published` has a row per published cell, and
-    `evaluation.values` has the cells of the measured value.
+    A finding was published over all cells: "1.8 times over six repositories". If only two of these are
+    measured here, the result is the published value of the two, such as 1.3. If all of them are measured,
+    or none, the result is the value over all. The interval is that of _with_rounding().
     """
     rows = check.select_rows(published)
-    # A row per published cell, or per pair of cells if the finding compares two values of an axis.
     values = check.compute_values(rows)
     # The number of rounds `n` is 0 without a measured value.
     if evaluation.estimate.n:
-        # The published values of the cells or pairs that are also measured here.
         shared = check.select_rows_with_values(evaluation.values, values)
         over_shared = check.estimate(shared)
         is_part = check.count(shared) < check.count(values)
@@ -226,11 +201,11 @@ def _remark_on_published_cells(
     """Return remarks on a finding that was published over more cells or pairs than are measured here.
 
     `values` has the published values of all cells or pairs, `shared` those of the measured ones. The first
-    remark has the value over all. The second remark is only there if the verdict shows a difference
-    (DIFFERENT) that the missing cells may explain. `margin` is the smallest ratio worth noting.
+    remark has the value over all. The second remark is only there if the missing cells may explain the
+    verdict.
     """
     over_all, over_shared = check.estimate(values), check.estimate(shared)
-    # The text of a value with its unit, such as `1.8x` or `92 %`.
+    # `1.8x` or `92 %`.
     unit = "x" if over_all.is_ratio else f" {check.unit}".rstrip()
     value_text = f"{words.significant(over_all.value)}{unit}"
     published_text = words.count_of(check.count(values), check.noun)
@@ -238,7 +213,6 @@ def _remark_on_published_cells(
     remarks = [Reason(ReasonCode.ALL_PUBLISHED, facts_of_all)]
     # The measured value and the published value of the same cells may be on the same side of the expected
     # range: 1.2 and 1.3 are below 1.8 to 2.3. Then the cells that are not measured may explain a difference.
-    # side_of() returns -1 below the range, 1 above it, and otherwise 0.
     expected = expected_range(check.finding["expect"], margin)
     measured_side = expected.side_of(evaluation.estimate.value)
     is_same_side = expected.side_of(over_shared.value) == measured_side
@@ -257,13 +231,11 @@ def _with_rounding(
 ) -> Estimate:
     """Return a published value with the interval that the last digits of its numbers leave open.
 
-    2.4 s / 0.2 s is 12 times, or 9.4 to 16, because a printed 0.2 s was between 0.15 s and 0.25 s.
-    `published` has the rows of the numbers, with half of the last digit in a column such as
-    elapsed_s_rounding. Without this column, which a computed metric lacks, the estimate is returned as it is.
-    `estimate` is over the cells or pairs of `values` (compute_values). `published` may have more of them.
+    2.4 s / 0.2 s is 12 times, or 9.4 to 16, because a printed 0.2 s was between 0.15 s and 0.25 s. Without a
+    column such as elapsed_s_rounding, which a computed metric lacks, the estimate is returned as it is.
+    `estimate` is over the cells or pairs of `values`. `published` may have more of them.
     """
     rounding = f"{check.metric}{ROUNDING}"
-    # The number of rounds `n` is 0 without a published value.
     if not estimate.n or rounding not in published:
         return estimate
     ends = []
@@ -279,7 +251,6 @@ def _with_rounding(
             directions = directions.mask(is_candidate, -direction)
         moved_numbers = published[check.metric] + directions * published[rounding]
         moved = check.compute_values(published.assign(**{check.metric: moved_numbers}))
-        # select_rows_with_values() keeps only the cells or pairs that `values` has.
         moved_estimate = check.estimate(check.select_rows_with_values(values, moved))
         ends.append(moved_estimate.value)
     low, high = ends
@@ -294,18 +265,14 @@ def evaluate_expectations(
 ) -> pd.DataFrame:
     """Return a row per expectation of the user with its verdict, and the other EXPECTATION_COLUMNS.
 
-    An expectation is a requirement of the user, such as "the warm log takes at most 2 s". It has the form of
-    a finding, but it holds or fails: to fail in the opposite direction (reversed) is no different from
-    failing by a little (weaker). So the verdicts in DIFFERENT (weaker, stronger, gone and reversed) become
-    `fails`, and `reproduced` becomes `holds`. A certain gain of 3 % fails for the direction `faster`, because
-    it is below the margin (gone). The other verdicts stay, such as `undecided`. `measured` has a row per run.
+    An expectation has the form of a finding, but holds or fails: to fail in the opposite direction (reversed)
+    is no different from failing by a little (weaker). A certain gain of 3 % fails for the direction `faster`,
+    because the gain is below the margin (gone). `measured` has a row per run.
     """
     context = replace(context, are_expectations=True)
-    # An expectation has no published numbers: None.
     rows = evaluate_findings(expectations, axes, None, measured, context)
     renamed = dict.fromkeys(DIFFERENT, Verdict.FAILS)
     renamed[Verdict.REPRODUCED] = Verdict.HOLDS
-    # The column `passes` decides whether `make check` accepts the expectation.
     return _with_passes(expectations, rows.replace({"verdict": renamed}))
 
 

@@ -44,16 +44,13 @@ class PriorFit:
 def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the moderated variances, and their degrees of freedom, in the order of the arguments.
 
-    `variances` and `degrees` have an entry per cell; an unknown variance is NaN. Each variance becomes a
-    weighted average of its own value and of the prior, the usual variance of all cells. Example: with the
-    prior (3 %)^2 of 16 degrees, (6 %)^2 of 4 degrees becomes (3.8 %)^2 of 20 degrees. Outliers, unknown
-    variances and variances of 0 stay as they are. All variances stay if there is no prior, for example with
-    fewer than 8 cells (fit_prior).
+    `variances` and `degrees` have an entry per cell; an unknown variance is NaN. Outliers, unknown variances
+    and variances of 0 stay as they are. All variances stay if there is no prior, for example with fewer than
+    8 cells (fit_prior).
     """
     fit = fit_prior(variances, degrees)
     if fit.prior is None:
         return variances, degrees
-    # `is_member` is True for the variances that are moderated.
     prior, is_member = fit.prior, fit.is_member
     own_degrees = degrees[is_member]
     total_degrees = prior.degrees + own_degrees
@@ -71,23 +68,20 @@ def moderate(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np
 def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
     """Return the prior, which is the usual variance of all cells, and which variances it describes.
 
-    The arguments have an entry per cell; an unknown variance is NaN. `is_member` of the result is True for a
-    variance that is above 0 (EXACT), has degrees of freedom, and is no outlier: the prior is fitted to these
-    members. The degrees of freedom of the prior are its weight in the moderated variances. The more the true
-    variances of cells differ, the fewer degrees it has. The prior is None with fewer than MIN_VARIANCES (8)
-    members. It is also None with fewer than MIN_PRIOR_DEGREES (2) degrees: the other cells then show nearly
-    nothing about a single one.
+    The arguments have an entry per cell; an unknown variance is NaN. Members are the variances above 0
+    (EXACT) with degrees of freedom, without outliers: the prior is fitted to the members. The prior is None
+    with fewer than MIN_VARIANCES members, or with fewer than MIN_PRIOR_DEGREES degrees: the other cells then
+    show nearly nothing about a single one.
     """
     is_member = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
     if is_member.sum() < MIN_VARIANCES:
         return PriorFit(None, is_member)
     # A first fit shows which variances are outliers: chance makes a variance as large as theirs in less than
-    # 1 % of cases (OUTLIER_P). A second fit excludes these outliers.
+    # 1 % of cases (OUTLIER_P).
     first = _fit(variances[is_member], degrees[is_member])
     with np.errstate(invalid="ignore"):
         p_values = p_value_of_quotient(variances / first.variance, degrees, first.degrees)
-    # A variance without p-value (NaN) is no outlier, because no comparison with NaN is true. But it was no
-    # member before, and stays none.
+    # A variance without p-value (NaN) was no member before, and stays none.
     is_outlier = p_values < OUTLIER_P
     is_member &= ~is_outlier
     if is_member.sum() < MIN_VARIANCES:
@@ -100,10 +94,9 @@ def fit_prior(variances: np.ndarray, degrees: np.ndarray) -> PriorFit:
 def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     """Return the likeliest prior variance, with the smallest degrees of freedom d0 that the variances allow.
 
-    The arguments have an entry per cell: at least MIN_VARIANCES variances, all above 0. The more the true
-    variances of cells differ, the smaller is d0, and the less the prior counts. The smallest d0 is the
-    cautious one: with too large a d0, the intervals of noisy cells are too narrow. The method is that of
-    Smyth (2004, section 6.2).
+    There are at least MIN_VARIANCES variances, all above 0. The more the true variances of cells differ, the
+    smaller is d0, and the less the prior counts. The smallest d0 is the cautious one: with too large a d0,
+    the intervals of noisy cells are too narrow. The method is that of Smyth (2004, section 6.2).
     """
     # An estimated variance with d degrees is the true variance x chi square(d) / d. Its logarithm has three
     # terms: the logarithm of the true variance, the average digamma(d / 2) - ln(d / 2), and chance. `logs`
@@ -125,7 +118,7 @@ def _fit(variances: np.ndarray, degrees: np.ndarray) -> Variance:
     if math.isinf(likeliest_degrees):
         return Variance(float(np.average(variances, weights=degrees)), least_degrees)
     # A true variance is the prior x d0 / chi square(d0). So the average of its logarithm is ln(prior) minus
-    # (digamma(d0 / 2) - ln(d0 / 2)). The part in brackets is added here.
+    # (digamma(d0 / 2) - ln(d0 / 2)).
     half = likeliest_degrees / 2
     log_variance = logs.mean() + special.digamma(half) - math.log(half)
     return Variance(math.exp(log_variance), least_degrees)
@@ -141,8 +134,7 @@ def _prior_degrees(scatter: float, chance_variance: float) -> float:
 def trigamma_inverse(value: float) -> float:
     """Return x with trigamma(x) = value > 0, by Newton's method on 1 / trigamma (Smyth 2004, appendix).
 
-    Trigamma is the second derivative of ln(gamma(x)): polygamma(1, x) in scipy, which has no inverse of it.
-    Example: 1.645 (pi squared / 6) gives 1.
+    Trigamma is polygamma(1, x) in scipy, which has no inverse. Example: 1.645 (pi squared / 6) gives 1.
     """
     # trigamma(x) is nearly 1 / x if x is large.
     if value < 1e-6:

@@ -69,35 +69,29 @@ class Noise:
     def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
         """Return the estimate with an error that includes the noise of the study, and a new interval.
 
-        A pair is the two cells of a ratio baseline / candidate. The squared error is the sum of two
-        variances:
+        The squared error is the sum of two variances:
 
-        - The variance by rounds shrinks with more rounds. For a ratio, it comes from the noise of the cells
-          in `pairs`: the estimate averages the ratios of these pairs. For a value that is no ratio, and
-          without pairs, it is the squared error that the estimate already has.
-        - The variance by duplicates does not shrink, because two cells with the same settings (duplicates)
-          differ alike in every round.
+        - The variance by rounds shrinks with more rounds. For a ratio, this variance comes from the noise of
+          the cells in `pairs`, whose ratios the estimate averages. For a value that is no ratio, and without
+          pairs, it is the squared error that the estimate already has.
+        - The variance by duplicates does not shrink, because duplicates differ alike in every round.
 
         Example: rounds scatter by 3 % in each of two cells, and duplicates differ by 1 %. After 5 rounds, the
-        error of their ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. An estimate of fewer than two rounds
+        error of the ratio is sqrt(2 x 0.03^2 / 5 + 0.01^2) = 0.021. An estimate of fewer than two rounds
         stays as it is.
         """
         if estimate.n < 2:
             return estimate
         by_duplicates = Variance(0.0)
         if self.has_duplicates:
-            # An average over k cells or pairs (`averaged`) has 1 / k of the variance of a single one.
             by_duplicates = self.duplicates.scaled(1 / estimate.averaged)
         if estimate.is_ratio:
-            # The mean of n rounds has 1 / n of the variance of one round.
             by_rounds = self._variance_of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
             by_rounds = Variance(estimate.error**2, estimate.degrees)
-            # The variance of duplicates is that of ln(duplicate / original), and each of the two cells has
-            # half of it.
+            # Each of the two cells in ln(duplicate / original) has half of the variance.
             by_duplicates = by_duplicates.scaled(1 / 2)
-            # The error of a value is the value times the error of its logarithm (1 % of 20 % CPU is 0.2 %),
-            # and a variance is a squared error. The error of a geometric mean is that of its logarithm.
+            # The error of a value is the value times the error of its logarithm (1 % of 20 % CPU is 0.2 %).
             if not estimate.is_log:
                 by_duplicates = by_duplicates.scaled(estimate.value**2)
             # Without duplicates, the estimate's own error is all that is known.
@@ -111,8 +105,7 @@ class Noise:
     def _variance_of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         """Return the variance of one round of a ratio that is averaged over pairs of cells.
 
-        Drift is what makes all cells slower in the same round. The result comes from one of these sources, by
-        the first case that applies:
+        The first case that applies decides:
 
         1. Some pair was not measured in turns (f6, f7, f6, f7): the variances of the cells with their drift.
         2. No variance follows from the cells (_expected_by_cells), or the ratio is equal in all rounds: the
@@ -121,10 +114,7 @@ class Noise:
            cells of the study, so they are known better than the ratio's own scatter over its few rounds.
         4. Several pairs: the variances of their cells times a factor, because cells may move together. If
            this factor is unknown: the ratio's own scatter.
-
-        Without pairs, case 2 applies.
         """
-        # The squared error of the mean of n rounds is the variance of one round divided by n.
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
         if not all(self.are_in_turns(pair) for pair in pairs):
             # The variance of a pair's ratio is the sum over its two cells. An average of k independent ratios
@@ -134,12 +124,11 @@ class Noise:
             return sum_variances(with_drift).scaled(1 / len(pairs))
         expected = self._expected_by_cells(pairs)
         # A ratio that is the same in every round has a reason, such as a rounded time. Other cells do not
-        # share this reason, so the ratio's own scatter of 0 counts.
+        # share the reason.
         if expected is None or observed.variance < EXACT:
             return observed
         if len(pairs) == 1:
             return expected
-        # An average may scatter more than independent cells would, by an unknown factor.
         if self.averages is None:
             return observed
         return _variance_of_average(expected, observed, self.averages)
@@ -148,9 +137,8 @@ class Noise:
         """Return the variance of a mean ratio of pairs in one round, if their cells scatter independently.
 
         Example: two pairs, whose four cells scatter by 3 %, have 4 x 0.03^2 / 2^2 = 0.0009, which is (3 %)^2.
-        Return None without pairs, if the variance of a cell is unknown, or if no cell scatters. Return None
-        also if the cells of a pair are in two blocks. A block is the cells that run next to each other in a
-        round, so a slow minute of the machine makes all of them slower (drift).
+        Return None without pairs, if the variance of a cell is unknown, if no cell scatters, or if the cells
+        of a pair are in two blocks.
         """
         terms = []
         for first, second in pairs:
@@ -161,7 +149,7 @@ class Noise:
             if self.cells[first].block != self.cells[second].block:
                 return None
             terms += [self.cells[first].variance, self.cells[second].variance]
-        # `terms` is empty without pairs. A variance with 0 degrees of freedom is unknown.
+        # A variance with 0 degrees of freedom is unknown.
         if not terms or not all(variance.degrees for variance in terms):
             return None
         # A mean of k ratios is their sum / k, so its variance is the sum of their variances / k^2.
@@ -174,12 +162,10 @@ def _variance_of_average(
 ) -> Variance:
     """Return the variance of one round of an average over pairs, whose cells may move together.
 
-    If f7 is slow with svn in a round, it may be slow with http as well. So the result is `expected`, the
-    variance by independent cells, times a factor. The factor is averaged from two sources, weighted by their
-    degrees of freedom: the usual factor of the study, and the factor of this average itself (`observed` /
-    `expected`). A factor is a quotient of variances. So `study_factor` has the type Variance, and the factor
-    in its field `variance`. Example: 1.8 with 12 degrees for the study, and 1.0 with 4 degrees for this
-    average, give the factor 1.6. `expected` must be above 0 (_expected_by_cells returns None otherwise).
+    The result is `expected` (above 0), the variance by independent cells, times a factor. The factor is
+    averaged from two sources, weighted by their degrees of freedom: the usual factor of the study, in the
+    field `variance` of `study_factor`, and the factor of this average itself (`observed` / `expected`).
+    Example: 1.8 with 12 degrees for the study, and 1.0 with 4 degrees for this average, give 1.6.
     """
     degrees_of_factor = study_factor.degrees + observed.degrees
     if math.isinf(degrees_of_factor):
@@ -217,7 +203,7 @@ class LogTable:
 
     @property
     def originals(self) -> list[int]:
-        """Return the numbers of the rows whose cells are no duplicates (second copies of a cell)."""
+        """Return the numbers of the rows whose cells are no duplicates."""
         return [row for row, is_duplicate in enumerate(self.is_duplicate) if not is_duplicate]
 
 
@@ -230,24 +216,18 @@ def noise_by_metric(
 ) -> Callable[[str], Noise]:
     """Return a function from the name of a metric, such as elapsed_s, to the noise of measurements in it.
 
-    `frame` has a row per run. The columns `axes` identify cells. Cells with the same values of the axes
-    `block` form a block: they run next to each other in each round. `statistic`, such as the mean, reduces
-    the runs of a round to one value. `rounds` are the rows of by_round(frame, axes, statistic), if the caller
-    has them already. Counts and amounts, such as bytes (Metric.exact), have NO_NOISE.
+    `frame` has a row per run. `rounds` are the rows of by_round(frame, axes, statistic), if the caller has
+    them already. Counts and amounts, such as bytes (Metric.exact), have NO_NOISE.
     """
     if rounds is None:
         rounds = by_round(frame, axes, statistic)
-    # A duplicate is a second copy of a cell, which shows how much equal cells differ. It has the same values
-    # of axes. So only the column `cell` distinguishes the two: it has the path of the duplicate, and "" for
-    # all other cells.
+    # Only the column `cell` distinguishes a duplicate from its original.
     duplicates = duplicates_by_round(frame, axes, statistic)
     all_rounds = pd.concat([rounds.assign(cell=""), duplicates])
-    # The indexes of the block's axes in the key of a cell: [0, 2] for ("log", "f6", "cold").
     block_positions = [list(axes).index(axis) for axis in block if axis in axes]
-    # A function of two cells. Two cells are in turns if their rounds alternate: f6, f7, f6, f7.
     are_in_turns = _Turns(rounds, axes).are_in_turns
 
-    # All of the above is the same for all metrics. The noise of a metric is estimated when it is first used.
+    # The noise of a metric is estimated when the metric is first used.
     @cache
     def noise(metric: str) -> Noise:
         if METRICS[metric].exact:
@@ -264,20 +244,18 @@ def _log_table(
 ) -> LogTable:
     """Return the logarithms of a metric, with a row per cell and host and a column per round.
 
-    A logarithm is NaN if its value is missing or 0. A row of `rounds` is `{"format": "f7", "cell": "",
-    "host": "host#1a2b", "round": 1, "elapsed_s": 2.4}`. The column `cell` is the path of a duplicate (a
-    second copy of a cell), and "" for all other cells. The table stores `block_positions`, the indexes in
-    `axes` of the block's axes.
+    A logarithm is NaN if its value is missing or 0. In `rounds`, the column `cell` is the path of a
+    duplicate, and "" for all other cells.
     """
-    # A study that does not measure the metric lacks its column. reindex() adds it, with NaN in all rows.
+    # A study that does not measure the metric lacks its column. reindex() adds the column.
     values = rounds.reindex(columns=[metric])[metric].astype(float)
     # A rounded time of 0 has no logarithm.
     with np.errstate(divide="ignore", invalid="ignore"):
         log = pd.Series(np.log(values))
-    # unstack() below makes a column of the result from each round, and removes the round from the keys of the
-    # rows. But the round may itself be an axis, which must stay. So a copy, `number`, is unstacked.
+    # unstack() removes the round from the keys of the rows. But the round may be an axis, which must stay, so
+    # a copy, `number`, is unstacked.
     rounds_with_logs = rounds.assign(log=log.where(np.isfinite(log)), number=rounds["round"])
-    # The host may be an axis, too. An index must not have a column twice, so fromkeys() removes the second.
+    # The host may be an axis, too, and an index must not have a column twice.
     row_keys = list(dict.fromkeys([*axes, "cell", "host"]))
     logs = rounds_with_logs.set_index([*row_keys, "number"])["log"].unstack("number")
     axis_values = logs.index.to_frame()[[*axes]].to_numpy()
@@ -296,7 +274,7 @@ class _Turns:
     """
 
     def __init__(self, rounds: pd.DataFrame, axes: Sequence[str]) -> None:
-        # By cell: the start of each of its rounds (text that sorts by time), by host and number.
+        # By cell: the start of each round (text that sorts by time), by host and number.
         self._starts: dict[CellKey, dict[tuple[str, float], str]] = defaultdict(dict)
         columns = [*axes, "host", "round", "started_at"]
         for *key, host, number, start in zip(*(rounds[name] for name in columns), strict=True):
@@ -315,18 +293,15 @@ class _Turns:
         if first not in self._starts or second not in self._starts:
             return True
         common = self._starts[first].keys() & self._starts[second].keys()
-        # With one common round, the two cells are next to each other in any case.
         if len(common) < 2:
             return True
-        # An event is a round of one of the two cells: its host, start and number. Several hosts may measure
-        # at the same time, so events are sorted by host first, then by start.
+        # An event is a round of one of the two cells. Several hosts may measure at the same time, so events
+        # are sorted by host first, then by start.
         events = []
         for cell in pair:
             for host, number in common:
                 events.append((host, self._starts[cell][host, number], number))
         events.sort()
-        # If two successive events are of the same host and round, the two cells ran this round one directly
-        # after the other.
         rounds_in_turn = 0
         for (host, _, number), (next_host, _, next_number) in pairwise(events):
             if (host, number) == (next_host, next_number):
@@ -337,14 +312,12 @@ class _Turns:
 def estimate_noise(table: LogTable) -> Noise:
     """Return the noise of a table of logarithms: of each cell, of duplicates, and of averages over pairs.
 
-    The table has no times of starts. So `are_in_turns` of the result returns True for each pair of cells, and
-    noise_by_metric() replaces it by the real function.
+    The table has no times of starts, so `are_in_turns` of the result is always True.
     """
     cell_variances = _cell_variances(table)
     drifting = _variances_with_drift(table)
     cells = {}
-    # `originals` are the rows of all cells that are no duplicates. All rows of a cell, one for each host,
-    # have the same variances and block.
+    # All rows of a cell, one for each host, have the same variances and block.
     for row in table.originals:
         key = table.keys[row]
         cells[key] = CellNoise(table.block(row), cell_variances[row], drifting[key])
@@ -355,21 +328,18 @@ def estimate_noise(table: LogTable) -> Noise:
 def _variances_with_drift(table: LogTable) -> dict[CellKey, Variance]:
     """Return the variance of the rounds of each cell, from which the drift of the machine is not subtracted.
 
-    Drift makes all cells of a block slower in the same round: they ran next to each other. It cancels in the
-    ratio of two of them, but not between cells that were measured at different times. Example: the logarithms
-    [1.0, 1.2] on one host and [3.0, 3.2] on another give the squares 0.02 + 0.02 with 1 + 1 degrees of
-    freedom, so the variance is 0.02. A cell with one round on each host is UNKNOWN. Duplicates are left out:
-    only `table.originals` count, the rows of all other cells.
+    Drift does not cancel between cells that were measured at different times. Example: the logarithms [1.0,
+    1.2] on one host and [3.0, 3.2] on another give the squares 0.02 + 0.02 with 1 + 1 degrees of freedom, so
+    the variance is 0.02. A cell with one round on each host is UNKNOWN. Duplicates are left out.
     """
-    # By cell, over all hosts: the sum of squared differences to the mean of the host, and the degrees of
-    # freedom. A difference between hosts is no scatter of rounds.
+    # The sum of squared differences to the mean of the host: a difference between hosts is no scatter.
     squares: dict[CellKey, float] = defaultdict(float)
     degrees: dict[CellKey, int] = defaultdict(int)
     for row in table.originals:
         key = table.keys[row]
         logs = table.logs[row][np.isfinite(table.logs[row])]
         if len(logs):
-            # numpy's var() divides the sum of squares by the number of values. The product is the sum itself.
+            # numpy's var() divides the sum of squares by the number of values.
             squares[key] += float(logs.var() * len(logs))
         # A row without a value has 0 degrees, not -1.
         degrees[key] += max(len(logs) - 1, 0)
@@ -385,20 +355,16 @@ def _variances_with_drift(table: LogTable) -> dict[CellKey, Variance]:
 def _cell_variances(table: LogTable) -> list[Variance]:
     """Return the variance of a round without drift, for each row of the table, moderated over all cells.
 
-    The cells of a block run next to each other, and drift makes all of them slower in the same round. Drift
-    cancels in their ratios, so it is subtracted here. Moderated means averaged with the usual variance of the
-    study's cells (moderation.py), because a few rounds of one cell show little. All rows of a cell, one for
+    Drift cancels in the ratios of cells of a block, so drift is subtracted here. All rows of a cell, one for
     each host, get the same variance.
     """
     # Two hosts drift independently, so each has its own blocks: (("log", "cold"), "host#1a2b").
     blocks_of_rows = [(table.block(row), host) for row, host in enumerate(table.hosts)]
     block_numbers = _number_by_value(blocks_of_rows)
-    # For each row: the sum of squared residuals without the drift of its block, and their degrees of freedom.
     squares_of_rows, degrees_of_rows = variances.residual_squares(table.logs, block_numbers)
     # A duplicate is a cell of its own.
     cells_of_rows = list(zip(table.keys, table.is_duplicate, strict=True))
-    # The rows of a cell, one for each host, have the same number, such as [0, 1, 0]. bincount() returns the
-    # sums by number: the rows 0 and 2 are added up.
+    # bincount() adds up the rows of a cell, which have the same number.
     cell_numbers = _number_by_value(cells_of_rows)
     squares = np.bincount(cell_numbers, squares_of_rows)
     degrees = np.bincount(cell_numbers, degrees_of_rows)
@@ -417,14 +383,10 @@ def _number_by_value(values: Sequence[Hashable]) -> np.ndarray:
 def _variance_of_duplicates(table: LogTable, cell_variances: Sequence[Variance]) -> Variance:
     """Return the variance of ln(duplicate / original) that the scatter of rounds does not explain.
 
-    A duplicate is a second copy of a cell with the same settings, the original. Only a pair with two or more
-    common rounds on one host counts. Without such a pair, the variance is UNKNOWN. `cell_variances` has an
-    entry per row of the table.
+    Only a pair with two or more common rounds on one host counts. Without such a pair, the variance is
+    UNKNOWN. `cell_variances` has an entry per row of the table.
     """
-    # `originals` are all rows of cells that are no duplicates, also of cells without a duplicate.
     original_rows = {(table.keys[row], table.hosts[row]): row for row in table.originals}
-    # An entry per pair: its squared mean difference, the part of it that the scatter of rounds explains on
-    # average, and the degrees of freedom of this part.
     squares = []
     explained = []
     degrees = []
@@ -433,13 +395,11 @@ def _variance_of_duplicates(table: LogTable, cell_variances: Sequence[Variance])
         if not is_duplicate or original is None:
             continue
         differences = table.logs[row] - table.logs[original]
-        # Only rounds of both cells have a difference.
         differences = differences[np.isfinite(differences)]
         # The difference in a single round is scatter plus a lasting difference. Only more rounds separate
-        # the two, so a pair with one round does not count.
+        # the two.
         if len(differences) < 2:
             continue
-        # The variance of the mean difference by chance: both cells contribute, and n rounds divide it by n.
         variance_of_round = sum_variances([cell_variances[row], cell_variances[original]])
         variance_of_mean = variance_of_round.scaled(1 / len(differences))
         squares.append(differences.mean() ** 2)
@@ -452,8 +412,6 @@ def _variance_of_duplicates(table: LogTable, cell_variances: Sequence[Variance])
         by_rounds=np.array(explained),
         degrees=np.array(degrees, float),
     )
-    # This subtracts the explained part from the squares. With few pairs, the noise of duplicates in other
-    # studies counts as well.
     return duplicate_variance(pairs)
 
 
@@ -463,19 +421,16 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
     The factor is 1 if cells scatter independently. It is larger if the cells of one value of an axis move
     together: if f7 is slow with svn in a round, it may be slow with http as well. Example: the mean of f6 /
     f7 over svn and http scatters by 4 %. By its four cells of 3 %, it should scatter by sqrt(4 x 0.03^2 /
-    2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. It has the type Variance, because it has degrees of freedom.
-    `cell_variances` has an entry per row of the table. With few averages, the factor is unknown (fit_prior).
+    2^2) = 3 %. The factor is (4 / 3)^2 = 1.8. `cell_variances` has an entry per row of the table. With few
+    averages, the factor is unknown (fit_prior).
     """
-    # By block (cells that run next to each other) and host: the row of each cell in the table. Duplicates,
-    # the second copies of cells, are left out (`originals`).
     rows_by_block: dict[tuple[CellKey, str], dict[CellKey, int]] = defaultdict(dict)
     for row in table.originals:
         block_on_host = (table.block(row), table.hosts[row])
         rows_by_block[block_on_host][table.keys[row]] = row
     factors, degrees = [], []
     for rows in rows_by_block.values():
-        # An average compares two values of an axis, such as f6 and f7, over the other axes. `pairs` has the
-        # rows of its pairs of cells, such as (svn f6, svn f7) and (http f6, http f7).
+        # An average compares two values of an axis, over pairs such as (svn f6, svn f7), (http f6, http f7).
         for pairs in _contrasts(rows, table.block_positions):
             log_ratios = [table.logs[first] - table.logs[second] for first, second in pairs]
             # The average of each round. It is NaN for a round that one of the cells lacks.
@@ -484,13 +439,12 @@ def _averages_factor(table: LogTable, cell_variances: Sequence[Variance]) -> Var
             # The variance of the mean of k independent pairs: the sum over their cells, divided by k^2.
             total = sum(cell_variances[row].variance for pair in pairs for row in pair)
             expected = total / len(pairs) ** 2
-            # One round has no scatter. Nothing can be divided by an expected variance that is unknown (NaN)
-            # or 0.
+            # One round has no scatter. `expected` may be unknown (NaN) or 0.
             if len(averages) > 1 and expected > EXACT:
                 factors.append(averages.var(ddof=1) / expected)
                 degrees.append(len(averages) - 1)
-    # fit_prior() returns the usual value of variances, without outliers. A factor is a quotient of variances,
-    # and scatters by chance as variances do. So fit_prior() also finds the usual factor of all averages.
+    # A factor is a quotient of variances, and scatters by chance as variances do. So fit_prior() finds the
+    # usual factor of all averages, without outliers.
     fit = moderation.fit_prior(np.array(factors), np.array(degrees, float))
     return fit.prior
 
@@ -500,19 +454,17 @@ def _contrasts(
 ) -> Iterator[list[tuple[int, int]]]:
     """Yield lists of pairs of cells of a block: each list compares two values of one axis.
 
-    `rows` has the cells of a block, at least one: the number of each cell's row in the LogTable, by the
-    cell's key (its values of axes). A yielded pair has the numbers of two rows. Example: for cells of svn and
-    http with f6 and f7, one list has (svn f6, svn f7) and (http f6, http f7). Another list has (svn f6, http
-    f6) and (svn f7, http f7). Lists with one pair average nothing, and are left out.
+    `rows` has the numbers of rows in the LogTable of one or more cells of a block. A yielded pair has the
+    numbers of two rows. Example: for cells of svn and http with f6 and f7, one list has (svn f6, svn f7) and
+    (http f6, http f7). Another list has (svn f6, http f6) and (svn f7, http f7). Lists with one pair average
+    nothing, and are left out.
     """
     number_of_axes = len(next(iter(rows)))
-    # `position` is the index of an axis in the key, such as ("svn", "f6").
     for position in range(number_of_axes):
         # All cells of a block have the same values on the block's axes, so nothing differs there.
         if position in block_positions:
             continue
-        # By the other axes of the key: the row of each value of this axis. Example for the second axis:
-        # {("svn",): {"f6": 0, "f7": 1}, ("http",): {"f6": 2, "f7": 3}}.
+        # For the second axis: {("svn",): {"f6": 0, "f7": 1}, ("http",): {"f6": 2, "f7": 3}}.
         rows_by_other_values: dict[CellKey, dict[str, int]] = defaultdict(dict)
         for key, row in rows.items():
             other_values = key[:position] + key[position + 1 :]
@@ -532,25 +484,19 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     """Return how much the time of a single run scatters: the standard deviation of ln(time), 0.03 for 3 %.
 
     The result is the median over all cells, NaN if no block has two cells in two rounds. `frame` has a row
-    per run. Cells with the same values of the axes `block` form a block: they run next to each other in each
-    round. Two variances of a cell are added: that of the runs within a round, and that of the rounds. The
-    variance of the rounds excludes the drift, which makes all cells of a block slower in the same round, and
-    cancels in ratios.
+    per run. Two variances of a cell are added: that of the runs within a round, and that of the rounds. The
+    variance of the rounds excludes the drift, which cancels in ratios.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT_METRIC].astype(float)))
     cell_keys = [*block, "host", "cell"]
-    # Of the runs of each round of a cell: the mean of ln(time), its variance, and their number.
     rounds = runs.groupby([*cell_keys, "round"])["log"].agg(["mean", "var", "count"])
     # A row per cell and a column per round.
     logs = rounds["mean"].unstack("round")
     block_values = logs.index.to_frame()[[*block, "host"]].to_numpy()
-    # The number of each cell's block: equal blocks have equal numbers.
     blocks = _number_by_value([tuple(values) for values in block_values])
-    # For each cell: the sum of squares that is left without drift, and its degrees of freedom.
     squares, degrees = variances.residual_squares(logs.to_numpy(), blocks)
-    # bincount() adds up the cells of each block. They scatter alike, so each gets the variance of its block,
-    # or NaN if the block has no degrees of freedom.
+    # The cells of a block scatter alike, so each gets the variance of its block.
     squares_of_block, degrees_of_block = np.bincount(blocks, squares), np.bincount(blocks, degrees)
     known_degrees = np.where(degrees_of_block > 0, degrees_of_block, math.nan)
     variance_of_blocks: np.ndarray = squares_of_block / known_degrees
@@ -558,9 +504,8 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     # groupby() and unstack() both sort by the keys of cells, so the entries of `cells` and
     # `variance_of_rounds` match.
     cells = rounds.groupby(cell_keys)[["var", "count"]].mean()
-    # A round is the mean of n runs, so `variance_of_rounds` includes 1 / n of the variance of the runs. A
-    # single run has all of this variance, so the other 1 - 1 / n is added. With one run per round, the
-    # variance of the runs is unknown (NaN), and nothing is added.
+    # A round is the mean of n runs, so `variance_of_rounds` includes 1 / n of the variance of the runs. The
+    # other 1 - 1 / n is added. With one run per round, the variance of the runs is NaN.
     rest_of_runs = cells["var"].fillna(0) * (1 - 1 / cells["count"])
     variance_of_cells = (rest_of_runs + variance_of_rounds).dropna()
     if variance_of_cells.empty:

@@ -56,13 +56,13 @@ class StudySettings:
         The order matters because advice begins with times.
         """
         comparing = [(name, table) for name, table in self.tables.items() if "compare" in table]
-        # `exact` is True for counts. False sorts before True, and equal ones keep their order.
+        # `exact` is True for counts, and sorts last.
         return dict(sorted(comparing, key=lambda item: metric_in(item[1]).exact))
 
     def of_times(self) -> Self:
-        """Return the settings with only the tables that compare times.
+        """Return the settings with only the tables that compare times, which decide about more rounds.
 
-        They decide which cells get more rounds. Counts have no noise, and are decided after two rounds.
+        Counts have no noise, and are decided after two rounds.
         """
         times = {
             name: table

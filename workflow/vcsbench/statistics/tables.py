@@ -43,10 +43,9 @@ class Aggregation:
     ) -> None:
         """Take the rows of `frame`: one per run, or one per published cell.
 
-        A cell is a command with all its settings. `order` maps the keys of cells (axes and other columns) to
-        their values in order. Cells with equal values of the axes `block` run next to each other. `whole` has
-        the same columns and more cells; None if `frame` has all cells. The noise of `whole` is used, because
-        all cells of a study show how noisy the machine is.
+        `order` maps the keys of cells (axes and other columns) to their values in order. `whole` has the same
+        columns and more cells; None if `frame` has all cells. The noise is that of `whole`, because all cells
+        of a study show how noisy the machine is.
         """
         self.frame = frame
         self.order = order
@@ -54,8 +53,7 @@ class Aggregation:
         self.keys = list(order)
         self.is_measured = aggregation.is_measured(frame)
         self._whole = whole
-        # Each is a function of the statistic that reduces the runs, such as `median` or `mean`. Several
-        # tables use the same results, so cache() computes each result once.
+        # Each is a function of the statistic that reduces the runs. Several tables use the same results.
         self.rounds = cache(self._aggregate_rounds)
         self.undisturbed_rounds = cache(self._aggregate_undisturbed_rounds)
         self.cells = cache(self._aggregate_cells)
@@ -66,10 +64,7 @@ class Aggregation:
         return aggregation.by_round(self.frame, self.keys, statistic)
 
     def _aggregate_undisturbed_rounds(self, statistic: str) -> pd.DataFrame | None:
-        """Return the rows of by_round without the runs that other programs disturbed; None without such runs.
-
-        Published numbers have no runs.
-        """
+        """Return the rows of by_round of undisturbed runs; None if other programs disturbed no run."""
         if not self.is_measured:
             return None
         is_disturbed = self.frame["flags"].map(flags.is_disturbed).astype(bool)
@@ -96,7 +91,6 @@ class Aggregation:
         None means that a row without the value is left out of the table: the numbers are published ones, or
         the study does not measure the metric.
         """
-        # `needs` are the columns from which the metric is computed.
         is_counted = self.is_measured and set(metric.needs) <= set(self.frame)
         return metric.why_missing if is_counted else None
 
@@ -111,16 +105,13 @@ class Aggregation:
         each = definition.get("each", [])
         where = definition.get("where")
         frame = self.frame
-        # Published numbers have a row for each statistic, and a table shows one of them. A table with the key
-        # `by: [statistic]` shows all of them next to each other.
+        # A table with the key `by: [statistic]` shows all published statistics next to each other.
         takes_statistic = STATISTIC in frame and STATISTIC not in by
         if takes_statistic:
             frame = aggregation.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
-        # The columns `by` become text, as axes are. `order_of_by` has the values of each in order.
         frame, order_of_by = aggregation.add_key_columns(frame, by)
         order = {**self.order, **order_of_by}
         if each:
-            # Each row is there once for each count, whose name is in the column COUNT.
             frame = aggregation.pivot_metrics(frame, each)
             order[COUNT] = list(each)
         all_cells = self
@@ -129,7 +120,6 @@ class Aggregation:
             all_cells = Aggregation(frame, order, self.block)
         if not where:
             return all_cells
-        # All cells show how noisy the machine is, also those that the table leaves out (`whole`).
         selected = aggregation.rows_where(frame, where)
         return Aggregation(selected, order, self.block, whole=all_cells)
 
@@ -156,15 +146,10 @@ def make_tables(
     """Compute all tables of a study from its measurements or its published numbers; return them by name.
 
     `frame` has a row per run, or per published cell. `order` has the axes with their values in the order of
-    the rows. Cells with equal values of the axes `block` run next to each other. `limits` are those of flags
-    and calls (outcomes of comparisons), such as the smallest number of rounds.
-
-    A cell is a command with all its settings. A table of levels has a row per cell. A table with the key
-    `compare` has a row per pair of cells that differ in one axis, with the ratio of their values. Example:
-    `{"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}` gives rows such as `{"command":
-    "log", "baseline": "f6", "candidate": "f7", "ratio": 1.3, "call": "faster"}`. Columns are
-    comparisons.COLUMNS and the axes. A cell or pair has no row if it has neither a value nor a code why it
-    has none (column `withheld`).
+    the rows. Columns are comparisons.COLUMNS and the axes. Example: `{"compare": {"axis": "format",
+    "baseline": "f6", "candidates": ["f7"]}}` gives rows such as `{"command": "log", "baseline": "f6",
+    "candidate": "f7", "ratio": 1.3, "call": "faster"}`. A cell or pair has no row if it has neither a value
+    nor a code why it has none (column `withheld`).
     """
     everything = Aggregation(frame, order, block)
     # Aggregating takes most of the time. So tables that select the same rows, by the values of these keys,
@@ -173,7 +158,7 @@ def make_tables(
     # Only published numbers have a row for each statistic, from which the key `reduce` selects.
     if STATISTIC in frame:
         selecting_keys.append("reduce")
-    # By the values of these keys as text: `[{"cache": "cold"}, null, null]`.
+    # By the values of the keys as text: `[{"cache": "cold"}, null, null]`.
     selections: dict[str, Aggregation] = {}
     tables = {}
     for name, definition in definitions.items():
@@ -189,9 +174,8 @@ def _table(
 ) -> pd.DataFrame:
     """Return a table of comparisons (with the key `compare`) or of levels, a number per cell.
 
-    `selection` has the rows that the table selects. The result has all columns of the table's file. Columns
-    that do not apply are "": those about rounds (ROUND_COLUMNS) for published numbers, and those about calls
-    (CALL_COLUMNS) for published numbers and for levels. A call is the outcome of a comparison.
+    The result has all columns of the table's file. Columns that do not apply are "": ROUND_COLUMNS for
+    published numbers, and CALL_COLUMNS for published numbers and for levels.
     """
     metric = metric_in(definition)
     compare = definition.get("compare")
@@ -201,7 +185,6 @@ def _table(
     else:
         keys = selection.keys
         levels = _levels(selection, definition, metric, limits)
-        # Rows are in the order of the axes' values, as the study lists them.
         table = in_order(levels, selection.order, keys)
     empty_columns: list[str] = []
     if not selection.is_measured:
@@ -210,7 +193,6 @@ def _table(
     if "call" not in table:
         empty_columns += comparisons.CALL_COLUMNS
     table = table.assign(**dict.fromkeys(empty_columns, ""))
-    # A table of counts loses the flags about times.
     table = calls.without_time_flags(table, metric)
     return finish_table(table, name, keys)
 
@@ -224,16 +206,13 @@ def _compare(
 ) -> pd.DataFrame:
     """Return the rows of a table of comparisons in their order, with calls if the numbers were measured.
 
-    `selection` has the rows that the table selects. `compare` is the definition's key of that name: the
-    compared axis, its baseline, and its candidates. A call is the outcome of a comparison, such as `faster`
-    (calls.py). The noise of published numbers is not known, so they have no calls.
+    The noise of published numbers is not known, so they have no calls.
     """
-    # Ratios come from the rounds, whose runs are reduced by this statistic. The numbers of cells are medians
-    # by default, because counts may be 0.
+    # Ratios come from the rounds, whose runs are reduced by `statistic`. The numbers of cells are medians by
+    # default, because counts may be 0.
     statistic = _statistic_of_rounds(definition)
     cells = selection.cells(definition.get("reduce", MEDIAN))
-    # The rounds without the runs that other programs disturbed. Other programs make a run slower, but do not
-    # change its counts.
+    # Other programs make a run slower, but do not change its counts.
     undisturbed_rounds = selection.undisturbed_rounds(statistic) if metric.is_duration else None
     noise = selection.noise(metric.name, statistic)
     comparer = _Comparer(
@@ -242,28 +221,22 @@ def _compare(
         metric=metric,
         limits=limits,
         noise=noise,
-        # The code of a cell that lacks the metric.
         why_missing=selection.why_missing(metric),
         cells=_with_metric(cells, metric),
         rounds=selection.rounds(statistic),
         undisturbed_rounds=undisturbed_rounds,
     )
-    # A record becomes a row: one for each pair of cells that differ only in the compared axis.
     records = []
     for candidate in compare["candidates"]:
         records += comparer.rows_of((compare["baseline"], candidate))
-    # The keys of cells without the compared axis.
     keys = comparer.shared
-    # A row with neither a value nor a code why it has none is left out.
     table = _without_empty(rows_frame(records, keys))
-    # Two builds of Subversion may turn out to be the same program. Then any difference in the row is noise,
-    # and the row gets the flag `same-binaries`.
+    # Two builds of Subversion may turn out to be the same program. Then any difference in the row is noise.
     if compare["axis"] == BUILD_AXIS:
         table = table.assign(flags=run_columns.same_binaries(table, selection.frame, keys))
     if selection.is_measured and not table.empty:
-        # Duplicates are second copies of cells, so their difference is noise: 0 for counts, NaN if unknown.
+        # 0 for counts, NaN if unknown.
         duplicate_sd = math.sqrt(noise.duplicates.variance)
-        # This adds the columns `call` and `result`.
         table = calls.call_table(table, duplicate_sd, metric, limits)
     # Rows that differ only in the candidate stand together, with the candidates as the study lists them.
     order = {**selection.order, "candidate": list(compare["candidates"])}
@@ -281,9 +254,8 @@ def rows_frame(
 ) -> pd.DataFrame:
     """Return the records of table_row() as a frame, a row for each; numbers that a record lacks are NaN.
 
-    `keys` are the columns that identify a row, `additional` are more columns. The columns `call` and `result`
-    are missing, because call_table() adds them. For that, it needs the columns share_baseline and
-    share_candidate (the shares of start-up of both sides), which finish_table() removes again.
+    `keys` are the columns that identify a row, `additional` are more columns. call_table() adds the columns
+    `call` and `result` by share_baseline and share_candidate, which finish_table() removes again.
     """
     shares = [f"share_{side}" for side in SIDES]
     names = [*keys, *SIDES, "value", *comparisons.ROUND_COLUMNS, *comparisons.ERROR, *shares]
@@ -301,10 +273,9 @@ def table_row(
 ) -> dict[str, Any]:
     """Return a row of a table: `{"command": "log", "value": 30.0, "flags": "low-n clock", "n": 3, ...}`.
 
-    `point` has the values of axes that identify the row, `numbers` further columns such as `n` or those of
-    ratio_columns(). `row_flags` are words such as `low-n`. In the row, each is there once, in a fixed order.
-    `withheld` is the code why `value` must not be shown, or several codes, separated by blanks. With a code,
-    the value becomes NaN. `detail` explains the code: `log: 6,000 revisions (f6) against 5,000 (f7)`.
+    `point` has the values of axes that identify the row, `numbers` further columns. `withheld` is the code
+    why `value` must not be shown, or several codes, separated by blanks. With a code, the value becomes NaN.
+    `detail` explains the code: `log: 6,000 revisions (f6) against 5,000 (f7)`.
     """
     return {
         **point,
@@ -328,26 +299,22 @@ def _levels(
 ) -> pd.DataFrame:
     """Return a row per cell with the cell's own value, or with a code why the value is withheld.
 
-    A cell is a command with all its settings, and `selection` has the cells of the table. By default, a
-    measured time is the geometric mean of the rounds' geometric means, as in comparisons. Any other metric
-    may be 0, so it is the median of the rounds' medians. `n` is the number of rounds with a value, 1 for a
-    count that was traced in one separate run. A cell with neither a value nor a code has no row.
+    By default, a measured time is the geometric mean of the rounds' geometric means, as in comparisons. Any
+    other metric may be 0, so its value is the median of the rounds' medians. `n` is the number of rounds with
+    a value. A cell with neither a value nor a code has no row.
     """
     keys = selection.keys
-    # `takes_mean` is True for times.
     if metric.takes_mean and selection.is_measured:
         statistic = _statistic_of_rounds(definition)
     else:
         statistic = definition.get("reduce", MEDIAN)
     cells = _with_metric(selection.cells(statistic), metric)
     rounds = _with_metric(selection.rounds(statistic), metric)
-    # count() leaves out rounds without the value (NaN). Both frames have the cells in the same order, so
-    # that zip() below joins a cell with its own number.
+    # Both frames have the cells in the same order, so zip() below joins a cell with its own number.
     round_counts = group_rows(rounds, keys)[metric.name].count()
     why_missing = selection.why_missing(metric)
     records = []
     for cell, round_count in zip(cells.to_dict("records"), round_counts, strict=True):
-        # A traced count (`once`) has 1, because one run counts it for all rounds.
         n = _measuring_rounds(round_count, metric)
         row_flags = cell["flags"].split()
         if _has_several_hosts(cell):
@@ -356,14 +323,13 @@ def _levels(
         if not metric.once and limits.has_few_rounds(n):
             row_flags.append(Flag.LOW_N)
         point = {key: cell[key] for key in keys}
-        # A level compares nothing, so its columns `baseline` and `candidate` are empty.
+        # A level compares nothing.
         point |= dict.fromkeys(SIDES, "")
-        # `fixed_share` is the share of start-up in the time. A count (`exact`) has no such share.
+        # A count has no share of start-up.
         fixed_share = math.nan if metric.exact else cell[FIXED_SHARE]
         numbers = {"n": n, FIXED_SHARE: fixed_share}
         value = cell[metric.name]
         withheld = _why_level_withheld(cell, keys, value, why_missing)
-        # table_row() makes the value NaN if `withheld` has a code.
         records.append(table_row(point, value, row_flags, numbers, withheld=withheld))
     return _without_empty(rows_frame(records, keys))
 
@@ -378,11 +344,9 @@ def _why_level_withheld(
     """Return the code why a level (a cell's own value) must not be shown, None if it may.
 
     Rounds whose commands did different work, or that ran on several hosts, must not be averaged.
-    `why_missing` is the code of a cell without a value (NaN); None if the table leaves out such cells. `keys`
-    are the axes and columns that identify the cell.
+    `why_missing` is the code of a cell without a value (NaN); None if the table leaves out such cells.
     """
-    # refusal() needs the works of each side of a comparison by name. The cell is one side without a name. The
-    # result is None if the work of all its rounds is known and equal.
+    # refusal() needs the works of each side of a comparison by name. The cell is one side without a name.
     refusal = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
     # Unknown work (same_work.UNKNOWN) is no obstacle, because nothing is compared.
     if refusal and refusal.flag == same_work.OTHER:
@@ -440,22 +404,18 @@ class _Comparer:
     def rows_of(self, sides: tuple[str, str]) -> list[dict[str, Any]]:
         """Return a table row for each pair of cells that differ only in the compared axis.
 
-        `sides` are the values of the two cells on this axis, such as ("f6", "f7"). The column `ratio` is the
-        geometric mean of the quotients baseline / candidate of all rounds. Rounds of the same number and host
-        are paired. Both sides of a round share the drift of the machine, so it cancels in their quotient. The
-        column `value` is the difference in per cent: 50 for the ratio 1.5. The difference of counts comes
-        from the cells' own numbers (_row_of_pair). Without a pair, the result is [].
+        `sides` are the values of the two cells on this axis, such as ("f6", "f7"). Rounds of the same number
+        and host are paired. Both sides of a round share the drift of the machine, so the drift cancels in
+        their quotient. The column `ratio` is the geometric mean of the quotients of all rounds. The column
+        `value` is the difference in per cent: 50 for the ratio 1.5.
         """
-        # A row per pair of cells: their own numbers, which are reduced over all rounds of each cell.
         cell_pairs = pair_rows(self.cells, self.axis, sides, self.shared)
         cell_pairs = cell_pairs.assign(quotient=_quotients(cell_pairs, self.metric.name))
-        # A row per pair and round. The ratios and the means over these rounds are looked up by case: the
-        # values that both cells share, such as ("log", "cold").
+        # Cases are the values that both cells share, such as ("log", "cold").
         round_pairs = self._pair_rounds(self.rounds, sides)
         ratios = _ratios_by_case(round_pairs, self.shared, self.metric)
         means = _means_by_case(round_pairs, self.shared, self.metric)
-        # The same ratios without the runs that other programs disturbed. They are used only for the flag
-        # DISTURBED: without these runs, the other side is faster.
+        # Only for the flag DISTURBED: without disturbed runs, the other side is faster.
         undisturbed_ratios: dict[CellKey, Estimate] = {}
         if self.undisturbed_rounds is not None:
             undisturbed = self._pair_rounds(self.undisturbed_rounds, sides)
@@ -469,13 +429,11 @@ class _Comparer:
             ratio = self.noise.with_error(ratios.get(case, NO_ESTIMATE), [cell_pair])
             undisturbed_ratio = undisturbed_ratios.get(case, NO_ESTIMATE)
             round_flags = []
-            # The product is negative if one ratio is above 1 and the other below. If one ratio is unknown
-            # (NaN), the comparison is False.
+            # The product is negative if one ratio is above 1 and the other below.
             if (ratio.value - 1) * (undisturbed_ratio.value - 1) < 0:
                 round_flags.append(Flag.DISTURBED)
             if self.limits.has_few_rounds(ratio.n):
                 round_flags.append(Flag.LOW_N)
-            # Two cells are in turns if their rounds alternate: f6, f7, f6, f7.
             if not self.noise.are_in_turns(cell_pair):
                 round_flags.append(Flag.NOT_IN_TURNS)
             paired_rounds = _PairedRounds(ratio, means.get(case, {}), round_flags)
@@ -500,24 +458,20 @@ class _Comparer:
     ) -> dict[str, Any]:
         """Return the table row of two cells, with the code `withheld` if they must not be compared.
 
-        `where` has the values of axes that both cells share, `sides` their values of the compared axis, such
-        as ("f6", "f7"). `pair` has the columns of both cells, with the endings _baseline and _candidate, and
-        the `quotient` baseline / candidate of their numbers. `paired_rounds` has the ratio over the rounds,
-        both means and flags. Example: {"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.5,
-        "value": 50.0, "n": 5, ...}.
+        Example: {"command": "log", "baseline": "f6", "candidate": "f7", "ratio": 1.5, "value": 50.0, "n": 5,
+        ...}. `where` has the values of axes that both cells share. `pair` has the columns of both cells, with
+        the endings _baseline and _candidate, and the `quotient` of their own numbers.
         """
         ratio = paired_rounds.ratio
         hosts = {*pair["hosts_baseline"].split(), *pair["hosts_candidate"].split()}
         has_several_hosts = len(hosts) > 1
-        # The work of a cell is what its command did. A refusal is the reason why two works must not be
-        # compared: they differ, or one is unknown. Work that differs by design (is_unchecked) is allowed.
+        # Work that differs by design (is_unchecked) is allowed.
         works = {sides[0]: pair["work_baseline"], sides[1]: pair["work_candidate"]}
         refusal = None
         if not any(same_work.is_unchecked(work) for work in works.values()):
             refusal = same_work.refusal(same_work.name_of(where, self.shared), works)
         withheld = self._why_withheld(pair, ratio, refusal, has_several_hosts=has_several_hosts)
 
-        # This leaves out the flags about the work of single cells. The refusal decides about the pair.
         row_flags = flags_of_sides(pair[f"flags_{side}"] for side in SIDES)
         row_flags += paired_rounds.flags
         if has_several_hosts:
@@ -534,16 +488,13 @@ class _Comparer:
                 numbers |= share_columns(*(pair[f"{FIXED_SHARE}_{side}"] for side in SIDES))
         if withheld is None:
             numbers |= paired_rounds.means
-        # This replaces `n` of ratio_columns(), which counts all common rounds. A traced count was measured in
-        # one separate run, so its `n` is at most 1.
+        # ratio_columns() counts all common rounds, also for a traced count.
         numbers["n"] = _measuring_rounds(ratio.n, self.metric)
 
-        # The column `value` has the difference of the cells' own numbers. For durations, it is the difference
-        # of the ratio over the rounds, if there is one.
+        # `value` comes from the cells' own numbers, but for durations from the ratio over the rounds.
         compared_ratio = pair["quotient"]
         if self.metric.is_duration and math.isfinite(ratio.value):
             compared_ratio = ratio.value
-        # table_row() makes the value NaN if `withheld` has a code.
         return table_row(
             {**where, "baseline": sides[0], "candidate": sides[1]},
             100 * (compared_ratio - 1),
@@ -563,13 +514,11 @@ class _Comparer:
     ) -> WithheldCode | None:
         """Return the code why the row of a pair has no value; None for a row without a code.
 
-        A row without a code usually has a value. It has none if a cell lacks the value and the table has no
-        code for that (`why_missing` is None), as in published numbers. _without_empty() removes such rows.
+        A row without a code has no value if a cell lacks the value and `why_missing` is None, as in published
+        numbers. _without_empty() removes such rows.
 
-        `pair` has the columns of both cells, and `ratio` is over their common rounds. `refusal` is set if the
-        cells did different or unknown work. Of several reasons, the first one below counts, because it is the
-        one that the user can act on first. A missing value, for example, is of no interest before all cells
-        are measured on one host.
+        Of several reasons, the first one below counts, because the user can act on that one first. A missing
+        value, for example, is of no interest before all cells are measured on one host.
         """
         if refusal:
             return WithheldCode(refusal.flag)
@@ -589,9 +538,9 @@ class _Comparer:
 def _statistic_of_rounds(definition: TableDefinition) -> str:
     """Return the statistic that reduces the runs of a round, for levels and before the ratio of two cells.
 
-    By default it is `mean` (geometric). The mean and the median both estimate the usual time of a run, and
-    the mean scatters less. A statistic that the table names (`reduce`) is not replaced by the mean. The table
-    shows its name, or it is another quantity: the fastest run is no estimate of the usual one.
+    The default is `mean` (geometric). The mean and the median both estimate the usual time of a run, and the
+    mean scatters less. A statistic that the table names (`reduce`) may be another quantity: the fastest run
+    is no estimate of the usual one.
     """
     return definition.get("reduce", MEAN)
 
@@ -601,35 +550,30 @@ def _ratios_by_case(
 ) -> dict[CellKey, Estimate]:
     """Return the ratio of each comparison, with the interval that the scatter of its own rounds gives.
 
-    A comparison has two cells, the baseline and the candidate. `round_pairs` has a row per comparison, host
-    and round, with the value of each side. The result is by case, the values that both cells share in the
-    columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`. The estimate is the ratio baseline /
-    candidate with its interval and its number of rounds. A comparison whose rounds include a 0 has the ratio
-    NaN, with `n` as the number of its rounds.
+    `round_pairs` has a row per comparison, host and round. The result is by case, the values that both cells
+    share in the columns `shared`: `{("log", "cold"): Estimate(1.3, 1.2, 1.4, 5)}`. A comparison whose rounds
+    include a 0 has the ratio NaN, with `n` as the number of its rounds.
     """
     quotients = _quotients(round_pairs, metric.name)
     groups = group_rows(round_pairs.assign(quotient=quotients, log=np.log(quotients)), shared)
-    # First, all comparisons get a ratio by Student's t. The two steps after that replace some ratios: of
-    # constant counts, and of comparisons with a 0.
+    # All comparisons get a ratio by Student's t. Then the ratios of constant counts and of comparisons with a
+    # 0 are replaced.
     ratios = {}
-    # Each group has the logarithms of one comparison. Groups of one column take a tenth of the time of groups
-    # of all columns. The name that pandas gives to a group becomes the case: ("log", "cold").
+    # Groups of one column take a tenth of the time of groups of all columns.
     for name, logs in groups["log"]:
         ratios[_case_of_group(name, shared)] = ratio_interval(logs)
-    # Counts that are equal in every round have no scatter, so their interval has no width. constant_ratio()
-    # returns None for all other counts.
     if metric.exact:
         for name, pairs in groups:
             constant = calls.constant_ratio(metric, pairs)
             if constant is not None:
                 ratios[_case_of_group(name, shared)] = constant
-    # A round with a 0 has no ratio. If only that round were left out, the other rounds would show too small a
-    # difference. So the comparison has no ratio at all.
+    # Without the round with a 0, the other rounds would show too small a difference. So the comparison has no
+    # ratio at all.
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     has_zero = (values <= 0).any(axis=1) & values.notna().all(axis=1)
     for name, rounds_with_zero in group_rows(round_pairs[has_zero], shared):
         case = _case_of_group(name, shared)
-        # `n` of the ratio so far counts only the rounds without a 0, because a quotient with a 0 is NaN.
+        # `n` of the ratio so far counts only the rounds without a 0.
         ratios[case] = replace(NO_ESTIMATE, n=ratios[case].n + len(rounds_with_zero))
     return ratios
 
@@ -637,9 +581,9 @@ def _ratios_by_case(
 def _case_of_group(group: Any, shared: Sequence[str]) -> CellKey:
     """Return the case of a group of rows, the values of its shared keys: ("log", "cold"), ("log",) or ().
 
-    `group` is the name that pandas gives to the group. For a single key, it may be the plain value "log".
+    `group` is the name that pandas gives to the group. For a single key, the name may be the plain "log".
     """
-    # Without any key, group_rows() makes one group of all rows, whose name means nothing.
+    # Without any key, the name means nothing.
     if not shared:
         return ()
     return group if isinstance(group, tuple) else (group,)
@@ -650,21 +594,19 @@ def _means_by_case(
 ) -> dict[CellKey, dict[str, float]]:
     """Return the geometric means of both sides of each comparison, over the rounds that both sides have.
 
-    `round_pairs` has a row per comparison, host and round, with the value of each side. The result is by the
-    values that both cells share in the columns `shared`: `{("log", "cold"): {"baseline_mean": 3.0,
-    "candidate_mean": 2.0}}`. The quotient of both means is the ratio of the row, so a reader can check it. A
-    comparison without a common round is missing.
+    The result is by case: `{("log", "cold"): {"baseline_mean": 3.0, "candidate_mean": 2.0}}`. The quotient of
+    both means is the ratio of the row, so a reader can check the ratio. A comparison without a common round
+    is missing.
     """
     values = round_pairs[[f"{metric.name}_{side}" for side in SIDES]]
     # A round without a value of one side (NaN), or with a 0, counts for neither side.
     is_common = values.notna().all(axis=1) & (values > 0).all(axis=1)
     logs = np.log(values[is_common].to_numpy(float))
-    # MEANS are the names baseline_mean and candidate_mean. The columns of `logs` have the same order.
+    # The columns of `logs` have the order of MEANS.
     columns = {name: logs[:, column] for column, name in enumerate(comparisons.MEANS)}
     groups = group_rows(round_pairs[is_common].assign(**columns), shared)
     means = np.exp(groups[[*comparisons.MEANS]].mean())
     by_case = {}
-    # The name that pandas gives to a group becomes the case.
     for name, record in zip(means.index, means.to_dict("records"), strict=True):
         by_case[_case_of_group(name, shared)] = record
     return by_case
@@ -707,8 +649,8 @@ def share_columns(baseline: float, candidate: float) -> dict[str, float]:
 def flags_of_sides(sides: Iterable[str]) -> list[str]:
     """Return the flags of both sides as a list, without the flags about other or unknown work.
 
-    The comparison adds a flag about work itself, if it applies to the pair. `sides` has the flags of each
-    side as a text: ["outlier-10 other-work", "throttled"] gives ["outlier-10", "throttled"].
+    ["outlier-10 other-work", "throttled"] gives ["outlier-10", "throttled"]. The comparison adds a flag about
+    the work of the pair.
     """
     all_flags = [flag for side in sides for flag in side.split()]
     return [flag for flag in all_flags if flag not in same_work.REFUSED]

@@ -32,11 +32,10 @@ def sum_variances(variances: Iterable[Variance]) -> Variance:
     """
     terms = [term for term in variances if term.variance]
     total = math.fsum(term.variance for term in terms)
-    # The total is an estimate, and so has a variance itself. Half of this variance is the sum below. The
-    # usual shortcut takes the smallest degrees of all terms. That could be 1, and would make the interval six
-    # times as wide.
+    # Half of the variance of the total, which is an estimate. The usual shortcut takes the smallest degrees
+    # of all terms. These could be 1, and would make the interval six times as wide.
     half_of_variance = math.fsum(term.variance**2 / term.degrees for term in terms)
-    # Terms that are known exactly (infinite degrees) add 0. If all are, so is the total.
+    # Terms that are known exactly add 0.
     degrees = total**2 / half_of_variance if half_of_variance else math.inf
     return Variance(total, degrees)
 
@@ -51,12 +50,11 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
     divided by its degrees is the variance of one round of this cell. A cell with one round, or alone in its
     block, has the sum 0 and 0 degrees.
     """
-    # Cells of a block run next to each other in each round. A slow minute of the machine makes all of them
-    # slower, and cancels in the ratio of two cells. So a residual must not contain the slow minute either.
+    # A slow minute of the machine makes all cells of a block slower, and cancels in the ratio of two cells.
+    # So a residual must not contain the slow minute either.
     squares, degrees = np.zeros(len(logs)), np.zeros(len(logs))
     for block in np.unique(blocks):
         rows = np.flatnonzero(blocks == block)
-        # The residual of a missing logarithm is 0, and adds nothing to the sum.
         residuals = _two_way_residuals(logs[rows])
         squares[rows] = (residuals**2).sum(axis=1)
         degrees[rows] = _two_way_degrees(np.isfinite(logs[rows]))
@@ -66,17 +64,16 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
 def _two_way_residuals(logs: np.ndarray) -> np.ndarray:
     """Return the logarithms of a block without the means of its rounds and of its cells.
 
-    A block is the cells that run next to each other in a round. `logs` and the result have a row per cell and
-    a column per round. A missing logarithm is NaN in `logs`, and 0 in the result.
+    `logs` and the result have a row per cell and a column per round. A missing logarithm is NaN in `logs`,
+    and 0 in the result.
     """
     is_measured = np.isfinite(logs)
-    # A round or a cell without any value counts as one value: its sum of 0 divided by 1 is the mean 0.
+    # The mean of a round or a cell without any value becomes 0 / 1.
     cells_of_round = np.maximum(is_measured.sum(axis=0), 1)
     rounds_of_cell = np.maximum(is_measured.sum(axis=1), 1)[:, None]
     residuals = np.where(is_measured, logs, 0.0)
     # Without gaps, it is exact to subtract the means of rounds and of cells once. With gaps, the mean of a
-    # cell contains only the drift of the rounds that the cell has. So both means are subtracted again until
-    # nothing changes.
+    # cell contains only the drift of the rounds that the cell has.
     for _ in range(MAX_STEPS):
         drift = residuals.sum(axis=0) / cells_of_round
         residuals = np.where(is_measured, residuals - drift, 0.0)

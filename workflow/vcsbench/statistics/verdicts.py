@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from vcsbench.codes import ReasonCode
+from vcsbench.codes import RangePlace, ReasonCode
 
 # The columns of results/findings/<study>.csv.
 FINDING_COLUMNS = [
@@ -43,7 +44,7 @@ EXPLAINING_CODES = (
 
 @dataclass(frozen=True)
 class Reason:
-    """A reason of a verdict, or a remark, with the values that its text needs (texts.REASON_TEXTS).
+    """A reason of a verdict, or a remark, with the values that its text needs (texts.REASON_WORDS).
 
     Example: SCALE with `{"subject": "ruby", "share": 5.0}` is "smaller scale: ruby has 5 % of its published
     revisions".
@@ -51,3 +52,23 @@ class Reason:
 
     code: ReasonCode
     values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MixedPart:
+    """A cell or pair of a mixed finding: its axis values, its value with the interval, and its place.
+
+    An end of an unknown interval is None, because JSON has no NaN.
+    """
+
+    where: Mapping[str, str]
+    place: RangePlace
+    value: float
+    low: float | None
+    high: float | None
+
+
+def mixed_parts(reason: Reason) -> list[MixedPart]:
+    """Return the cells or pairs of the reason DISAGREEMENT, whose `parts` are records of a file."""
+    records: Any = reason.values["parts"]
+    return [MixedPart(**{**record, "place": RangePlace(record["place"])}) for record in records]

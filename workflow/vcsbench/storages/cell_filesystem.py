@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from vcsbench.records import RecipeFilesystem, StorageFacts
 
-# The mkfs command of each kind and its Debian package. Neither mkfs nor the mounted file system discards
-# blocks: that would give back allocated space. ext4 would otherwise write its tables and journal during the
-# measurement.
+# Neither mkfs nor the mounted file system discards blocks: that would give back allocated space. Without the
+# lazy_ options, ext4 would write its tables and journal during the measurement.
 MKFS = {
     "btrfs": ("mkfs.btrfs", "-q", "-f", "-K"),
     "ext4": ("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
@@ -50,8 +49,7 @@ MNT_DETACH = 2
 def why_cannot_make(kind: str) -> str:
     """Return in a clause why this process cannot make and mount a file system of a kind; "" if it can.
 
-    `kind` is, for example, "ext4" or "tmpfs". A clause is "mkfs.xfs is not installed (Debian: xfsprogs)".
-    A tmpfs is in memory. Any other kind is made in an image, a file, which a loop device shows as a disk.
+    Example: "mkfs.xfs is not installed (Debian: xfsprogs)".
     """
     if kind not in MAKEABLE:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
@@ -76,8 +74,8 @@ def why_cannot_make(kind: str) -> str:
 def attach_loop(image: int) -> tuple[str, int]:
     """Attach an open image to a free loop device, and return the device (/dev/loop0) and its descriptor.
 
-    A loop device shows a file (the image, given by its descriptor) as a disk. The kernel detaches the device
-    when its last user closes it, also after a SIGKILL. The device uses direct I/O if the storage supports it.
+    The kernel detaches the device when its last user closes it, also after a SIGKILL. The device uses direct
+    I/O if the storage supports it.
     """
     # The device stays attached over several mounts, so that each new file system has the same blocks. `mount
     # -o loop` would detach the device at each unmount, and losetup has no option for a device that goes with
@@ -102,8 +100,8 @@ def attach_loop(image: int) -> tuple[str, int]:
 class CellFilesystem:
     """The file system of a cell's working copy or tree: a folder of the user's, or one that open() makes.
 
-    A made file system is a tmpfs, or an image on the storage behind a loop device, in a mount namespace of
-    this process. The kernel removes it with this process, also after a SIGKILL. `inside` is the folder for
+    A made file system is a tmpfs, or in an image: a file on the storage, which a loop device shows as a disk.
+    The kernel removes a made file system with this process, also after a SIGKILL. `inside` is the folder for
     the cell's files.
     """
 
@@ -138,7 +136,6 @@ class CellFilesystem:
 
     def open(self, content_bytes: int) -> None:
         """Make the folder, and the file system if it has to be made, for a tree of `content_bytes`."""
-        # This raises UserError if the file system of the user's folder was unmounted.
         self.check()
         # A killed process with the same id may have left this folder.
         self.workdir.remove(TARGETS, self.folder.name)
@@ -169,17 +166,16 @@ class CellFilesystem:
         if self.kind in filesystems.IN_MEMORY:
             processes.run_program([*mount, "-o", f"size={self.size}", "none", self.inside])
             return
-        # The image, a file, and its loop device, which shows it as a disk, stay for all later file systems.
+        # The image and its loop device stay for all later file systems.
         if self._loop is None:
             self._attach()
         processes.run_program([*MKFS[self.kind], self.device])
         processes.run_program([*mount, "-o", "nodiscard", self.device, self.inside])
 
     def _attach(self) -> None:
-        """Attach a new image (a file on the storage) to a loop device, and set `device` and `_loop`.
+        """Attach a new image to a loop device, and set `device` and `_loop`.
 
-        Raise UserError if the storage has no room for the `size` of the file system. Raise OSError with the
-        path `folder` if the storage fills up in the meantime.
+        Raise UserError if the storage has no room, and OSError with the path `folder` if it fills up later.
         """
         image = self.folder / "image"
         if filesystems.free_bytes(self.folder) < self.size:
@@ -187,7 +183,6 @@ class CellFilesystem:
                 f"{self.folder}: has no room for a file system of {self.size >> 20} MiB. Free some space, "
                 f"or use another folder in `storages`."
             )
-        # naming(): an error of a full storage gets the path of this folder.
         with filesystems.naming(self.folder), image.open("w+b") as file:
             # Without a name, the image exists as long as the file and the loop device are open, also if this
             # process is killed.

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 RAM_DISKS = ("ram", "zram", "pmem")
 # The mount option of an overlay with the folder of its new files.
 UPPER_FOLDER = re.compile(r"(?:^|,)upperdir=([^,]+)")
-# Files of sysfs with the identity of a disk: a World Wide Name, a serial number, the identity of a memory
-# card.
+# Files of sysfs with a disk's World Wide Name or serial number, or the identity of a memory card.
 IDENTITIES = ("wwid", "device/wwid", "serial", "device/serial", "device/cid")
 UUIDS = Path("/dev/disk/by-uuid")
 DELETED = " (deleted)"
@@ -55,8 +54,7 @@ class DiskKind(enum.StrEnum):
 class Disk(NamedTuple):
     """A disk by its name in the kernel. `identity` stays when the name changes; "" if unknown.
 
-    `image` is the file behind a loop device. `is_direct` is True if the loop device reads it without the page
-    cache.
+    `image` is the file behind a loop device. With `is_direct`, the page cache is not used for the image.
     """
 
     name: str
@@ -68,7 +66,7 @@ class Disk(NamedTuple):
 
 def disks_of(path: str | Path) -> list[Disk]:
     """Return the disks below a folder; [] on a file system without block devices, such as NFS."""
-    # Folders of sysfs, such as /sys/block/sda, in which the kernel reports facts about a disk.
+    # Folders of sysfs, such as /sys/block/sda.
     folders: set[str] = set()
     for device in block_folders(path):
         folders.update(whole_disks(device))
@@ -83,9 +81,8 @@ def whole_disks(folder: str) -> frozenset[str]:
     /sys/block/sda leads.
     """
     path = os.path.realpath(folder)
-    # /sys/block/sda/sda1 is a partition of /sys/block/sda.
     disk = os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
-    # The devices on which a device of LVM, LUKS or RAID lies. They may lie on further devices.
+    # A device of LVM, LUKS or RAID lies on these devices, which may lie on further ones.
     devices_below = glob.glob(f"{disk}/slaves/*")
     if not devices_below:
         return frozenset([disk])
@@ -95,8 +92,7 @@ def whole_disks(folder: str) -> frozenset[str]:
 def find_block_devices(path: str | Path) -> set[str]:
     """Return the block devices that hold a path, as folders of sysfs without links.
 
-    Return an empty set for a path in memory, on a network, or on a file system that hides its devices, such
-    as overlayfs or ZFS.
+    The set is empty in memory, on a network, and on a file system that hides its devices (overlayfs, ZFS).
     """
     return {os.path.realpath(folder) for folder in block_folders(path) if os.path.isdir(folder)}
 
@@ -104,9 +100,8 @@ def find_block_devices(path: str | Path) -> set[str]:
 def find_image_devices(device: str) -> set[str]:
     """Return the block devices that hold the images of a device's loop devices, as folders of sysfs.
 
-    A loop device shows a file, its image, as a disk. If the image of loop0 is a file on sda1, the result for
-    loop0 is sda1. An image may lie in another image: the devices of both are in the result. Return an empty
-    set for a device without images, and for images in memory.
+    If the image of loop0 is a file on sda1, the result for loop0 is sda1. An image may lie in another image:
+    the devices of both are in the result. An image in memory has none.
     """
     devices: set[str] = set()
     for disk in whole_disks(device):
@@ -156,11 +151,9 @@ def has_counted_flushes(disk: str) -> bool:
 def _disk(folder: str) -> Disk:
     """Return the disk of a folder of sysfs, such as /sys/block/nvme0n1."""
     name = os.path.basename(folder)
-    # The file that a loop device shows as a disk; "" for another disk.
     image = read(f"{folder}/loop/backing_file")
     if image:
-        # A loop device gets any free number. So the path of the image identifies it. `dio` is 1 if the image
-        # is read without the page cache.
+        # A loop device gets any free number. So the path of the image identifies the device.
         return Disk(name, DiskKind.LOOP, image, image, read(f"{folder}/loop/dio") == "1")
     # Disks in memory, such as ram0, zram1 and pmem0s, have no identity but their name.
     if re.split(r"\d", name)[0] in RAM_DISKS:
@@ -190,8 +183,7 @@ def storage_identity(path: str | Path) -> list[str]:
     """Return the type and the id of a folder's file system, and the identity of each of its disks.
 
     Example: ["ext4", "5a2f1c9e-...", "eui.0025385b71b0c1a2"]. A disk without identity has its name. A file
-    system without disks has the device of its mount: ["nfs4", "0", "server:/export"]. Return [] for a missing
-    folder.
+    system without disks has the device of its mount: ["nfs4", "0", "server:/export"].
     """
     if not os.path.isdir(path):
         return []
@@ -204,13 +196,9 @@ def storage_identity(path: str | Path) -> list[str]:
 
 
 def describe_storage(name: str, path: Path) -> StorageFacts:
-    """Return a storage's file system, device, disks, mount options, settings of the disk, and free space.
-
-    `name` is the name that the storage gets in these facts, and `path` its folder.
-    """
+    """Return a storage's file system, device, disks, mount options, settings of the disk, and free space."""
     mount = mount_of(path)
-    # _queue() returns a setting of the disk as the kernel prints it. The kernel lists all schedulers, the
-    # chosen one in brackets: none [mq-deadline] kyber.
+    # The kernel lists all schedulers, the chosen one in brackets: none [mq-deadline] kyber.
     scheduler = _queue(path, "scheduler")
     chosen = re.search(r"\[(.+?)\]", scheduler)
     return {
@@ -221,9 +209,7 @@ def describe_storage(name: str, path: Path) -> StorageFacts:
         "filesystem_id": filesystem_id(path),
         "device": mount.device,
         "disks": [disk._asdict() for disk in disks_of(path)],
-        # True if reads may come from memory even if this system's caches are empty, as on a RAM disk.
         "cached_below": is_cached_below(path),
-        # None if the kernel does not report it.
         "rotational": {"1": True, "0": False}.get(_queue(path, "rotational")),
         "write_cache": _queue(path, "write_cache"),
         "mount_options": mount.options,
@@ -255,10 +241,9 @@ def check_same_disks(disks: Mapping[str, Sequence[str]]) -> None:
 def is_cached_below(path: str | Path) -> bool:
     """Return True if reads of a folder's disk can come from memory, even if this system's caches are empty.
 
-    A RAM disk is in memory itself. A loop device shows a file, its image, as a disk. Its reads can come from
-    memory if the image is read through the page cache, or lies in memory, on an unknown disk, or on a disk
-    for which this function returns True. For an overlay (a file system in layers), the folder of its new
-    files decides, if it is visible here.
+    A RAM disk is in memory itself. Reads of a loop device can come from memory if its image is read through
+    the page cache, or lies in memory, on an unknown disk, or on a disk for which this function returns True.
+    For an overlay, the folder of its new files decides, if that folder is visible here.
     """
     mount = mount_of(path)
     if mount.filesystem == OVERLAY:
@@ -271,10 +256,9 @@ def is_cached_below(path: str | Path) -> bool:
             continue
         if not disk.is_direct:
             return True
-        # With direct I/O, it depends on the disk that has the image.
+        # With direct I/O, the disk that has the image decides.
         folder = _image_folder(disk.image)
-        # If the folder does not exist here, nothing is known about the disk of the image. A cold run must not
-        # read from memory, so the unknown disk counts as cached.
+        # A cold run must not read from memory. So an unknown disk counts as cached.
         if not folder or _is_in_memory(folder):
             return True
     return False

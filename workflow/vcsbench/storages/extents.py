@@ -29,7 +29,7 @@ _UNSUPPORTED = {
 
 
 class Extent(NamedTuple):
-    """Bytes of a file: the offsets in the file and on the device, the length, and FIEMAP's flags."""
+    """Contiguous bytes of a file: the offsets in the file and on the device, length, and FIEMAP's flags."""
 
     logical: int
     start: int
@@ -49,10 +49,10 @@ class ExtentsUnsupportedError(Exception):
 
 
 def first_extent(path: str | Path) -> Extent | None:
-    """Return the first extent (contiguous bytes) of a file if it has a position on the device, or None.
+    """Return the first extent of a file if it has a position on the device, or None.
 
     Empty files, files that are not written yet and files inside their inode have no position. Raise
-    ExtentsUnsupportedError if the file system has no FIEMAP, the kernel's report of extents.
+    ExtentsUnsupportedError if the file system has no FIEMAP.
     """
     with open(path, "rb") as file:
         extents = _extents(file.fileno(), start=0, flags=0, limit=1)
@@ -62,9 +62,8 @@ def first_extent(path: str | Path) -> Extent | None:
 def disk_usage(paths: Iterable[str]) -> DiskUsage:
     """Return the bytes that files take on their device: bytes of one file only, and bytes that files share.
 
-    A file of 1 MiB and its clone share 1 MiB, which counts once. An extent is a part of a file that lies in
-    one piece on the device, as the kernel reports it (FIEMAP), with flags such as _SHARED. Raise
-    ExtentsUnsupportedError if the file system cannot report extents, or for a compressed file.
+    A file of 1 MiB and its clone share 1 MiB, which counts once. Raise ExtentsUnsupportedError if the file
+    system cannot report extents, or for a compressed file.
     """
     exclusive = 0
     shared: list[Extent] = []
@@ -77,21 +76,16 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
             # encrypted extent has the same flag, but as many blocks as content.
             if extent.flags & _ENCODED and not extent.flags & _ENCRYPTED:
                 raise ExtentsUnsupportedError(f"{path} is compressed")
-            # Another file, such as a clone of this one, has the same bytes on the device.
             if extent.flags & _SHARED:
                 shared.append(extent)
             else:
                 exclusive += extent.length
-    # Each file reports the extents that it shares. So `shared` has an extent several times, and its bytes are
-    # counted once.
+    # Each file reports the extents that it shares. So `shared` has an extent several times.
     return DiskUsage(exclusive, _covered_bytes(shared))
 
 
 def _all_extents(path: str) -> list[Extent]:
-    """Return the extents (contiguous pieces on the device) of a file in their order.
-
-    The data of the file is written to the device first.
-    """
+    """Write the data of a file to the device, and return the extents of the file in their order."""
     extents: list[Extent] = []
     with open(path, "rb") as file:
         start = 0
@@ -101,7 +95,6 @@ def _all_extents(path: str) -> list[Extent]:
             # A file without data has no extent, and so no last one.
             if not batch or batch[-1].flags & _LAST:
                 return extents
-            # The next batch begins with the byte of the file behind the last extent.
             start = batch[-1].logical + batch[-1].length
 
 
@@ -124,11 +117,10 @@ def _covered_bytes(extents: Iterable[Extent]) -> int:
 def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Extent]:
     """Return up to `limit` extents of an open file from the byte `start` on, as the kernel reports them.
 
-    `flags` are the flags of the request: 0, or _SYNC to write the file to the device first. Raise
-    ExtentsUnsupportedError if the file system has no FIEMAP, the kernel's report of extents.
+    `flags` are those of the request: 0 or _SYNC. Raise ExtentsUnsupportedError without FIEMAP.
     """
-    # The buffer has a head and room for the extents. The head requests all bytes from `start` to the end. Its
-    # zeros are the number of extents, which the kernel sets, and a reserved field.
+    # The head requests all bytes from `start` to the end. Its zeros are the number of extents, which the
+    # kernel sets, and a reserved field.
     buffer = bytearray(_HEAD.size + limit * _EXTENT.size)
     to_end = (1 << 64) - 1 - start
     _HEAD.pack_into(buffer, 0, start, to_end, flags, 0, limit, 0)
@@ -138,13 +130,11 @@ def _extents(descriptor: int, *, start: int, flags: int, limit: int) -> list[Ext
         if error.errno in _UNSUPPORTED:
             raise ExtentsUnsupportedError(os.strerror(error.errno)) from None
         raise
-    # The kernel writes its answer into the same buffer. The fourth field of the head is the number of
-    # extents, which follow the head.
+    # The kernel answers in the same buffer: the number of extents in the head, and then the extents.
     count: int = _HEAD.unpack_from(buffer)[3]
     extents = []
     for index in range(count):
         fields = _EXTENT.unpack_from(buffer, _HEAD.size + index * _EXTENT.size)
-        # `logical` is the offset in the file, and `physical` the offset on the device.
         logical, physical, length, _, _, extent_flags, *_ = fields
         extents.append(Extent(logical, physical, length, extent_flags))
     return extents

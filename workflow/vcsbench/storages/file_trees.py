@@ -67,7 +67,6 @@ def entries(
     while stack:
         entry = next(stack[-1], None)
         if entry is None:
-            # The present folder is done. The folder around it goes on.
             stack.pop()
             continue
         if entry.name in ADMINISTRATIVE_FOLDERS:
@@ -111,15 +110,14 @@ def check_mount(folder: int, above: int, path: Path) -> None:
 def remove_path(path: Path, above: int | None = None) -> None:
     """Remove a file, a link, or a folder with its content. Do nothing if the path does not exist.
 
-    Links are removed, and only links above the path are followed. Raise UserError if something is mounted in
-    the folder, and OSError with the path if it cannot be removed. `above` is a descriptor of the folder that
-    contains the path; without it, that folder is opened here.
+    Links are removed, and only links above the path are followed. `above` is a descriptor of the folder
+    around the path; without `above`, that folder is opened here. Raise UserError if something is mounted in
+    the folder, and OSError with the path if the path cannot be removed.
     """
     # Each call is relative to an open folder. With paths, somebody could put a link in place of a folder
     # after the check, and files elsewhere would be removed. shutil.rmtree is as safe, but it enters mounts.
     # All calls are in one `try`, because each of them can raise an error without the path.
     try:
-        # Without `above`, this opens the folder around the path, and calls itself with it.
         if above is None:
             with open_folder(os.path.realpath(path.parent)) as opened:
                 remove_path(path, opened)
@@ -129,7 +127,6 @@ def remove_path(path: Path, above: int | None = None) -> None:
             os.unlink(path.name, dir_fd=above)
             return
         with open_folder(path.name, above) as folder:
-            # This raises UserError if something is mounted at the path.
             check_mount(folder, above, path)
             # A copied tree keeps its modes. An ordinary user cannot empty a folder that is read-only.
             if mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -141,9 +138,8 @@ def remove_path(path: Path, above: int | None = None) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        # An error of this call has only the name as its file, or the number of a descriptor, because the call
-        # is relative to an open folder. The path replaces these. A nested remove_path() has done the same
-        # already, so its error has a whole path, which stays.
+        # An error of a call relative to an open folder has only the name, or the number of a descriptor. An
+        # error of a nested remove_path() has its whole path already.
         if error.filename == path.name or not isinstance(error.filename, str):
             error.filename = str(path)
         raise
@@ -173,17 +169,13 @@ def copy_tree(source: str | Path, path: Path) -> None:
         # With -T, `path` itself becomes the copy, and not a folder in it.
         processes.run_program(["cp", "-aT", "--reflink=never", source, path])
     except UserError as error:
-        # cp has failed. If its message is about a full or read-only disk, this raises the OSError that
-        # callers expect. Otherwise it does nothing, and the error itself is raised.
+        # Callers expect an OSError for a full or read-only disk. raise_write_error() raises only that.
         raise_write_error(str(error), path)
         raise
 
 
 def allocated_bytes(path: Path) -> int:
-    """Return the bytes of the disk blocks of all files below a folder; 0 without the folder.
-
-    A file that is removed in the meantime does not count.
-    """
+    """Return the bytes of the disk blocks of all files below a folder; 0 without the folder."""
     total = 0
     for folder, _, names in os.walk(path):
         for name in names:
@@ -213,19 +205,15 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     """Return in a clause why a cell cannot write the tree of its repository; "" if it can.
 
     Example: "ruby has 2 paths named .svn, which a working copy cannot hold, so its tree cannot be checked
-    out". `count` returns the numbers of impossible paths (IMPOSSIBLE_PATHS) and of reserved ones, named .svn.
-    The tree is `behind` revisions older than the youngest one.
+    out". `count` counts paths of the tree, which is `behind` revisions older than the youngest one.
     """
-    # A recipe has everything that the cell's measurement depends on. `input` and `output` are the kinds of
-    # data that its command reads and writes, such as "repository" and "working_copy".
+    # What the command reads and writes, such as "repository" and "working_copy".
     subjects = {recipe["input"], recipe["output"]}
-    # An export or a checkout to {target}, the path of the output. Its command line also has {tree}, the
-    # tree's path in the repository.
+    # True for an export or a checkout to {target}: only their command lines also have {tree}.
     writes_target = "target" in subjects and "{tree}" in recipe["argv"]
     has_working_copy = bool(subjects & {"working_copy", "changed_working_copy"})
     has_tree = bool(subjects & {"tree", "built_tree"})
-    # To count the paths of a large repository takes minutes. So they are counted only for a cell that writes
-    # a tree. A `log` writes none.
+    # Counting takes minutes in a large repository, and is needed only for a cell that writes a tree.
     if not (writes_target or has_working_copy or has_tree):
         return ""
     name = recipe["repository"]["name"]

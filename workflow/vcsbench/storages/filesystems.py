@@ -60,14 +60,11 @@ def mounts() -> list[Mount]:
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount:
-    """Return the mount that holds a path: its device, mount point, type (`filesystem`) and options.
-
-    Return a mount without a type if the mounts are unknown.
-    """
+    """Return the mount that holds a path; a mount without a type if the mounts are unknown."""
     real = Path(os.path.realpath(path))
     holding = _innermost_mount(real)
-    # The kernel mounts the file system of an automount point when something in it is used. So os.stat() is
-    # called for this effect only, and the mounts are read again. With `/.`, it looks inside of the point.
+    # The kernel mounts the file system of an automount point when something inside is used, as by this
+    # os.stat(). Then the mounts are read again.
     if holding.filesystem == AUTOMOUNT:
         with contextlib.suppress(OSError):
             os.stat(f"{real}/.")
@@ -76,7 +73,7 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
 
 
 def _innermost_mount(real: Path) -> Mount:
-    """Return the mount that holds a path now. The path has no links. Nothing is mounted by this call."""
+    """Return the mount that holds a path without links now. Nothing is mounted by this call."""
     holding = Mount("", "/", "")
     for mount in mounts():
         # The innermost mount holds the path. Of two at one point, the later one hides the other.
@@ -97,7 +94,6 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
     except OSError:
         return ""
     real = Path(os.path.realpath(path))
-    # The mount point that holds the path now, such as "/".
     mounted = mount_of(path).point
     for line in table.split("\n"):
         # The fields are device, mount point, type and options: `/dev/sdb1 /mnt/ssd ext4 noatime`.
@@ -107,9 +103,8 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
         if is_comment or len(fields) < 2 or not fields[1].startswith("/"):
             continue
         point = os.path.realpath(unescaped(fields[1]))
-        # The path is below `point` (/mnt/ssd), but lies on the mount at `mounted` (/). Of two folders above a
-        # path, the one with the longer text is the inner one. With something mounted at the inner folder, the
-        # path would be on that mount.
+        # Of two folders above a path, the one with the longer text is the inner one. With something mounted
+        # at the inner one (`point`, /mnt/ssd), the path would not be on the mount at the outer one (/).
         if len(point) > len(mounted) and real.is_relative_to(point):
             return f"{point} is a mount point in {FSTAB}, and nothing is mounted there"
     return ""
@@ -126,7 +121,6 @@ def why_unusable(folder: Path) -> tuple[str, str]:
     # Path.is_dir() would raise an error for a name that is too long.
     if not os.path.isdir(folder):
         return "no such folder", "make it, or use another"
-    # This makes a temporary file there, and returns the kernel's reason if that fails.
     refused = why_no_file(folder)
     if refused:
         return f"cannot be written ({refused})", "use another folder"
@@ -142,8 +136,7 @@ def mounted_at(folder: str | Path) -> list[str]:
 def check_mounted(folder: Path, expected: Sequence[str], since: str, remedy: str = "") -> None:
     """Raise UserError if a folder is on another mount than at an earlier moment.
 
-    `expected` has the type and the mount point at that moment (mounted_at), such as ["ext4", "/var/tmp"]. The
-    error names the moment by `since`, such as "the workflow run began", and ends with `remedy`.
+    `expected` is the mounted_at() of that moment, which the error names by `since`: "the workflow run began".
     """
     mounted = mounted_at(folder)
     # [] means that any mount will do, as for a file system that vcsbench makes itself.
@@ -170,7 +163,6 @@ def free_bytes(folder: Path) -> int:
     """Return the bytes that may be written to a folder. In RAM, limits on memory count as well."""
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
-    # The memory that this process, or its container, can use; None if the kernel does not report it.
     available = kernel.memory().available
     if available is None or mount_of(folder).filesystem not in IN_MEMORY:
         return free
@@ -195,10 +187,7 @@ def lacks_journal(path: str) -> bool:
 
 
 def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
-    """Return in a clause why no run on a storage can be cold (read from the disk); "" if it can.
-
-    `storage` is a folder, and `clear_caches` the user's setting: auto, drop-caches or evict.
-    """
+    """Return in a clause why no run on a storage can be cold (read from the disk); "" if one can."""
     kind = mount_of(storage).filesystem
     if kind in IN_MEMORY:
         return f"{storage} is a {kind}: files in memory are never cold"
@@ -210,7 +199,6 @@ def why_not_cleared(machine: Machine, clear_caches: str) -> str:
 
     `clear_caches` is the user's setting: auto, drop-caches or evict.
     """
-    # The way to clear them with this setting; "" if there is none.
     if machine.clearing(clear_caches):
         return ""
     if clear_caches == "auto":
@@ -263,17 +251,14 @@ def naming(folder: Path) -> Iterator[None]:
     mounted = mounted_at(folder)
     try:
         yield
-    # A program that fails gives a UserError. An unmount can be the cause of that as well.
     except (OSError, UserError) as error:
-        # After an unmount, this raises the UserError about it, and the block ends here.
+        # A program that fails gives a UserError. An unmount can be the cause of both errors.
         check_mounted(folder, mounted, "the preparation began")
         if isinstance(error, shutil.Error):
             # The only argument is a list with (source, target, reason) of each file that was not copied.
             failed_files = error.args[0]
             # The first file is enough: a full storage usually refuses the others for the same reason.
             _, target, reason = failed_files[0]
-            # This raises the OSError about a full or read-only storage. For any other reason, it returns, and
-            # the error itself is raised below.
             raise_write_error(reason, target)
         elif isinstance(error, OSError) and not error.filename:
             error.filename = str(folder)
@@ -283,10 +268,8 @@ def naming(folder: Path) -> Iterator[None]:
 def raise_write_error(output: str, path: str | Path) -> None:
     """Raise an OSError for `path` if the message of a program is about a full or read-only storage.
 
-    `svnadmin: E000028: Can't write to file '...': No space left on device` raises ENOSPC (28). Do nothing for
-    any other message.
+    `svnadmin: E000028: Can't write to file '...': No space left on device` raises ENOSPC (28).
     """
-    # Subversion prints the error number, and the code of SQLite for a full disk. Other programs print text.
     svn_errno = _SVN_ERRNO.search(output)
     if svn_errno:
         number = int(svn_errno[1])

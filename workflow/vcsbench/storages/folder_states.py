@@ -17,7 +17,7 @@ Entries = list[tuple[str, os.stat_result]]
 def walk(repository: Path) -> Iterator[tuple[str, Entries]]:
     """Yield the path of each folder in a repository, such as "db/revs" ("." for the top), and its entries.
 
-    Links are not followed. The entries are sorted by name, and each has its state (os.stat_result).
+    Links are not followed.
     """
     waiting = ["."]
     while waiting:
@@ -42,8 +42,7 @@ def _scan(folder: str) -> Entries:
 def folder_state(entries: Entries) -> str:
     """Return a digest of the names, modes, sizes and times in a folder.
 
-    `entries` are the sorted names in the folder with their states. Each write, replacement and chmod changes
-    the digest. The files are not read. So the digest does not show that a device returns wrong bytes.
+    Each write, replacement and chmod changes the digest. Wrong bytes of a device do not: no file is read.
     """
     lines = []
     for name, status in entries:
@@ -68,11 +67,10 @@ def changed_folder(
 ) -> str:
     """Return a folder of a repository that differs from `state`, an earlier read_state(); "" if none does.
 
-    Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). `state` has a digest of the
-    names, modes, sizes and times in each folder: {"db/revs/3": "9f86..."}. A repository may have very many
-    folders of one kind, such as shards of revisions. `is_sampled` is true for them, and only `sample` random
-    ones are checked (None: all). In unchecked folders, added and removed files are noticed, but not changed
-    files.
+    Example: "db/revs/3"; "." is the top folder, also for an unknown `state` ({}). A repository may have very
+    many folders of one kind, such as shards of revisions. `is_sampled` is true for such folders, and only
+    `sample` random ones are checked (None: all). In unchecked folders, added and removed files are noticed,
+    but not changed files.
     """
     if not state:
         return "."
@@ -81,14 +79,12 @@ def changed_folder(
     sampled = candidates
     if sample is not None and sample < len(candidates):
         sampled = random.sample(candidates, sample)
-    # A folder that is always checked contains the candidates, and its state has their times. The time of a
-    # folder changes if a file is added to it or removed from it. Of several changed candidates, sorted()
-    # makes the first one by name the result.
+    # The folder around the candidates is always checked. Its state has their times, which change if a file is
+    # added or removed in them.
     for folder in [*always_checked, *sorted(sampled)]:
         try:
             entries = _scan(os.path.join(repository, folder))
         except OSError:
-            # The folder was removed, or cannot be read any more.
             return folder
         if folder_state(entries) != state[folder]:
             return folder

@@ -46,12 +46,9 @@ BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
 
 
 def why_unavailable(root: Path) -> str:
-    """Return in a clause why the guest, a virtual machine with NFS, cannot run on this machine; "" if it can.
-
-    `root` is the checkout of vcsbench, with the guest's programs in a folder (TOOLS).
-    """
-    # All programs of the guest run as root. It sees the owners of the host's files, and a work folder of
-    # another user is refused. The servers in it run as nobody, who cannot enter such a folder.
+    """Return in a clause why the guest cannot run on this machine; "" if it can."""
+    # vcsbench runs as root in the guest, and refuses a work folder of another user. The servers in the guest
+    # run as nobody, who cannot enter such a folder.
     if os.geteuid() != 0:
         return "the guest takes root: its programs run as root, and use only root's work folders"
     if not (root / TOOLS).exists():
@@ -61,11 +58,9 @@ def why_unavailable(root: Path) -> str:
     ]
     if missing:
         return f"the guest needs {', '.join(missing)}"
-    # The guest has folders of its own, such as /mnt/out. They hide what the host has there.
     reserved = _reserved(root)
     if reserved:
         return f"the checkout is below {reserved}, a folder that the guest uses itself; move it elsewhere"
-    # The limit of a container on memory, in bytes; None without one.
     limit = kernel.memory().limit
     if limit is not None and limit < MEMORY_MIB << 20:
         return f"the guest needs {MEMORY_MIB} MiB of memory, and {limit >> 20} MiB are allowed"
@@ -74,10 +69,7 @@ def why_unavailable(root: Path) -> str:
 
 @cache
 def _why_no_boot(linux: Path) -> str:
-    """Return in a clause why the guest's kernel cannot run a program on this machine; "" if it can.
-
-    `linux` is the program of the kernel. A guest is a virtual machine.
-    """
+    """Return in a clause why the guest's kernel cannot run a program on this machine; "" if it can."""
     # Older guest kernels cannot keep the registers of processors with AMX: each program in the guest ends
     # with a segmentation fault. So a guest is booted with `true` as its first program, which takes a second.
     argv = _kernel_argv(linux, TRIAL_MIB, "/bin/true")
@@ -94,12 +86,10 @@ def _why_no_boot(linux: Path) -> str:
 def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
     """Return the folders among `paths` that the guest has to mount again, because HIDDEN ones hide them.
 
-    In place of /tmp and other folders of the host (HIDDEN), the guest, a virtual machine, has its own. For
-    /tmp/a, /tmp/a/b and /usr, the result is ["/tmp/a"]: /tmp/a/b comes with the folder above it.
+    For /tmp/a, /tmp/a/b and /usr, the result is ["/tmp/a"]: /tmp/a/b comes with the folder above it.
     """
     # Paths with links come last: a link can be used only when the folder that it leads to is mounted.
     real_names = sorted({os.path.realpath(path) for path in paths})
-    # The keys of a dictionary keep their order, and have each path once.
     names = dict.fromkeys([*real_names, *map(os.path.abspath, paths)])
     hidden = []
     for path in map(Path, names):
@@ -135,15 +125,13 @@ def run_in_guest(
     delay: str = "",
     reads: Sequence[str | Path] = (),
 ) -> int:
-    """Boot a new guest (a virtual machine), run a command in it, and return the exit code of the command.
+    """Boot a new guest, run a command in it, and return the exit code of the command.
 
-    The guest has a file system, and exports it over NFS to itself. `image` is an empty file of the size of
-    this file system. The command writes to it, and to `folder`/out, which is the guest's /mnt/out. It reads
-    the host's folders `reads` and the checkout `root`. `delay` is added to packets, such as "10ms"; "" adds
-    none. Raise UserError if the guest cannot use a path, if it ends without an exit code of the command, or
-    if it takes longer than `limit_s` and BOOT_LIMIT_S together.
+    `image` is an empty file of the size of the guest's file system. The command writes to this file system,
+    and to `folder`/out, which is the guest's /mnt/out. It reads the host's folders `reads` and the checkout
+    `root`. `delay` is added to packets, such as "10ms". Raise UserError if the guest cannot use a path, ends
+    without an exit code of the command, or takes longer than `limit_s` and BOOT_LIMIT_S together.
     """
-    # This raises UserError for a path that the guest cannot use.
     _check_paths([folder, image], [root, *reads])
     tools, out = (root / TOOLS).resolve(), folder / "out"
     out.mkdir(exist_ok=True)
@@ -176,7 +164,6 @@ def run_in_guest(
         # not run twice, because it may have changed files.
         if not panics or began.exists():
             break
-    # The reasons: the last output of guest.sh and the command, and why the last boot failed.
     lines = [*last_lines(out / "log", 3), *(panics or last_lines(boot_log, 3))]
     raise UserError(
         f"the guest ended without a result of the command: {' '.join(lines)}. {GUEST_REMEDY}"
@@ -186,8 +173,7 @@ def run_in_guest(
 def _check_paths(written: Sequence[Path], read_folders: Sequence[str | Path]) -> None:
     """Raise UserError for a path that the guest cannot use.
 
-    `written` are paths in the command line of the guest's kernel, and `read_folders` are folders of the host.
-    BREAKING finds characters that end a word or an option of this command line, such as a blank or a comma.
+    `written` are paths in the command line of the guest's kernel (see BREAKING).
     """
     for path in written:
         breaking = BREAKING.search(str(path))
@@ -218,10 +204,7 @@ def _kernel_argv(linux: Path, memory_mib: int, init: str | Path, *options: str) 
 
 
 def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> None:
-    """Boot a guest, wait at most `limit_s` for its end, and write its messages to `log`.
-
-    `init` is its first program, and `image` has its file system.
-    """
+    """Boot a guest with the first program `init`, wait up to `limit_s` for its end, and log its messages."""
     # On several processors, the guest's clock drifts.
     on_one_processor = ["taskset", "-c", str(max(os.sched_getaffinity(0)))]
     argv = on_one_processor + _kernel_argv(_kernel(tools), MEMORY_MIB, init, f"ubd0={image}")

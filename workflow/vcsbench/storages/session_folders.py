@@ -11,13 +11,10 @@ WRITTEN = (STATE_FOLDER, ".snakemake", "results", "reports")
 
 
 def check_session_folders(root: Path, *, allows_dead_links: bool = False) -> None:
-    """Raise UserError if a file or dead link is in place of a folder that a session (a workflow run) writes.
-
-    `allows_dead_links`: only a file is an error.
-    """
+    """Raise UserError if a file, or a dead link unless allowed, is in place of a folder of a session."""
     for name in WRITTEN:
         path = root / name
-        # A dead link is a link to nothing. exists() is False for it, and lexists() is True.
+        # For a dead link, a link to nothing, exists() is False and lexists() is True.
         is_there = path.exists() if allows_dead_links else os.path.lexists(path)
         if is_there and not path.is_dir():
             raise UserError(
@@ -26,8 +23,8 @@ def check_session_folders(root: Path, *, allows_dead_links: bool = False) -> Non
 
 
 def check_session_rights(root: Path) -> None:
-    """Raise UserError if this user cannot write a folder of a session (a workflow run), or a folder in it."""
-    # This raises UserError for a file in place of a folder. `make clean` removes a link to nothing.
+    """Raise UserError if this user cannot write a folder of a session, or a folder in it."""
+    # `make clean` removes dead links.
     check_session_folders(root, allows_dead_links=True)
     folders = [root]
     for name in WRITTEN:

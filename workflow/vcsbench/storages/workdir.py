@@ -73,10 +73,8 @@ class WorkDir:
             # Nobody else may enter the folder before _protect() has set its group.
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
-            # This raises UserError if the work folder is not this checkout's. `folder` is a descriptor.
             with self._open() as folder:
                 self._protect(folder)
-            # With `make`, this makes the missing folders below before it opens them.
             with self._open(below, make=True):
                 return self.path.joinpath(*below)
         except OSError as error:
@@ -89,7 +87,7 @@ class WorkDir:
 
         Two checkouts in different containers may have the same path, and so the same work folder. Return None
         if the folder cannot be opened, or if its file system has no locks. Raise UserError if another session
-        (a workflow run) holds the lock for longer than `wait_s`.
+        holds the lock for longer than `wait_s`.
         """
         try:
             # The copy of the descriptor keeps the folder open after the `with` block.
@@ -106,7 +104,6 @@ class WorkDir:
             # Some network file systems have no locks (ENOLCK). The lock of the checkout still holds.
             os.close(folder)
             return None
-        # Another session holds the lock.
         os.close(folder)
         raise UserError(
             f"{self.path}: another workflow run works in this folder. Wait for it, or use another folder in "
@@ -120,7 +117,7 @@ class WorkDir:
         check_protected().
         """
         status = os.fstat(folder)
-        # The mode that the folder needs, and its group: that of root's servers, or UNCHANGED for any group.
+        # The group is that of root's servers, or UNCHANGED: any group will do.
         rights = server_user.granted_rights(MODE)
         has_group = rights.gid in (server_user.UNCHANGED, status.st_gid)
         is_granted = has_group and stat.S_IMODE(status.st_mode) == rights.mode
@@ -139,7 +136,6 @@ class WorkDir:
 
     def check_reachable(self) -> None:
         """Raise UserError if the user of root's servers cannot enter the work folder or one above it."""
-        # The lowest of these folders that this user cannot enter; None if there is none.
         folder = server_user.closed_folder(self.path)
         if folder:
             raise UserError(
@@ -159,8 +155,6 @@ class WorkDir:
         # If a folder on the way to the file does not exist, the file is already gone.
         with contextlib.suppress(FileNotFoundError):
             if below:
-                # `above` is the folder around the file. A process of a killed job may still make files there,
-                # so the removal is tried several times.
                 with self._open(below[:-1]) as above:
                     _remove_while_written(self.path.joinpath(*below), above)
             else:
@@ -170,7 +164,7 @@ class WorkDir:
     def _remove_all(self, folder: int) -> None:
         """Remove all that vcsbench made in the open work folder, and the folder if it is empty then.
 
-        `folder` is the descriptor of the work folder. Raise UserError if something cannot be removed.
+        Raise UserError if something cannot be removed.
         """
         for name in (*SUBFOLDERS, OLD_MARKER):
             _remove_while_written(self.path / name, folder)
@@ -209,8 +203,8 @@ class WorkDir:
     def _foreign(self) -> UserError:
         """Return the error for something at the path of the work folder that cannot be used as one."""
         uid = os.lstat(self.path).st_uid
-        # It belongs to this user, but is no folder that can be opened.
         if uid == os.geteuid():
+            # Something of this user is there, but no folder that can be opened.
             command = f"rm -r {shlex.quote(str(self.path))}"
             text = f"{self.path}: vcsbench did not make this. Move it, or remove it: {command}."
             return UserError(text)
@@ -225,9 +219,8 @@ class WorkDir:
 def _is_open(folder: Path) -> bool:
     """Return True if users other than the owner and root's servers have rights in a work folder."""
     status = os.stat(folder)
-    # The mode that vcsbench gives to the folder, and the group of root's servers (UNCHANGED without root).
     rights = server_user.granted_rights(MODE)
-    # The bits of the mode that may be set. A group may have rights only if it is the servers' group.
+    # A group may have rights only if it is the group of root's servers.
     allowed = rights.mode
     if rights.gid not in (server_user.UNCHANGED, status.st_gid):
         allowed &= ~stat.S_IRWXG
@@ -245,12 +238,11 @@ def can_be_closed(storage: Path) -> bool:
     """
     try:
         with tempfile.TemporaryDirectory(prefix=".vcsbench-", dir=storage) as folder:
-            # As in WorkDir._protect().
             with contextlib.suppress(PermissionError):
                 server_user.grant(Path(folder), MODE)
             return not _is_open(Path(folder))
-    # UserError: grant() looks up the user of root's servers, who may not exist.
     except (OSError, UserError):
+        # UserError: grant() looks up the user of root's servers, who may not exist.
         return True
 
 
@@ -282,8 +274,7 @@ def _not_removed(path: Path, error: OSError) -> UserError:
 def _remove_while_written(path: Path, above: int) -> None:
     """Remove a path, also while a process that a killed job has left still makes files in it.
 
-    `above` is the descriptor of the open folder that has the path. Raise UserError if the path cannot be
-    removed within ENDS_IN_S seconds, and OSError on a read-only file system.
+    Raise UserError if the path cannot be removed within ENDS_IN_S, and OSError on a read-only file system.
     """
     deadline = time.monotonic() + ENDS_IN_S
     while True:
@@ -310,8 +301,7 @@ def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
 def run_folder(root: str | Path) -> Iterator[Path]:
     """Make a temporary folder for the `with` block, hold its lock, and yield its path.
 
-    `root` is the checkout of vcsbench. If this process is killed, the kernel frees the lock. A later
-    remove_abandoned() takes it, and removes the folder.
+    If this process is killed, the kernel frees the lock, and a later remove_abandoned() removes the folder.
     """
     made = tempfile.TemporaryDirectory(prefix=_prefix(root), ignore_cleanup_errors=True)
     with made as path, open_folder(path) as folder:
@@ -327,9 +317,7 @@ def _prefix(root: str | Path) -> str:
 def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
     """Remove what killed jobs of the checkout `root` left, and return the removed paths.
 
-    Jobs leave run folders (private folders of a measurement) in the temporary folder. In the work folders
-    `workdirs`, whose locks the caller holds, they leave outputs of commands (targets), unfinished loads, and
-    loaded repositories without a record.
+    The caller holds the locks of the work folders `workdirs`.
     """
     removed = _remove_run_folders(root)
     for workdir in workdirs:
@@ -342,10 +330,7 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
 
 
 def _remove_run_folders(root: str | Path) -> list[Path]:
-    """Remove the run folders of a checkout that no process has locked, and return their paths.
-
-    A run folder is a temporary folder of a measurement. The measuring process holds its lock (run_folder).
-    """
+    """Remove the run folders (run_folder) of a checkout that no process has locked; return their paths."""
     removed = []
     for path in Path(tempfile.gettempdir()).glob(f"{_prefix(root)}*"):
         with contextlib.suppress(UserError, OSError):
@@ -362,14 +347,11 @@ def _remove_run_folders(root: str | Path) -> list[Path]:
 
 
 def _find_leftovers(root: Path, workdir: WorkDir) -> list[Path]:
-    """Return what killed jobs left in a work folder: targets, loads, and repositories without a record.
-
-    Targets are the outputs of measured commands. A load makes a repository from a source.
-    """
+    """Return what killed jobs left in a work folder: targets, loads, and repositories without a record."""
     leftovers = [*_entries(workdir.path / TARGETS), *_entries(workdir.path / STAGING)]
     for path in _entries(workdir.path / LOADED_FOLDER, "*/*"):
         record = read_json(root / "results" / "loaded" / path.parent.name / f"{path.name}.json")
-        # A load writes its record last. Without it, nothing uses the repository, and it is loaded again.
+        # A load writes its record last. A repository without a record is not used, and is loaded again.
         if record.get("path") != str(path):
             leftovers.append(path)
     return leftovers

@@ -28,8 +28,8 @@ CLIENT_NUMBER = "@CLIENT@"
 class Subject:
     """The data that a cell's command reads or writes in a round, such as a copy of a repository.
 
-    A cell is a command with all its settings. In each round, it calls check() first, restore() before each
-    run, facts() and flags() after all runs, and discard() at the end.
+    In each round, the cell calls check() first, restore() before each run, facts() and flags() after all
+    runs, and discard() at the end.
     """
 
     # The bytes in `folders`; 0 if unknown.
@@ -54,8 +54,7 @@ class Subject:
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         """Set the attributes. check() makes the files of the subject, or checks them.
 
-        `recipe` has everything that the measurement of the cell depends on. `run` is the cell's private
-        folder in round `number`, and `root` the checkout of vcsbench.
+        `run` is the cell's private folder in round `number`, and `root` the checkout of vcsbench.
         """
         self.recipe = recipe
         self.number = number
@@ -84,10 +83,7 @@ class Subject:
         """
 
     def prepare(self) -> int:
-        """Make the templates that a guest (a virtual machine) needs. Return the bytes of its file system.
-
-        A template is a tree or a working copy that is made once, and used in many runs.
-        """
+        """Make the templates that a guest needs, and return the bytes of the guest's file system."""
         return 0
 
     def words(self) -> Words:
@@ -138,10 +134,9 @@ class Subject:
 
 
 def require_axes(subject: str, axes: Mapping[str, bool]) -> None:
-    """Raise UserError for the first axis that the study lacks. An axis is a dimension of the study's grid.
+    """Raise UserError for the first axis that `subject` needs and the study lacks.
 
-    `axes` has True for an axis of the study. `subject` needs all of these axes, and the message names it:
-    require_axes("a tree", {"repo": True, "filesystem": False}).
+    `axes` has True for an axis of the study: require_axes("a tree", {"repo": True, "filesystem": False}).
     """
     names = ", ".join(axes)
     for axis, is_in_study in axes.items():
@@ -188,13 +183,11 @@ class Target(Subject):
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         super().__init__(recipe, number, run, root)
-        # The recipe's `targets` is the configured folder for outputs, such as /var/tmp. The path is then
-        # /var/tmp/vcsbench-1a2b3c4d/targets/4711: no other process of this machine has the same number.
+        # Such as /var/tmp/vcsbench-1a2b3c4d/targets/4711. No other process of this machine has this number.
         self.path = WorkDir(recipe["targets"], root).make(TARGETS) / str(os.getpid())
         self.folders = [self.path]
 
     def words(self) -> Words:
-        # The launcher of several clients replaces CLIENT_NUMBER by the number of each client.
         path = self.path / CLIENT_NUMBER if "clients" in self.recipe else self.path
         return {"target": str(path)}
 

@@ -39,14 +39,12 @@ class ChangedWorkingCopy(Subject):
 
     {working_copy} is its path. The `change` one-file adds a text to the middle one of all files, sorted by
     path. thousand-files adds the text to 1,000 files that are spread evenly (the number is scaled), and adds
-    new files if the tree has too few. large-binary adds a file of 50 MB that cannot be compressed.
+    new files if the tree has too few. large-binary adds a file of 48 MiB that cannot be compressed.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Set the paths, below a folder that only this process uses. restore() makes the working copy.
+        """Set the paths. restore() makes the working copy.
 
-        A recipe has everything that the measurement of a cell depends on, with keys for the cell's axes.
-        `number` is the round, `run` the cell's private folder, and `root` the checkout of vcsbench.
         Raise UserError for a cell with the axis filesystem or clients: commits do not support these two.
         """
         for axis in ("filesystem", "clients"):
@@ -57,8 +55,7 @@ class ChangedWorkingCopy(Subject):
                 )
         super().__init__(recipe, number, run, root)
         self.change = recipe["change"]
-        # Such as /var/tmp/vcsbench-1a2b3c4d/targets/4711-working-copy: the recipe's `targets` is the folder
-        # for outputs, here /var/tmp, and 4711 is the id of this process.
+        # Such as /var/tmp/vcsbench-1a2b3c4d/targets/4711-working-copy, with the id of this process.
         self.path = WorkDir(recipe["targets"], root).make(TARGETS) / f"{os.getpid()}-working-copy"
         self.working_copy = self.path / "changed"
         # An empty working copy without changes. A commit of it does nothing, but loads the client's own files
@@ -66,8 +63,7 @@ class ChangedWorkingCopy(Subject):
         self.idle_copy = self.path / "idle"
         self.folders = [self.working_copy]
         self.client = Programs(**recipe["build"]["client"])
-        # The names of the changed files, and the backup that can put the working copy back to its state
-        # before a run. restore() sets both.
+        # restore() sets the names of the changed files, and the backup of the state before a run.
         self.changed: Sequence[str] = ()
         self.backup: FolderBackup | None = None
 
@@ -98,17 +94,14 @@ class ChangedWorkingCopy(Subject):
     def _make_working_copy(self) -> FolderBackup:
         """Check out and change the working copy, set `changed`, and return a backup of the working copy.
 
-        `changed` has the names of the changed files. The backup has copies of all files that a commit may
-        change, so that it can put them back. Also check out `idle_copy`, an empty working copy.
+        Also check out `idle_copy`, an empty working copy.
         """
-        # The name of the folder has this process's id. A killed process with the same id may have left it.
+        # A killed process with the same id may have left this folder.
         remove_path(self.path)
         self.path.mkdir()
-        # The checkouts read the repository from the disk, also in a cell with a server. pegged() adds an @ to
-        # some URLs, because svn reads the text behind the last @ of a URL as a revision.
+        # The checkouts read the repository from the disk, also in a cell with a server.
         root_url = file_url(self.repository.path)
         tree_path = f"/{self.repository.tree}".rstrip("/")
-        # `base` is the youngest revision before a run.
         options = ("-q", "--ignore-externals", f"-r{self.repository.base}")
         # Without a limit, the checkout of a very large tree could take hours.
         run_client(
@@ -126,14 +119,14 @@ class ChangedWorkingCopy(Subject):
             self.changed = self._add_files(1, random.Random(1).randbytes(LARGE_BYTES))
         else:
             self.changed = self._change_files()
-        # A commit has to go to the server, if there is one, so the working copy gets the URL of the server.
-        # origin(), which the cell has set, returns the URL of the tree, such as svn://host:40123/x/trunk.
+        # A commit has to go to the server, if there is one. origin() returns the URL of the tree on the
+        # server, such as svn://host:40123/x/trunk.
         assert self.origin
         served_root_url = self.origin().removesuffix(tree_path)
         # Without a server, the URL is that of the checkout already.
         if not served_root_url.startswith("file:"):
             set_root(self.working_copy, served_root_url)
-        # A commit also changes the client's database, .svn/wc.db. All names are relative to the working copy.
+        # A commit also changes the client's database, .svn/wc.db.
         files_to_copy = [DATABASE, *self.changed]
         return FolderBackup(self.working_copy, self.path / "backup", files_to_copy)
 
@@ -150,8 +143,7 @@ class ChangedWorkingCopy(Subject):
     def _change_files(self) -> list[str]:
         """Add a text to one file or to 1,000 files, and return the names of the changed files.
 
-        The 1,000 are scaled with the history of the repository: 5 files at a scale of 0.005. If the tree has
-        too few files, new files make up the number.
+        The 1,000 are scaled with the history of the repository: 5 files at a scale of 0.005.
         """
         number = 1
         if self.change == THOUSAND_FILES:
@@ -186,7 +178,6 @@ class ChangedWorkingCopy(Subject):
 
     def check_run(self) -> None:
         """Raise UserError unless the run has committed one revision."""
-        # The youngest revision before the run.
         base = self.repository.base
         youngest = fsfs.youngest(self.repository.path)
         if youngest == base + 1:

@@ -56,13 +56,12 @@ class HgCheckout(Checkout):
     kind = "hg_checkout"
 
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
-        """Make the template, which is copied for runs: a clone of trunk without the newest commits."""
+        """Make the template: a clone of trunk without the newest commits."""
         # Mercurial writes caches into a repository that it reads, so it reads a temporary copy.
         source = temporary / "source"
         copy_tree(self.repository.path, source)
         revision = TRUNK
-        # The clone will lack the newest `commits` commits of all branches. hg prints the last revision of
-        # trunk before them.
+        # The clone will lack the newest `commits` commits of all branches.
         if self.commits:
             options = ("-R", source, "-r", OLDER_REVISION.format(self.commits), "-T", "{node}")
             revision = run_hg("log", *options)
@@ -84,10 +83,7 @@ class FossilCheckout(Checkout):
         run_fossil(self.run, "timeline", "-n", "1", cwd=self.path)
 
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
-        """Make the template, which is copied for runs: a clone without the newest check-ins of trunk.
-
-        A check-in is a commit. `temporary` is a private folder, and the home folder of Fossil.
-        """
+        """Make the template: a clone without the newest check-ins (commits) of trunk."""
         source = temporary / "source"
         copy_tree(self.repository.path, source)
         # Fossil may write to a repository that it clones, and the prepared copies are read-only.

@@ -46,10 +46,7 @@ class ClientFolder(Target):
         return min(behind, self.repository.metadata["youngest"] // 2)
 
     def check(self) -> None:
-        """Make the template if it does not exist or was changed, and set its path: `template`.
-
-        A template, such as a clone, is made once and used in many runs.
-        """
+        """Make the template if it does not exist or was changed, and set its path: `template`."""
         repository = self.repository
         # Copies of one source (`identity`) with equally many refs have equal commits. They share a template.
         key = [repository.variant.identity, repository.metadata.get("refs_count"), self.commits]
@@ -62,8 +59,7 @@ class ClientFolder(Target):
         raise NotImplementedError
 
     def idle_words(self) -> Words:
-        # An idle run loads only the client into the caches before a cold run. In this folder, it would also
-        # load the files that have to be cold. There is no empty folder for it, and so no idle run.
+        # An idle run in this folder would load files that have to be cold. There is no empty folder for it.
         return {}
 
     def facts(self) -> SubjectFacts:

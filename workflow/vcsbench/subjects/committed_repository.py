@@ -29,19 +29,15 @@ WRITABLE, WRITABLE_FILE, READABLE = 0o770, 0o660, 0o750
 class CommittedRepository(Repository):
     """A repository to which the command commits: a private copy, made in one round, of a prepared copy.
 
-    A prepared copy is one of several equal copies of a repository on the storage. A run writes to the private
-    copy only, and restore() puts it back before a run. {repository} is its path. `base` is its youngest
-    revision before a run, and 0 before restore(). `hooks` is the value of the axis `hooks`.
+    A run writes to the private copy only, and restore() puts the private copy back before a run. {repository}
+    is its path. `base` is its youngest revision before a run, and 0 before restore(). `hooks` is the value of
+    the axis `hooks`, and "" without the axis.
     """
 
     is_written = True
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Set the paths of the private copy for round `number`, below a folder that only this process uses.
-
-        restore() makes the copy. `recipe` has everything that the cell's measurement depends on. `run` is the
-        cell's private folder, `root` the checkout. Raise UserError for a server on another machine.
-        """
+        """Set the paths of the copy that restore() makes. Raise UserError for a server on another machine."""
         super().__init__(recipe, number, run, root)
         # The key has the address of the other machine.
         if "remote" in recipe:
@@ -52,15 +48,12 @@ class CommittedRepository(Repository):
         workdir = WorkDir(recipe["storage"]["path"], root)
         # Such as /var/tmp/vcsbench-1a2b3c4d/targets/4711-repository, with the id of this process.
         self.private = workdir.make(TARGETS) / f"{os.getpid()}-repository"
-        # The superclass has set `name`, the name of the copy in a URL. `served` is the folder that the server
-        # serves. It has the private copy and an empty repository, and none of the prepared copies.
+        # The served folder has the private copy and an empty repository, and none of the prepared copies.
         self.path = self.private / "served" / self.name
         self.served = self.path.parent
         self.folders = [self.path]
-        # A value of the axis `hooks`, "" without the axis.
         self.hooks = recipe.get("hooks", "")
-        # The first restore() makes the copy. It sets `base`, the youngest revision, and `backup`, which puts
-        # the copy back after a commit.
+        # The first restore() sets both. `backup` puts the copy back after a commit.
         self.base = 0
         self.backup: FolderBackup | None = None
 
@@ -112,8 +105,7 @@ class CommittedRepository(Repository):
         return files_to_copy
 
     def check_run(self) -> None:
-        """Raise UserError if the run has committed, and a hook (a program for each commit) has not run."""
-        # A hook leaves a file in the repository. These hooks have left none, such as ["post-commit"].
+        """Raise UserError if the run has committed, and a hook has not run."""
         missing = hooks.find_missing_marks(self.path, self.hooks)
         if missing and fsfs.youngest(self.path) > self.base:
             raise UserError(
@@ -128,7 +120,6 @@ class CommittedRepository(Repository):
         for revision in range(self.base + 1, shape.youngest + 1):
             # Such as 1/1234 in shards (folders) of 1,000 revisions.
             file = fsfs.revision_file(revision, shape.shard)
-            # The changes of the revision, and its properties.
             for kind in ("revs", "revprops"):
                 total += (self.path / "db" / kind / file).stat().st_size
         return total

@@ -39,16 +39,15 @@ class FolderBackup:
     def put_back(self) -> None:
         """Remove what was added to the folder, and restore what was changed, since the backup was made.
 
-        The backup has copies only of the files that a run may change. Raise UserError if anything without a
-        copy was changed or removed, or if the content of the folder then differs from that in the backup.
+        Raise UserError if anything without a copy was changed or removed, or if the content of the folder
+        then differs from that in the backup.
         """
         present = dict(self._list_states())
         # In reverse order, the content of a folder comes before the folder.
         for name in sorted(present.keys() - self.states.keys(), reverse=True):
             remove_path(self.folder / name)
         for name, state in self.states.items():
-            # The identity of a file changes with each write to it, that of a folder only with its owner and
-            # mode. _restore() raises UserError for a folder, and for a file without a copy.
+            # _restore() raises UserError for a folder, and for a file without a copy.
             if name not in present or _identity(present[name]) != _identity(state):
                 self._restore(name, state)
         # The digest includes the contents of restored files. So a damaged copy in the backup is noticed.

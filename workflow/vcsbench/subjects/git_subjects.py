@@ -54,7 +54,6 @@ class GitRepository(Repository):
         are left out. Raise UserError if no file is left.
         """
         ref = HEADS + self.branch
-        # The plain and executable files of the last commit.
         existing_names = set()
         for line in run_git(self.path, "ls-tree", "-r", "-z", ref).split(b"\0"):
             # A line has mode, kind and object, a tab, and the name.
@@ -63,8 +62,7 @@ class GitRepository(Repository):
                 existing_names.add(name)
         # With -z, a NUL ends each name. An empty --format leaves out the facts about each commit.
         options = ("-z", f"--max-count={LISTED_COMMITS}", "--format=", "--name-only")
-        # git lists the names of the files that each commit changes, none for a merge. It may print line ends
-        # between the commits.
+        # git lists no files for a merge, and may print line ends between the commits.
         logged = run_git(self.path, "log", *options, ref).replace(b"\n", b"")
         changes: Counter[str] = Counter()
         for name in logged.split(b"\0"):
@@ -99,12 +97,11 @@ class GitRepository(Repository):
         }
 
     def flags(self) -> list[str]:
-        # The files of this copy do not alternate on the disk with those of the other copies.
         return ["apart"] if self.path.name in self.layout["apart"] else []
 
 
 class _TemplateTarget(ClientFolder):
-    """A folder for a command of git, with a template: a clone that is made once and used in many runs."""
+    """A folder for a command of git, with a clone as its template."""
 
     @property
     def repository(self) -> GitRepository:
@@ -143,7 +140,6 @@ class GitCheckout(Checkout, _TemplateTarget):
     def _make(self, path: Path, temporary: Path) -> TreeRecord:
         git = path / ".git"
         path.mkdir()
-        # The clone lacks the last `commits` commits.
         make_older_clone(self.repository.path, git, temporary, self.commits)
         # The bare clone becomes one with a working tree: read-tree makes the index, the list of its files,
         # and checkout-index writes the files.
@@ -184,7 +180,6 @@ class GitPushTarget(_TemplateTarget):
 
     def restore(self) -> None:
         """Make the copy to which the next run pushes, in a new folder that the server serves."""
-        # This removes the folder of the last run.
         super().restore()
         self.path.mkdir()
         server_user.grant(self.path, 0o750)
@@ -193,8 +188,7 @@ class GitPushTarget(_TemplateTarget):
         # By default, git's servers refuse the push of an anonymous client.
         for service in ("http.receivepack", "daemon.receivepack"):
             run_git(copy, "config", service, "true")
-        # Root's servers, which run as another user, have to write to the copy. grant() gives the rights to
-        # the group of these servers.
+        # Root's servers, which run as another user, have to write to the copy.
         for folder, _, names in os.walk(copy):
             server_user.grant(Path(folder), 0o770)
             for name in names:
@@ -254,8 +248,7 @@ def copy_refs(repository: Path, path: Path, refs: Sequence[GitRef]) -> None:
 def make_older_clone(repository: Path, path: Path, temporary: Path, behind: int) -> None:
     """Make a bare mirror at `path`, without the last `behind` commits of a repository.
 
-    Its refs, such as branches, are those of the repository, moved back to older commits. `temporary` is a
-    private folder on the same storage.
+    Its refs are those of the repository, moved back. `temporary` is a private folder on the same storage.
     """
     listed = run_git(repository, "rev-list", "--date-order", f"--max-count={behind}", "--all")
     new_commits = set(os.fsdecode(listed).split())
@@ -280,10 +273,8 @@ def _move_back(
     of objects that are no commits. Also leave out a ref if all commits on its way back are new.
     """
     for ref in refs:
-        # An annotated tag is an object that names another object (`peeled`), mostly a commit.
         is_annotated_tag = bool(ref.peeled)
-        # The other object may be a second tag, which may lead to a new commit: git before 2.45 returns only
-        # the second tag.
+        # A tag may name a second tag, and that one a new commit: git before 2.45 returns only the second.
         names_no_commit = is_annotated_tag and ref.peeled not in parents
         if new_commits and names_no_commit:
             continue
@@ -314,7 +305,6 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
     # The input of git fast-import. A commit has a message and the whole content of each changed file (M, with
     # its mode). `data` is followed by the number of bytes and these bytes.
     stream = bytearray()
-    # The content of each changed file after the commits so far.
     contents: dict[bytes, bytes] = {}
     for commit in range(number):
         stream += b"commit %s\n" % os.fsencode(ref)
@@ -324,7 +314,6 @@ def add_commits(repository: Path, ref: str, number: int) -> None:
         # it, fast-import refuses a branch as its own start. Each later commit follows the one before it.
         if commit == 0:
             stream += b"from %s^0\n" % os.fsencode(ref)
-        # Changes are numbered over all commits: 0 and 1 in the first commit, 2 and 3 in the second.
         for change in range(commit * FILES_PER_COMMIT, (commit + 1) * FILES_PER_COMMIT):
             # The files are from all over the tree, a prime number of steps apart.
             name = files[change * 7919 % len(files)]

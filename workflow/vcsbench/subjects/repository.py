@@ -99,12 +99,11 @@ def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
 def check_copy(
     workdir: Path, variant: Variant, number: int, shards: int | None = SAMPLED_SHARDS
 ) -> CopyMetadata:
-    """Check copy `number` of a variant (a repository in one format and state), and return its metadata.
+    """Check copy `number` of a variant, and return its metadata.
 
-    A copy is one of several equal repositories in the work folder `workdir`. Its metadata are facts that were
-    stored when it was made. `shards` is the number of random shards (folders of revisions) that are checked;
-    None: all. Raise ChangedError if the copy is missing, was changed, or is of another source. A changed copy
-    also loses its metadata, so that the next run makes it again.
+    `shards` is the number of random shards that are checked; None: all. Raise ChangedError if the copy is
+    missing, was changed, or is of another source. A changed copy also loses its metadata, so that the next
+    run makes it again.
     """
     copy = copy_path(workdir, variant.name, number)
     metadata = read_metadata(copy)
@@ -124,9 +123,8 @@ def problem_with(
 ) -> str:
     """Return why the folder `copy` is not the unchanged copy `number` of a variant, as a clause; "" if it is.
 
-    Example: "something changed in db/revs/3". `metadata` is the copy's; {} if it is missing or unreadable.
-    `shards` is the number of random shards (folders of revisions) that are checked; None: all. A variant is a
-    repository in one format and state, such as packed.
+    Example: "something changed in db/revs/3". `metadata` is {} if it is missing or unreadable. `shards` is
+    the number of random shards that are checked; None: all.
     """
     if not copy.exists():
         return "it does not exist"
@@ -153,16 +151,11 @@ def problem_with(
     folder = store.changed_folder(copy, digest_by_folder, shards)
     if not folder:
         return ""
-    # "." is the folder of the copy itself.
     return "something changed in its folder" if folder == "." else f"something changed in {folder}"
 
 
 def check_copies_mounted(record: CopiesRecord) -> None:
-    """Raise UserError if the storage is on another file system than when its copies were made.
-
-    `record` is about all copies on a storage. It has their work folder (`place`), and the kind and the mount
-    point of the file system at that time (`mounted`), such as ["ext4", "/var/tmp"].
-    """
+    """Raise UserError if the storage is on another file system than when its copies were made."""
     # Copies on the disk below an unmounted storage would be measured under the name of the storage.
     check_mounted(
         Path(record["place"]).parent,
@@ -192,8 +185,8 @@ def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
 def scaled_revisions(revisions: int, parts: Recipe) -> int:
     """Return a number of revisions at the scale of the repository: 500 of 50,000 at a scale of 0.01.
 
-    `parts` is a recipe. The number stays as it is for a repository without a scale, which has its whole
-    history, and for a command with `scale_revisions: false`.
+    The number stays as it is for a repository without a scale, which has its whole history, and for a command
+    with `scale_revisions: false`.
     """
     scale = parts["repository"]["scale"]
     if scale is None or not parts.get("scale_revisions", True):
@@ -209,21 +202,15 @@ class Repository(Subject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Choose the copy of the repository for round `number`. check() checks it.
-
-        `recipe` has all that the measurement depends on. `run` is a private folder, `root` the checkout.
-        """
+        """Choose the copy of the repository for round `number`. check() checks the copy."""
         super().__init__(recipe, number, run, root)
-        # The only record, about all copies on the storage. Its `place` is the work folder in which they were
-        # made, such as /var/tmp/vcsbench-1a2b3c4d.
+        # The record is about all copies on the storage.
         (file,) = self.records(recipe)
         self.record = cast("CopiesRecord", read_record(root / file))
         self.workdir = Path(self.record["place"])
         # How the files of the copies lie on the device. `apart` has copies that are not interleaved.
         self.layout = self.record["layout"]
-        # Round 1 uses copy 1, round 2 copy 2, and so on. After the last copy, the next round uses copy 1.
         self.copy = (number - 1) % self.record["copies"] + 1
-        # The repository in its format and state, such as ruby.f7.pack.
         self.variant = variant_of(recipe["repository"])
         self.prepared = copy_path(self.workdir, self.variant.name, self.copy)
         # A subclass may have a private copy of the prepared copy.
@@ -234,7 +221,6 @@ class Repository(Subject):
         system = self.variant.system
         self.served = self.workdir / REPOSITORIES
         self.name = system.name_on_server(self.path.name)
-        # The name of the empty repository, on which a command does nothing.
         self.idle_name = system.name_on_server(system.empty_name)
         # check() reads the metadata of the copy.
         self.metadata: CopyMetadata = {}
@@ -249,13 +235,12 @@ class Repository(Subject):
         return True
 
     def check(self) -> None:
-        """Check the copy, and set `metadata` (facts about the copy) and `size` (its bytes).
+        """Check the copy, and set `metadata` and `size`.
 
-        Raise ChangedError or UserError if the copy is not as it was made. Also raise UserError if the cell
-        writes the tree of the repository, and no disk or working copy can hold it.
+        Raise ChangedError or UserError if the copy is not as it was made, and UserError if the cell writes a
+        tree that no disk or working copy can hold.
         """
         self.metadata = self._check_copy(SAMPLED_SHARDS)
-        # The numbers of paths in the tree that no disk can hold, and of others that no working copy can.
         odd_paths = OddPaths(
             self.metadata.get("long_names", 0), self.metadata.get("reserved_names", 0)
         )
@@ -265,13 +250,13 @@ class Repository(Subject):
         self.size = self.metadata["bytes"]
 
     def check_unchanged(self, closely: bool = False) -> None:
-        # None means that all shards (folders of revisions) are checked, and 0 that none is.
+        # None means that all shards are checked, and 0 that none is.
         self._check_copy(None if closely else 0)
 
     def _check_copy(self, shards: int | None) -> CopyMetadata:
         """Return the metadata of the copy. Raise ChangedError or UserError if it is not as expected."""
-        # In a guest (a virtual machine), files have other times than those in the metadata, so the copy would
-        # seem to be changed. The copy was checked on the host, before the guest was started.
+        # In a guest, files have other times than those in the metadata, so the copy would seem to be changed.
+        # The copy was checked on the host, before the guest was started.
         if self.recipe.get("is_in_guest"):
             return read_metadata(self.path)
         check_copies_mounted(self.record)
@@ -322,11 +307,7 @@ class Repository(Subject):
 
 
 def variant_of(repository: RecipeRepository) -> Variant:
-    """Return the variant of a recipe's repository: a repository in one format and state.
-
-    `repository` is that part of a recipe, which has everything that a cell's measurement depends on. Raise
-    UserError if the study lacks an axis.
-    """
+    """Return the variant of a recipe's repository. Raise UserError if the study lacks an axis."""
     system = repository_system(repository)
     # Each of these axes sets a key of `repository`, if the study has the axis. The axis `repo` sets `name`.
     axes = {"repo": "name" in repository}

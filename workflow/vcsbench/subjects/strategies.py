@@ -15,7 +15,6 @@ def start(source: str, target: str) -> None:
 
 def copytree(source: str, target: str) -> None:
     """Copy the tree `source` to `target` by shutil.copytree: with modes and times, and links as links."""
-    # The time of the import is a part of the measured time.
     import shutil
 
     shutil.copytree(source, target, symlinks=True)
@@ -91,7 +90,6 @@ def transform(source: str, target: str) -> None:
     All additions are one TreeTransform of Breezy: it writes them to a temporary folder "limbo", and apply()
     renames them into place. The format is 2a, today's usual one.
     """
-    # The time of the imports is a part of the measured time.
     import breezy
     import breezy.bzr
     import breezy.controldir

@@ -37,12 +37,11 @@ def make_template(
 ) -> TreeRecord:
     """Make the template at `path` if it is not complete, and return its record.
 
-    A template, such as a tree or a working copy, is made once and used in many runs. `make(path, temporary)`
-    makes it, with a private folder `temporary`, and returns further facts for the record: {"path": ...,
-    "entries": 500, "bytes": 4096, "state": "9f86...", ...}. The record of trees/0123-tree is in the file
-    trees/0123-tree.json. The state is a digest of names, sizes and times. A template with another state is
-    made again, because somebody has written to it. Without `check_state`, the state is not compared: in a
-    guest (a virtual machine), files have other times. With `check_sizes`, the number of entries and the bytes
+    `make(path, temporary)` makes the template, with a private folder `temporary`, and returns further facts
+    for the record: {"path": ..., "entries": 500, "bytes": 4096, "state": "9f86...", ...}. The record of
+    trees/0123-tree is in trees/0123-tree.json. The state is a digest of names, sizes and times. A template
+    with another state is made again, because somebody has written to it. Without `check_state`, the state is
+    not compared: in a guest, files have other times. With `check_sizes`, the number of entries and the bytes
     are compared. After an error, nothing of the template stays.
     """
     record_file = _record_file(path)
@@ -55,12 +54,10 @@ def make_template(
         if not has_other_sizes and not has_other_state:
             return record
 
-    # A template counts as complete if it has a record. So the old record is removed first: if this process
-    # is killed while it makes the template, the next process makes it again.
+    # A template with a record counts as complete. This process may be killed, so the old record goes first.
     record_file.unlink(missing_ok=True)
     remove_path(path)
-    # The private folders of processes that were killed. No other process on this machine makes a template
-    # now, because only the process with the machine's lock does.
+    # Killed processes left these. Only the process with the machine's lock makes templates.
     for leftover in path.parent.glob(f"{TEMPORARY_PREFIX}*"):
         remove_path(leftover)
     try:
@@ -84,7 +81,6 @@ def refresh_template_state(path: Path) -> None:
     """
     record_file = _record_file(path)
     record = read_json(record_file)
-    # A template without a record is incomplete, and is made again.
     if record:
         write_json(record_file, {**record, "state": _read_state(path)})
 

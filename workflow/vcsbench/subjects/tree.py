@@ -38,18 +38,13 @@ BUILD_FOLDER = "here"
 class Tree(FilesystemSubject):
     """A tree that a command reads to build an equal tree, or a store: the tree in another form.
 
-    The command's key `store` is the kind of the store, such as "git". Tree and store are templates, which are
-    made once on the storage and used in many runs. Words: {source} and {store} are the path of what the
-    command reads, {store_url} the path in a URL. `idle` is the path of a store of an empty tree, with which a
-    client starts without work.
+    The command's key `store` is the kind of the store, such as "git". Tree and store are templates on the
+    storage. Words: {source} and {store} are the path of what the command reads, {store_url} the path in a
+    URL. `idle` is the path of a store of an empty tree, with which a client starts without work.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
-        """Set the paths and the kind of store. Raise UserError if the study lacks an axis.
-
-        `recipe` has everything that the cell's measurement depends on. `run` is the private folder of the
-        cell in round `number`, and `root` the checkout.
-        """
+        """Set the paths and the kind of store. Raise UserError if the study lacks an axis."""
         axes = {"repo": "repository" in recipe, "filesystem": "filesystem" in recipe}
         require_axes("a tree", axes)
         super().__init__(recipe, number, run, root)
@@ -57,13 +52,11 @@ class Tree(FilesystemSubject):
         self.repository: Repository | None = None
         if self.reads_repository(recipe):
             self.repository = Repository(recipe, number, run, root)
-        # A store has the tree in another form, such as "git": a repository. "" means that the command reads
-        # the tree itself.
+        # "" means that the command reads the tree itself.
         self.store_kind = recipe.get("store", "")
         self.store = STORES[self.store_kind]
         # Only a store in which runs leave traces has a function that cleans it. keep_store() does nothing.
         self.gets_traces = self.store.clean is not keep_store
-        # The templates of trees and stores, made once for many runs, are on the storage.
         self.workdir = WorkDir(recipe["storage"]["path"], root)
         # The names of the templates begin with this digest of the identity of the repository's source.
         identity = recipe["repository"]["identity"]
@@ -85,13 +78,10 @@ class Tree(FilesystemSubject):
     def check(self) -> None:
         """Make the file system under test, and copy to it what the command reads: a tree, or a store of it.
 
-        A store has the tree in another form, such as a git repository. Both are templates: they were made
-        once on the storage. Set `size`, `folders` and `idle` (the store of an empty tree). Set `path` if the
-        command reads the template itself, without a copy.
+        Set `size`, `folders` and `idle`, and `path` if the command reads the template itself, without a copy.
         """
         # This makes the templates, and a file system with room for a tree and a store (content_bytes).
         super().check()
-        # The template that the command reads: the store, or the tree itself.
         self.size = self.store_record["content_bytes"]
         template = Path(self.store_record["path"])
         idle_template = self._make_idle_store()
@@ -113,10 +103,9 @@ class Tree(FilesystemSubject):
 
     def content_bytes(self) -> int:
         """Make the templates of tree and store, and return the bytes of both, for which room is needed."""
-        # The host has made the file system of a guest (a virtual machine), so the guest needs no size.
+        # The host has made the file system of a guest, so the guest needs no size.
         if self.recipe.get("is_in_guest"):
             return 0
-        # The tree is exported from this copy of a repository. The check raises an error if it was changed.
         if self.repository:
             self.repository.check()
         self._make_idle_store()
@@ -131,9 +120,8 @@ class Tree(FilesystemSubject):
     def facts(self) -> SubjectFacts:
         """Return facts about the repository, its tree, and what the command has read: `read`.
 
-        The command has read the tree ("" as `store`) or a store of it, such as "git". `left_out` is the
-        number of names that the store lacks. `entries` is the number of files and folders, and `bytes` the
-        size of their content. Raise UserError if the file system was unmounted.
+        `left_out` is the number of names that the store lacks, and `bytes` the size of the files' content.
+        Raise UserError if the file system was unmounted.
         """
         self.filesystem.check()
         repository = self.recipe["repository"]
@@ -192,11 +180,10 @@ class Tree(FilesystemSubject):
         return Path(self._make_store("idle", empty)["path"])
 
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
-        """Return the record (the facts) of the store of a tree. The store is made if it does not exist.
+        """Return the record of the store of a tree. The store is made if it does not exist.
 
-        A store has the tree in another form, such as a git repository with one commit. If the command reads
-        the tree itself, return `source`, the record of the tree. The name of the store's folder begins with
-        `name`: trees/0123-git-89abcdef for "0123".
+        If the command reads the tree itself, return `source`, the record of the tree. The name of the store's
+        folder begins with `name`: trees/0123-git-89abcdef for "0123".
         """
         if not self.store_kind:
             return source
@@ -207,10 +194,8 @@ class Tree(FilesystemSubject):
         makers_digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
         folder = f"{name}-{self.store_kind}-{makers_digest}"
 
-        # make_template() calls this if there is no such store yet, with the path of the store and a private
-        # folder. It adds the path and the sizes to the returned facts, and returns them as the record.
+        # make_template() calls this if there is no such store yet.
         def make_store(path: Path, temporary: Path) -> TreeRecord:
-            # A store may be unable to have some names. Then `tree` is a copy without them, in "carried".
             tree, left_out = self._leave_out_names(Path(source["path"]), temporary / "carried")
             # The settings in the user's home folder would change the store, so the programs get another home.
             home = temporary / "home"
@@ -245,19 +230,17 @@ class Tree(FilesystemSubject):
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
         """Put the tree at a path: an export of its repository or, without one, the source's youngest tree.
 
-        Return notes on names that differ from those in the source, if there are any. `temporary` is unused.
+        Return notes on names that differ from those in the source, if there are any.
         """
         client = Programs(**self.recipe["build"]["client"])
         if self.repository:
             url = file_url(self.repository.path, self.repository.tree)
-            # pegged() adds an @ to some URLs: svn reads the text behind the last @ as a revision.
             run_client(client, "export", "-q", "--ignore-externals", pegged(url), path)
             return {}
         repository = self.recipe["repository"]
-        # The identity of a folder depends on the times of its files, which differ in a guest (a virtual
-        # machine). With "", the folder is not compared with its identity.
+        # The identity of a folder depends on the times of its files, which differ in a guest. With "", the
+        # folder is not compared with its identity.
         identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
-        # The client runs with the libraries of its build.
         command = shlex.join([*client.env_command(), client.find("svn")])
         return {"notes": checkout_head(repository["head"], path, command, identity)}
 
@@ -268,10 +251,7 @@ def _make_words(path: Path) -> Words:
 
 
 class BuiltTree(Subject):
-    """A tree that a strategy builds from the input (a Tree), on its file system. {target} is its path.
-
-    A strategy is a command that writes an equal tree, such as `cp`.
-    """
+    """A tree that a strategy, such as `cp`, builds from a Tree, on its file system. {target} is its path."""
 
     def check(self) -> None:
         """Set the paths and `counterpart`, the tree that the built tree has to equal. Reset the stores."""
@@ -364,11 +344,10 @@ def count_lost_features(source: Path, built: Path) -> dict[str, int]:
 def checkout_head(head: Head, path: Path, svn: str, identity: str = "") -> list[str]:
     """Put the tree of a source's head, its youngest tree, at a new path, without its history.
 
-    A head is, for example, {"kind": "git", "path": "/src/ruby", "commit": "9f86d081"}. `svn` is the start of
-    the client's command line, for a shell (export_head). `identity` is only for a source that is a folder
-    ("directory"), whose head names no commit or revision: the folder must still have this identity, if it is
-    not "". Return notes on renamed and left-out names. Raise UserError with the last line of a process that
-    failed.
+    Example of a head: {"kind": "git", "path": "/src/ruby", "commit": "9f86d081"}. `svn` is the start of the
+    client's command line, for a shell (export_head). A source that is a folder ("directory") must still have
+    this `identity`, if that is not "". Return notes on renamed and left-out names. Raise UserError with the
+    last line of a process that failed.
     """
     # Each kind is a task of sources.main() with arguments of its own, which runs in another process.
     kind = head["kind"]

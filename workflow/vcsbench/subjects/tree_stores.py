@@ -36,7 +36,7 @@ PACK_HEADER = struct.Struct("<cIIQ")
 def _run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
     """Run a program with a private home folder, because the user's settings would change the store.
 
-    The program runs in the folder `cwd`, by default `home`. Raise ProgramError if it fails.
+    Raise ProgramError if the program fails.
     """
     variables = {
         "HOME": str(home),
@@ -53,23 +53,21 @@ def _run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
 
 
 def make_svn(source: Path, path: Path, home: Path) -> None:
-    """Make a Subversion repository with the tree `source` as one revision. `home` is a private folder."""
+    """Make a Subversion repository with the tree as one revision."""
     _run("svnadmin", "create", path, home=home)
     options = ("--no-ignore", "--no-auto-props", "--non-interactive", "--config-dir", home)
     _run("svn", "import", "-q", *options, "-m", MESSAGE, source, pegged(file_url(path)), home=home)
 
 
 def make_git(source: Path, path: Path, home: Path) -> None:
-    """Make a bare git repository with the tree `source` as one commit, in one pack, as after `git gc`.
+    """Make a bare git repository with the tree as one commit, in one pack, as after `git gc`.
 
-    `.gitattributes` and `.gitignore` in the tree have no effect. `home` is a private home folder, without the
-    user's settings.
+    `.gitattributes` and `.gitignore` in the tree have no effect.
     """
     git = partial(_run, "git", f"--git-dir={path}", f"--work-tree={source}", home=home)
     author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
-    # git copies the files of a template to a new repository. Here this is only info/attributes, and none of
-    # the example hooks of git's own template. The template stays in the store: commands of a study clone the
-    # store with it.
+    # git copies the files of a template to a new repository: here info/attributes, and none of git's example
+    # hooks. The template stays in the store, because commands of a study clone the store with the template.
     template = path / "template"
     (template / "info").mkdir(parents=True)
     (template / "info" / "attributes").write_text(NO_CONVERSION)
@@ -88,13 +86,12 @@ def prune_worktrees(path: Path) -> None:
 
 
 def make_hg(source: Path, path: Path, home: Path) -> None:
-    """Make a Mercurial repository with the tree `source` as one commit, and no working files.
+    """Make a Mercurial repository with the tree as one commit, and no working files.
 
-    An empty tree gives a repository without a commit. `home` is a private folder outside of the tree.
+    An empty tree gives a repository without a commit.
     """
     hg = partial(_run, "hg", "-R", path, home=home, cwd=path)
-    # Mercurial commits only files in the repository's own folder. So the tree is copied there, and the copied
-    # files are removed again after the commit.
+    # Mercurial commits only files in the repository's own folder. So the tree is copied there.
     copy_tree(source, path)
     # The names are listed before `hg init`, because afterwards the files of `.hg` would be among them.
     names = []
@@ -116,10 +113,7 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
 
 
 def make_brz(source: Path, path: Path, home: Path) -> None:
-    """Make a Breezy branch in the usual format 2a, with the tree as one commit, and no working files.
-
-    `source` is the tree, `path` the new branch, and `home` a private home folder for Breezy's settings.
-    """
+    """Make a Breezy branch in the usual format 2a, with the tree as one commit, and no working files."""
     brz = partial(_run, sys.executable, "-I", "-m", "breezy", home=home)
     # By default, Breezy ignores the output of compilers. With an empty file `ignore`, it ignores nothing. The
     # file is made in both folders in which Breezy may look for it.
@@ -132,21 +126,17 @@ def make_brz(source: Path, path: Path, home: Path) -> None:
     brz("add", "-q", path)
     # --unchanged allows the commit of an empty tree.
     brz("commit", "-q", "--unchanged", "-m", MESSAGE, path)
-    # The copied files are not needed any more.
     brz("remove-tree", "-q", "--force", path)
 
 
 def make_fossil(source: Path, path: Path, home: Path) -> None:
-    """Make a Fossil repository, which is one file, with the tree `source` as one check-in (commit).
-
-    `home` is a private folder for Fossil's settings and for a copy of the tree.
-    """
+    """Make a Fossil repository, which is one file, with the tree as one check-in (commit)."""
     _run("fossil", "init", path, "-A", "vcsbench", home=home)
-    # Fossil makes a check-out of a folder by writing a file into it. So it gets a copy of the tree.
+    # Fossil writes a file into a folder that becomes a check-out. So Fossil gets a copy of the tree.
     tree = home / "check-out"
     copy_tree(source, tree)
     fossil = partial(_run, "fossil", home=home, cwd=tree)
-    # The copy of the tree becomes a check-out of the repository. With --keep, its files stay as they are.
+    # With --keep, the copied files stay as they are.
     fossil("open", "--force", "--keep", path)
     for name, value in FOSSIL_SETTINGS.items():
         fossil("settings", name, value)
@@ -173,12 +163,11 @@ def make_one_file(source: Path, path: Path, home: Path) -> None:
 
 
 def make_pack(source: Path, path: Path, home: Path) -> None:
-    """Write the tree `source` to the file `path`. No program is run, so `home` is not used.
+    """Write the tree `source` to the file `path`.
 
     For each entry (file, folder or link), the file has a PACK_HEADER, the name, a NUL, the content and a NUL.
-    The header has the kind, the mode, and the lengths of name and content. A folder (kind d) has no content,
-    and comes before the entries in it. The content of a symbolic link (l) is the path to which it leads. The
-    content of a hard link (h) is the name of an earlier file (f).
+    A folder (kind d) has no content, and comes before its entries. The content of a symbolic link (l) is the
+    path to which the link leads. The content of a hard link (h) is the name of an earlier file (f).
     """
     # The first name of each file, by device and inode. Its other names are hard links.
     first_names: dict[tuple[int, int], bytes] = {}

@@ -46,16 +46,15 @@ class WorkingCopy(FilesystemSubject):
     """A working copy, alone on the file system under test. {working_copy} is its path.
 
     For an update (with `revisions_behind` in the command), it is a copy of a template: a working copy at an
-    older revision, made once on the storage. For a checkout, it does not exist before a run.
-    {pristine_options} are options for its checkout. `revisions` are its revisions before and after a run; the
-    first is 0 for a checkout.
+    older revision. For a checkout, it does not exist before a run. {pristine_options} are options for its
+    checkout; a pristine is the unchanged copy of a file in .svn/pristine. `revisions` are its revisions
+    before and after a run; the first is 0 for a checkout.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path, root: Path) -> None:
         """Set the paths. check() makes the file system and the templates, restore() the state before a run.
 
-        `recipe` has everything that the measurement depends on. `run` is the cell's private folder in round
-        `number`, and `root` the checkout. Raise UserError if the study lacks the axis filesystem.
+        Raise UserError if the study lacks the axis filesystem.
         """
         require_axes("a working copy", {"filesystem": "filesystem" in recipe})
         super().__init__(recipe, number, run, root)
@@ -72,12 +71,9 @@ class WorkingCopy(FilesystemSubject):
     def content_bytes(self) -> int:
         """Make the templates of this cell, and return the approximate bytes of a working copy.
 
-        The cell's file system is made for these bytes. Templates are made once on the storage, and used in
-        many runs: an export of the youngest revision, and for an update a working copy at an older one. Set
-        `counterpart` (the export, which the result has to equal) and `revisions` (before and after a run).
-        For an update, also set `template` (its path) and `urls` (other URLs that may be in the result).
+        Set `counterpart` (an export of the youngest revision, which the result has to equal) and `revisions`.
+        For an update, also set `template` (the path of a working copy at an older revision) and `urls`.
         """
-        # This raises an error if the copy of the repository was changed.
         self.repository.check()
         youngest = self.repository.metadata["youngest"]
         templates = WorkingCopyTemplates(self.recipe, self.repository, self.client)
@@ -85,7 +81,6 @@ class WorkingCopy(FilesystemSubject):
         self.counterpart = (Path(export["path"]), export["url"])
         # A checkout begins without a working copy: revision 0.
         first = 0
-        # An update begins with a working copy that is some revisions behind.
         if self.behind is not None:
             first = file_trees.older_revision(youngest, scaled_revisions(self.behind, self.recipe))
             record = templates.working_copy(first)
@@ -106,24 +101,20 @@ class WorkingCopy(FilesystemSubject):
     def restore(self) -> None:
         """Make the state before a run: nothing for a checkout, a copy of the template for an update.
 
-        A template is a working copy that was made once on the storage. The copy gets the URL from which this
-        cell reads. With `reflink` in the recipe, its working files share the disk blocks of their pristines,
-        the unchanged copies in .svn/pristine.
+        The copy gets the URL from which this cell reads. With `reflink` in the recipe, its working files
+        share the disk blocks of their pristines.
         """
-        # `behind` is the number of revisions that an update gets, and None for a checkout. With 0, an update
-        # changes nothing, so the working copy of the last run stays.
+        # An update of 0 revisions changes nothing, so the working copy of the last run stays.
         if self.behind == 0 and self.path.exists():
             return
         self.filesystem.clear()
-        # A checkout begins without a working copy.
         if self.behind is None:
             return
         # copy_tree() shares no disk blocks, because facts() counts the blocks that files share.
         file_trees.copy_tree(self.template, self.path)
-        # The cell has set origin(), which returns the URL of the tree: at the cell's server, if it has one.
         assert self.origin
         if "remote" in self.recipe:
-            # The user's server runs. `svn relocate` connects to it, and checks that it has this repository.
+            # `svn relocate` connects to the user's server, and checks that the server has this repository.
             limit_s = self.recipe["time_limit_s"]
             run_client(self.client, "relocate", self.origin(), self.path, limit_s=limit_s)
         else:
@@ -134,10 +125,7 @@ class WorkingCopy(FilesystemSubject):
             clone_working_files(self.path)
 
     def parts(self) -> dict[str, list[Path]]:
-        """Return the paths of pristines, database and working files: {"database": [...], ...}.
-
-        A pristine is the unchanged copy of a file in .svn/pristine. Return {} without a working copy.
-        """
+        """Return the paths of pristines, database and working files by part; {} without a working copy."""
         administrative = self.path / ".svn"
         if not administrative.exists():
             return {}
@@ -218,7 +206,7 @@ def measure_disk_space(path: Path) -> dict[str, int | None]:
 def list_working_files(path: Path) -> list[tuple[str, str]]:
     """Return the versioned files of a working copy, sorted, each with the checksum of its pristine.
 
-    A pristine is the unchanged copy of a file in .svn/pristine. Example: [("lib/a.c", "$sha1$0a4d55a8...")].
+    Example: [("lib/a.c", "$sha1$0a4d55a8...")].
     """
     # The path may have signs that mean something in a URI. With mode=ro, the database is only read.
     uri = f"file:{urllib.parse.quote(os.fsencode(path / DATABASE))}?mode=ro"
@@ -229,9 +217,8 @@ def list_working_files(path: Path) -> list[tuple[str, str]]:
 def clone_working_files(path: Path) -> None:
     """Let each working file share the disk blocks of its pristine, if both have the same content.
 
-    A pristine is the unchanged copy of a file in .svn/pristine. A client that uses reflinks would have made
-    such clones. Names, content, modes and times stay. Raise UserError if the file system refuses to clone,
-    and OSError if it is full.
+    A client that uses reflinks would have made such clones. Names, content, modes and times stay. Raise
+    UserError if the file system refuses to clone, and OSError if it is full.
     """
     for name, checksum in list_working_files(path):
         # The checksum `$sha1$0a4d55a8...` has its pristine in .svn/pristine/0a/0a4d55a8....svn-base.
@@ -274,16 +261,14 @@ class _ReflinkLine(NamedTuple):
 def count_cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
     """Return the number of files that the client cloned in each timed run, such as [812, 812].
 
-    With `reflink: on`, a library of vcsbench (workflow/native) is preloaded into the client. It clones files,
-    and writes their number to a file in the folder `run`. Return None without `reflink` in the recipe. Raise
-    UserError if a run cloned no file, and so does not match its label.
+    The preloaded library writes these numbers to the folder `run`. Return None without `reflink` in the
+    recipe. Raise UserError if a run cloned no file, and so does not match its label.
     """
     if "reflink" not in recipe:
         return None
     file = run / REFLINK_FILE
     text = file.read_text() if file.exists() else ""
     lines = []
-    # A line is `cloned=812 passed_on=3 failed=0 errno=0`.
     for fields in _REFLINK_LINE.findall(text):
         lines.append(_ReflinkLine(*map(int, fields)))
     # The library adds a line for each run that installs files, and the timed runs come last.
@@ -318,7 +303,7 @@ class WorkingCopyTemplates:
         self.options = recipe.get("pristine_options", [])
         # In a guest, the files have other times. The host has checked the templates before.
         self.check_state = not recipe.get("is_in_guest")
-        # These facts decide on the content of a template. `identity` is a digest of the source.
+        # These facts decide on the content of a template.
         key = [recipe["repository"]["identity"], repository.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
@@ -332,7 +317,6 @@ class WorkingCopyTemplates:
         # make_template() calls this if there is no such working copy yet.
         def make(path: Path, _: Path) -> TreeRecord:
             self._check_tree(revision)
-            # Count the paths of this older revision that a working copy cannot hold.
             tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
             counts = run_sources("odd paths", str(self.repository.path), tree, str(revision))
             odd_paths = file_trees.OddPaths(*map(int, counts))

@@ -21,6 +21,9 @@ SYSTEMS: dict[str, System] = {
     system.name: system for system in (SUBVERSION, GIT, MERCURIAL, FOSSIL)
 }
 
+# The programs of each kind of server.
+SERVERS = {kind: names for system in SYSTEMS.values() for kind, names in system.servers.items()}
+
 
 def system_of(fmt: str) -> System:
     """Return the system that has a format, such as Subversion for f7. Raise ValueError for no format."""
@@ -28,6 +31,14 @@ def system_of(fmt: str) -> System:
         if system.has_format(fmt):
             return system
     raise ValueError(f"{fmt} is no format of a system")
+
+
+def programs_of_server(kind: str) -> tuple[str, ...]:
+    """Return the programs of a kind of server: ("hg",) for "hg-serve".
+
+    By default, the kind is the name of its only program.
+    """
+    return SERVERS.get(kind, (kind,))
 
 
 def repository_system(repository: RecipeRepository) -> System:

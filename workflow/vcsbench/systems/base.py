@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from vcsbench.external import read_number
+from vcsbench.history_forms import HistoryForm
 from vcsbench.storages import folder_states
 from vcsbench.storages.folder_states import StoredFile
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 # The file with the number of commits, next to a repository's own files: the system would have to count them.
 COMMITS = "vcsbench-commits"
 MOST_COMMITS = 1 << 40
+# About as many revisions of a history count for one step of a copy in a system with few files. A packed
+# repository of Subversion has as many in a shard.
+REVISIONS_PER_STEP = 1000
 
 
 def keep_commit_count(path: Path, commits: int) -> None:
@@ -127,13 +132,15 @@ class FileStore(Store):
 class System:
     """A version control system, such as Subversion."""
 
-    # The name in recipes, the name in texts, and the name of versions.
+    # The name in recipes, the name in texts, and the name of one of its versions of a history.
     name = ""
     title = ""
-    unit = "revisions"
-    # The programs on the PATH.
+    unit = "revision"
+    # The programs on the PATH, the client first, and those without which nothing of the system is measured.
     programs: Sequence[str] = ()
-    # The keys of a recipe's repository that decide on the format and the state of a copy.
+    required_programs: Sequence[str] = ()
+    # The keys of a recipe's repository that decide on the format and the state of a copy, the last one on the
+    # state.
     axes: Sequence[str] = ()
     # The repository without content, next to the copies.
     empty_name = "empty"
@@ -141,6 +148,10 @@ class System:
     store: Store
     # The ways to reach a repository, by the values of the axis `access`.
     accesses: ClassVar[Mapping[str, Access]] = {}
+    # The programs that a server of each kind runs, as in the names of digests.
+    servers: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    # The forms of a history that the system can load. By default, it converts a history that git has loaded.
+    loadable_forms: frozenset[HistoryForm] = frozenset({HistoryForm.FAST_IMPORT})
 
     def has_format(self, fmt: str) -> bool:
         raise NotImplementedError
@@ -152,6 +163,19 @@ class System:
     def describe(self, fmt: str, state: str) -> dict[str, str]:
         """Return the keys of results for a format and a state: {"format": "f7", "packing": "pack"}."""
         raise NotImplementedError
+
+    def why_not_loaded(self, name: str, source_kind: str) -> str:
+        """Return why a source without one of `loadable_forms` cannot be loaded, in a clause with the remedy.
+
+        `name` is that of the repository, and `source_kind` that of its source, such as "dump".
+        """
+        return (
+            f"{self.title} cannot load {name}, only a generated history; measure such a repository"
+        )
+
+    def estimate_steps(self, state: str, revisions: int) -> int:
+        """Return about how many steps (Store.steps) a copy in a state has. By default, files are few."""
+        return math.ceil(revisions / REVISIONS_PER_STEP)
 
     def name_on_server(self, name: str) -> str:
         """Return the name that a URL has for the repository in a folder, such as a copy."""

@@ -35,8 +35,7 @@ NEWEST_OF_TRUNK = (
 def run_fossil(home: Path, *arguments: str | Path, cwd: Path | None = None) -> str:
     """Return the output of a command of Fossil, such as run_fossil(home, "rebuild", file).
 
-    Fossil keeps a user's settings in the folder `home`. The command runs in the folder `cwd`, by default
-    `home`. Raise UserError if it fails.
+    Fossil keeps a user's settings in the folder `home`. Raise UserError if the command fails.
     """
     argv = ["fossil", *arguments]
     return processes.run_program(argv, env=fossil_environment(home), cwd=cwd or home).output
@@ -70,7 +69,7 @@ class FossilStore(PlainStore):
     def create_empty(self, path: Path) -> None:
         path.mkdir()
         run_fossil(path, "init", path / FOSSIL_FILE, "-A", FOSSIL_USER)
-        # The command has written settings of a user to the folder. They are no part of the repository.
+        # The settings of a user are no part of the repository.
         (path / FOSSIL_SETTINGS).unlink(missing_ok=True)
         keep_commit_count(path, 0)
         _make_read_only(path)
@@ -97,6 +96,7 @@ class Fossil(PlainSystem):
         "http": {"scheme": "http", "files": [], "server": "fossil-server"},
         "file": {"scheme": "file", "files": [], "server": ""},
     }
+    servers: ClassVar[Mapping[str, tuple[str, ...]]] = {"fossil-server": ("fossil",)}
 
     def name_on_server(self, name: str) -> str:
         return f"{name}/{FOSSIL_NAME}"

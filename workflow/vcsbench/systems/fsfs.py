@@ -39,16 +39,15 @@ def revision_file(revision: int, size: int) -> str:
 def check_shape(path: Path) -> formats.Shape:
     """Return the shape of a repository on disk, such as its format and youngest revision.
 
-    A shard is a folder of usually 1,000 revisions. Raise ValueError if the repository is not FSFS, or if
-    other shards are packed than its file min-unpacked-rev states. Raise OSError, ValueError or UserError if a
-    file cannot be read.
+    Raise ValueError if the repository is not FSFS, or if other shards are packed than its file
+    min-unpacked-rev states. Raise OSError, ValueError or UserError if a file cannot be read.
     """
     kind = (path / "db" / "fs-type").read_text().strip()
     if kind != "fsfs":
         raise ValueError(f"its file system is {kind}")
     shape = formats.read_shape(path)
     names = os.listdir(path / "db" / "revs")
-    # A packed shard has the name `0.pack`, `1.pack`, and so on. The oldest shards are packed first.
+    # The oldest shards are packed first: `0.pack`, `1.pack`, and so on.
     packed_shards = {name.removesuffix(".pack") for name in names if name.endswith(".pack")}
     expected_shards = {str(shard) for shard in range(shape.packed)}
     if packed_shards != expected_shards:
@@ -63,15 +62,14 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     """Return the first difference between a repository and its label, as a clause; "" if there is none.
 
     The label is the format `fmt`, such as f6-to-f8, and the `packing`, such as nopack. `last` is the expected
-    youngest revision, None for any. Example: "it is of format f6, not of f7".
+    youngest revision.
     """
     try:
         shape = check_shape(path)
     except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
     label = formats.parse_format(fmt)
-    # The label as-is (`is_as_is`) is for a copy of the user's repository, which may have any format. Its
-    # format is known only after an upgrade of the copy (as-is-to-f8).
+    # A copy of the user's repository (as-is) may have any format, unless it was upgraded (as-is-to-f8).
     has_known_format = not label.is_as_is or label.is_upgraded
     if has_known_format and shape.format != label.format:
         return f"it is of format {shape.format}, not of {label.format}"
@@ -80,13 +78,13 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
     if not label.is_as_is and shape.is_logical != label.is_logical:
         how = "logically" if shape.is_logical else "physically"
         return f"its revisions are addressed {how}, unlike those of {fmt}"
-    # Only full shards are packed. A repository without a full shard fits any packing.
+    # A repository without a full shard fits any packing.
     if shape.full and shape.packing != packing:
         expected = {formats.PACKED: "all", formats.PARTLY_PACKED: "some"}.get(packing, "none")
         return (
             f"{shape.packed} of its {shape.full} full shards are packed, and {expected} should be"
         )
-    # For some formats, vcsbench writes no settings (None or {}), so db/fsfs.conf may have any.
+    # For some formats, vcsbench writes no settings, so db/fsfs.conf may have any.
     settings = formats.release_settings(label)
     if settings and formats.read_settings(path) != settings:
         return f"its db/fsfs.conf has not the settings of {fmt}"
@@ -115,9 +113,9 @@ def list_files(path: Path) -> list[StoredFile]:
 
 
 def _find_revision(parts: Sequence[str], shard_size: int) -> int:
-    """Return the revision of a file by its path: 1234 of db/revs/1/1234, and 999 of db/revs/0.pack/pack.
+    """Return the revision of a file: 1234 of ["db", "revs", "1", "1234"], and 999 of db/revs/0.pack/pack.
 
-    `parts` is the path, such as ["db", "revs", "1", "1234"]. A file of no revision has AFTER_ALL_REVISIONS.
+    A file of no revision has AFTER_ALL_REVISIONS.
     """
     if len(parts) < 3 or parts[0] != "db" or parts[1] not in ("revs", "revprops"):
         return AFTER_ALL_REVISIONS
@@ -147,8 +145,7 @@ def read_output(
 ) -> T:
     """Run a program of Subversion, and return the result of the function `read` for its output.
 
-    Example: read_output(read, "verify", path) runs `svnadmin verify PATH`. Raise UserError with the program's
-    message if it fails, or OSError if the storage is full or read-only.
+    Raise UserError with the program's message if it fails, or OSError if the storage is full or read-only.
     """
     # Errors name the subcommand, such as "verify", and the last argument, which mostly is the repository.
     subcommand, place = arguments[0], arguments[-1]
@@ -158,7 +155,6 @@ def read_output(
     with Program(argv, failure, umask=0o022) as running:
         result = read(running.stdout)
         if running.process.wait() != 0:
-            # This raises OSError if the program's message is about a full or read-only storage.
             raise_write_error(running.errors(), Path(place))
             raise running.failed()
     return result

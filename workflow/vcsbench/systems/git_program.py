@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from vcsbench import processes
 from vcsbench.environment import program_environment
+from vcsbench.errors import UserError
 from vcsbench.processes import Program
 from vcsbench.programs import Programs
 
@@ -40,9 +41,8 @@ def start_git(
 ) -> Program:
     """Start a command of git on the repository with the git folder `path`: start_git(path, "repack", "-a").
 
-    It is the git on the PATH, or that of a build that has made the repository (git_of). If git fails, the
-    error of the returned Program names `path` and the command. `settings` are added to SETTINGS, or replace
-    some of them: {"pack.compression": "1"}.
+    The git is that on the PATH, or that of a build that has made the repository (git_of). `settings` are
+    added to SETTINGS, or replace some of them: {"pack.compression": "1"}.
     """
     programs = git_of(path)
     # git looks for a user's settings in HOME and XDG_CONFIG_HOME. The git folder of a repository has none.
@@ -63,6 +63,15 @@ def run_git(
         output, _ = program.process.communicate(stdin)
         program.finish()
     return output
+
+
+def read_head(path: Path) -> str:
+    """Let git return the name of the ref that HEAD leads to, or of the commit if HEAD is detached."""
+    try:
+        head = run_git(path, "symbolic-ref", "-q", "HEAD")
+    except UserError:
+        head = run_git(path, "rev-parse", "--verify", "-q", "HEAD")
+    return os.fsdecode(head).strip()
 
 
 def keep_git(path: Path, programs: Programs) -> None:

@@ -18,6 +18,11 @@ MULTI_PACK_INDEX = "multi-pack-index"
 _PATHS_CHUNK = b"BDAT"
 # A pack index of version 2 has two words in front of 256 sums: the last one is the number of objects.
 _INDEX_COUNT = 8 + 255 * 4
+# The setting with which git 2.44 or later sends parts of all packs of a multi-pack index as they are.
+REUSE_KEY, REUSE_VALUE = "pack.allowPackReuse", "multi"
+_REUSE_SETTING = re.compile(
+    rf"^\s*{REUSE_KEY.partition('.')[2]}\s*=\s*{REUSE_VALUE}\s*$", re.IGNORECASE | re.MULTILINE
+)
 # With SHA-1 and SHA-256.
 REF_SIZES = (40 + 1, 64 + 1)
 
@@ -25,8 +30,9 @@ REF_SIZES = (40 + 1, 64 + 1)
 class GitShape(NamedTuple):
     """A repository by its own files: packs (files with many objects), indices and refs.
 
-    `packed_objects` has the number of objects of each pack, the smallest first. `loose_refs` is the number of
-    refs that are files, `packed_refs` that of refs in packed-refs. With `has_reftable`, both are 0.
+    `packed_objects` has the number of objects of each pack, the smallest first. `reuses_packs` is True with
+    the setting REUSE_KEY. `loose_refs` is the number of refs that are files, `packed_refs` that of refs in
+    packed-refs. With `has_reftable`, both are 0.
     """
 
     commits: int
@@ -35,6 +41,7 @@ class GitShape(NamedTuple):
     has_bitmap: bool
     has_midx: bool
     has_midx_bitmap: bool
+    reuses_packs: bool
     has_graph: bool
     has_changed_paths: bool
     has_reftable: bool
@@ -52,9 +59,8 @@ class GitShape(NamedTuple):
 
 def read_git_shape(path: Path) -> GitShape:
     """Read the shape of a bare repository. Raise OSError, ValueError or UserError if it cannot be read."""
-    # Packs are files with many objects. Names in their folder are, for example, pack-1a2b.pack, pack-1a2b.idx
-    # (its index), pack-1a2b.bitmap, and for all packs multi-pack-index (midx) and
-    # multi-pack-index-1a2b.bitmap.
+    # Names in the folder of packs are, for example, pack-1a2b.pack, pack-1a2b.idx (its index),
+    # pack-1a2b.bitmap, and for all packs multi-pack-index (midx) and multi-pack-index-1a2b.bitmap.
     names = os.listdir(path / PACKS)
     object_counts = [_count_objects(path / PACKS / name) for name in names if name.endswith(".idx")]
     packs = [name for name in names if name.endswith(".pack")]
@@ -74,12 +80,12 @@ def read_git_shape(path: Path) -> GitShape:
     if (path / GRAPH).exists():
         graphs.append(path / GRAPH)
     has_reftable = (path / "reftable").exists()
-    # With a reftable, no refs are counted: their files have another format.
+    # The refs in a reftable are not counted: its files have another format.
     loose_refs: set[str] = set()
     packed_refs: set[str] = set()
     if not has_reftable:
         loose_refs = _loose_refs(path)
-        # A packed ref does not count if a loose ref has the same name: git then reads only the loose one.
+        # git reads the loose ref if a packed ref has the same name.
         packed_refs = _packed_refs(path) - loose_refs
     return GitShape(
         commits=read_commit_count(path),
@@ -88,6 +94,7 @@ def read_git_shape(path: Path) -> GitShape:
         has_bitmap=bool(pack_bitmaps),
         has_midx=MULTI_PACK_INDEX in names,
         has_midx_bitmap=bool(midx_bitmaps),
+        reuses_packs=_REUSE_SETTING.search((path / "config").read_text()) is not None,
         has_graph=bool(graphs),
         has_changed_paths=bool(graphs) and all(map(_has_changed_paths, graphs)),
         has_reftable=has_reftable,
@@ -122,8 +129,7 @@ def _loose_refs(path: Path) -> set[str]:
     for folder, entries in walk(path / "refs"):
         for name, status in entries:
             ref = f"refs/{join(folder, name)}"
-            # The content is the name of an object and a line end. Only the size is checked: to read so many
-            # files would take too long.
+            # The content is an object's name and a line end. To read so many files would take too long.
             is_plain = stat.S_ISREG(status.st_mode) and status.st_size in REF_SIZES
             # Most symbolic refs are refs/remotes/*/HEAD. By chance, one may have this size, too.
             if is_plain and name == "HEAD":

@@ -16,7 +16,7 @@ from vcsbench.errors import UserError
 from vcsbench.programs import Programs
 from vcsbench.storages.folder_states import StoredFile
 from vcsbench.systems.base import FileStore, Steps, keep_commit_count
-from vcsbench.systems.git_program import ON_PATH, git_version, run_git
+from vcsbench.systems.git_program import ON_PATH, git_version, read_head, run_git
 from vcsbench.systems.git_shape import PACKS, GitShape, read_git_shape
 from vcsbench.words import version_numbers
 
@@ -39,6 +39,8 @@ class Upkeep(StrEnum):
     ALL_INDICES = "all-indices"
     # Many packs with a multi-pack index and its bitmap.
     MIDX_BITMAP = "midx-bitmap"
+    # The same, and the setting with which git sends parts of all packs as they are, and not of one only.
+    MIDX_REUSE = "midx-reuse"
     # Many packs after `git repack --geometric=2`.
     GEOMETRIC = "geometric"
 
@@ -47,10 +49,17 @@ class Upkeep(StrEnum):
 BITMAP_UPKEEPS = (Upkeep.BITMAP, Upkeep.ALL_INDICES)
 CHANGED_PATHS_UPKEEPS = (Upkeep.CHANGED_PATHS, Upkeep.ALL_INDICES)
 GRAPH_UPKEEPS = (Upkeep.COMMIT_GRAPH, *CHANGED_PATHS_UPKEEPS)
-MANY_PACKS_UPKEEPS = (Upkeep.MANY_PACKS, Upkeep.MIDX_BITMAP, Upkeep.GEOMETRIC)
+MIDX_UPKEEPS = (Upkeep.MIDX_BITMAP, Upkeep.MIDX_REUSE)
+MANY_PACKS_UPKEEPS = (Upkeep.MANY_PACKS, *MIDX_UPKEEPS, Upkeep.GEOMETRIC)
 UPKEEPS = [upkeep.value for upkeep in Upkeep]
+# Many packs are made by pushes, and each needs a commit.
+LEAST_PUSHES = 2
 # How many times as large as one pack these are. 2.1 to 2.4 were measured: no delta refers to another pack.
-SIZE_FACTORS: dict[str, float] = {Upkeep.MANY_PACKS: 2.5, Upkeep.MIDX_BITMAP: 2.5}
+SIZE_FACTORS: dict[str, float] = {
+    Upkeep.MANY_PACKS: 2.5,
+    Upkeep.MIDX_BITMAP: 2.5,
+    Upkeep.MIDX_REUSE: 2.5,
+}
 AS_IS_REFS = "as-is"
 PACKED_REFS, LOOSE_REFS, REFTABLE = "packed", "loose", "reftable"
 REF_STORAGES = (PACKED_REFS, LOOSE_REFS, REFTABLE)
@@ -60,12 +69,14 @@ MEASURED_RELEASE = (2, 32)
 # The first release with `git init --ref-format`.
 REFTABLE_RELEASE = (2, 45)
 # The first release with the options that make an upkeep: `commit-graph write --changed-paths`, `repack
-# --geometric` and `multi-pack-index write --bitmap`. The other states need older options only.
+# --geometric`, `multi-pack-index write --bitmap` and `pack.allowPackReuse=multi`. The other states need older
+# options only.
 UPKEEP_RELEASES: dict[str, tuple[int, int]] = {
     Upkeep.CHANGED_PATHS: (2, 27),
     Upkeep.ALL_INDICES: (2, 27),
     Upkeep.GEOMETRIC: (2, 32),
     Upkeep.MIDX_BITMAP: (2, 34),
+    Upkeep.MIDX_REUSE: (2, 44),
 }
 FIRST_COMMIT = (
     b"commit refs/heads/trunk\ncommitter vcsbench <vcsbench@localhost> 1388534400 +0000\n"
@@ -108,7 +119,7 @@ class GitState(NamedTuple):
 def parse_state(name: str) -> GitState:
     """Return the state with a name (GitState.name). Raise ValueError for another text.
 
-    "bitmap_20000-loose" gives GitState("bitmap", "20000", "loose"). "one-pack" has the default refs.
+    "bitmap_20000-loose" gives GitState("bitmap", "20000", "loose").
     """
     upkeep, _, refs = name.partition("_")
     # The number may be "as-is", so only the last "-" separates it from the storage.
@@ -133,11 +144,8 @@ def why_git_too_old(version: str) -> str:
 
 
 def why_no_state(state: GitState, version: str) -> str:
-    """Return why a release of git cannot make a state, as a clause; "" if it can.
-
-    `version` is the release, such as "2.39.5", and "" without git.
-    """
-    # The first release with each part of the state that not all releases can make.
+    """Return why a release of git, such as "2.39.5", cannot make a state, as a clause; "" if it can."""
+    # The parts of the state that not all releases can make.
     first_releases: dict[str, tuple[int, int]] = {}
     if state.upkeep in UPKEEP_RELEASES:
         first_releases[state.upkeep] = UPKEEP_RELEASES[state.upkeep]
@@ -152,7 +160,7 @@ def why_no_state(state: GitState, version: str) -> str:
 
 
 def find_maker(state: GitState, builds: Sequence[Programs]) -> Programs | None:
-    """Return the first git that can make a state: that on the PATH, or that of a build; None if none can."""
+    """Return the first git that can make a state: that on the PATH, or that of a build."""
     for programs in (ON_PATH, *builds):
         if not why_no_state(state, git_version(programs)):
             return programs
@@ -240,11 +248,11 @@ class GitStore(FileStore):
         refs_count = shape.refs
         head = os.fsdecode((path / "HEAD").read_bytes()).removeprefix("ref: ").strip()
         if shape.has_reftable:
-            # Only git can read a reftable, which also has the real HEAD. The line of a symbolic ref has a
-            # text, and that of any other ref is empty. As in the shape, symbolic refs do not count.
+            # Only git can read a reftable, which also has the real HEAD. Symbolic refs do not count: their
+            # lines have a text, and all others are empty.
             symbolic_targets = run_git(path, "for-each-ref", "--format=%(symref)").splitlines()
             refs_count = symbolic_targets.count(b"")
-            head = _read_head(path)
+            head = read_head(path)
         return {
             "youngest": shape.commits,
             "packs": shape.packs,
@@ -260,15 +268,6 @@ class GitStore(FileStore):
         return Steps(kind, ends, last=len(packs) - 1, file=lambda step: packs[step])
 
 
-def _read_head(path: Path) -> str:
-    """Let git return the name of the ref that HEAD leads to, or of the commit if HEAD is detached."""
-    try:
-        head = run_git(path, "symbolic-ref", "-q", "HEAD")
-    except UserError:
-        head = run_git(path, "rev-parse", "--verify", "-q", "HEAD")
-    return os.fsdecode(head).strip()
-
-
 def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
     """Return the first difference between a repository and a state of upkeep, as a clause; "" if none.
 
@@ -278,23 +277,22 @@ def _upkeep_mismatch(shape: GitShape, upkeep: str) -> str:
         return ""
     if shape.loose_objects:
         return f"it has {shape.loose_objects} loose objects"
-    # The states many-packs, midx-bitmap and geometric have several packs, and all others have one.
+    # Geometric packs of a short history may be one: two packs of a similar size become one.
     has_many_packs = upkeep in MANY_PACKS_UPKEEPS
-    if has_many_packs and shape.packs < 2:
+    if has_many_packs and shape.packs < 2 and upkeep != Upkeep.GEOMETRIC:
         return f"it has {shape.packs} pack, and not many"
     if not has_many_packs and shape.packs != 1:
         return f"it has {shape.packs} packs, and not one"
-    # The numbers of objects of the packs, in ascending order. In a geometric progression, each number is at
-    # least twice the one before.
+    # In a geometric progression, each pack has at least twice the objects of the one before.
     counts = shape.packed_objects
     is_geometric = all(larger >= 2 * smaller for smaller, larger in pairwise(counts))
     if upkeep == Upkeep.GEOMETRIC and not is_geometric:
         return f"its packs of {', '.join(map(str, counts))} objects are no geometric progression"
-    # Each part next to the packs, with two flags: the repository has it, and the state has it.
     for part, exists, is_expected in (
         ("bitmap", shape.has_bitmap, upkeep in BITMAP_UPKEEPS),
-        ("multi-pack index", shape.has_midx, upkeep == Upkeep.MIDX_BITMAP),
-        ("bitmap of a multi-pack index", shape.has_midx_bitmap, upkeep == Upkeep.MIDX_BITMAP),
+        ("multi-pack index", shape.has_midx, upkeep in MIDX_UPKEEPS),
+        ("bitmap of a multi-pack index", shape.has_midx_bitmap, upkeep in MIDX_UPKEEPS),
+        ("setting to reuse several packs", shape.reuses_packs, upkeep == Upkeep.MIDX_REUSE),
         ("commit-graph", shape.has_graph, upkeep in GRAPH_UPKEEPS),
         ("filter of changed paths", shape.has_changed_paths, upkeep in CHANGED_PATHS_UPKEEPS),
     ):

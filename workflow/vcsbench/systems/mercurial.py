@@ -21,7 +21,7 @@ HG_ENVIRONMENT = {"HGRCPATH": "", "HGPLAIN": "1", "HGUSER": "vcsbench"}
 def run_hg(*arguments: str | Path, settings: Sequence[str] = ()) -> str:
     """Return the output of a command of Mercurial, such as run_hg("verify", "-R", path).
 
-    `settings` are options for --config, such as "extensions.convert=". Raise UserError if it fails.
+    `settings` are options for --config, such as "extensions.convert=". Raise UserError if the command fails.
     """
     argv: list[str | Path] = ["hg", "--noninteractive"]
     for setting in settings:
@@ -53,3 +53,4 @@ class Mercurial(PlainSystem):
         "http": {"scheme": "http", "files": [], "server": "hg-serve"},
         "file": {"scheme": "file", "files": [], "server": ""},
     }
+    servers: ClassVar[Mapping[str, tuple[str, ...]]] = {"hg-serve": ("hg",)}

@@ -38,7 +38,7 @@ class PlainSystem(System):
     """A system with the format `fmt`."""
 
     fmt = ""
-    unit = "commits"
+    unit = "commit"
 
     def has_format(self, fmt: str) -> bool:
         return fmt == self.fmt

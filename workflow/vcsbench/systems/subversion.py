@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcsbench.formats import PACKED
+from vcsbench.history_forms import HistoryForm
 from vcsbench.storages.folder_states import StoredFile
 from vcsbench.systems import fsfs
 from vcsbench.systems.base import Steps, Store, System
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # The format of Subversion 1.8, because the programs of an old build must be able to open the repository.
 EMPTY_FORMAT = "f6"
+# The revisions of a shard by the defaults of svnadmin.
+SHARD_REVISIONS = 1000
 
 
 class FsfsStore(Store):
@@ -61,6 +64,8 @@ class Subversion(System):
     name = "subversion"
     title = "Subversion"
     programs = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync", "svnserve")
+    # Repositories are made and checked by them.
+    required_programs = ("svn", "svnadmin", "svnserve")
     axes = ("format", "packing")
     # With the format, because an empty repository of another format may be left from an earlier version.
     empty_name = f"empty-{EMPTY_FORMAT}"
@@ -75,6 +80,13 @@ class Subversion(System):
         "": {"scheme": "", "files": ["svnadmin.args", "load.args"], "server": ""},
     }
 
+    servers: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "svnserve": ("svnserve",),
+        "httpd": ("httpd", "mod_dav_svn"),
+        "sshd": ("sshd", "svnserve"),
+    }
+    loadable_forms = frozenset({HistoryForm.DUMP})
+
     def has_format(self, fmt: str) -> bool:
         return fmt.startswith("as-is") or re.match("f[0-9]", fmt) is not None
 
@@ -83,6 +95,20 @@ class Subversion(System):
 
     def describe(self, fmt: str, state: str) -> dict[str, str]:
         return {"format": fmt, "packing": state}
+
+    def why_not_loaded(self, name: str, source_kind: str) -> str:
+        return (
+            f"{name} stays a git repository (`history: as-is`), which Subversion cannot load; use `history: "
+            f"first-parent`"
+        )
+
+    def estimate_steps(self, state: str, revisions: int) -> int:
+        """Return the number of revisions, or of the files of a packed repository: full shards, and others."""
+        if state != PACKED:
+            return revisions
+        # Revisions are numbered from 0. The revisions behind the last full shard are not packed.
+        shards, unpacked = divmod(revisions + 1, SHARD_REVISIONS)
+        return shards + unpacked
 
     def is_made(self, state: str) -> bool:
         return state == PACKED
