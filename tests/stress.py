@@ -34,8 +34,8 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
 from project import HOT, STUDY, Project, Run, fill, make_project, mounted, path_of_tool, servers_of  # noqa: E402
 from vcsbench import process_facts, processes  # noqa: E402
-from vcsbench.cell_rounds import CellRound  # noqa: E402
 from vcsbench.plan.result_state import is_readable  # noqa: E402
+from vcsbench.result_paths import CellRound  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
 
 CELLS = [{**HOT, "access": "svn"}, {**HOT, "command": "export", "access": "http"}]
@@ -69,7 +69,7 @@ REPORT_SCRIPTS = (".collect_measurements.py", ".make_tables.py", ".write_report.
 # "all" results are removed with the repositories, or some "cells", or the "reports", or "any" of these.
 FAULTS = {
     "kill Snakemake": Fault("any", runs("/snakemake")),
-    "kill the measuring process": Fault("cells", lambda words: "vcsbench.run.cell" in words),
+    "kill the measuring process": Fault("cells", lambda words: "vcsbench.run.cell_job" in words),
     "kill hyperfine": Fault("cells", runs("hyperfine")),
     "kill a server": Fault("cells", runs("svnserve", "apache2", "httpd")),
     "kill the client": Fault("cells", runs("svn")),

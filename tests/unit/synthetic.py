@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 
 from vcsbench.axes.cache_states import STATES
-from vcsbench.cell_rounds import CellRound
 from vcsbench.evidence.collection import Collected, collect
 from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
+from vcsbench.result_paths import CellRound
 
 AXES: dict[str, list[str]] = {
     "command": ["log", "export"],

@@ -304,7 +304,7 @@ SLOW = {"pandas", "numpy", "yaml", "pydantic", "dataclasses", "inspect", "loggin
     [
         ("vcsbench.run.project", [], HEAVY),
         ("vcsbench.report.page", [], HEAVY),
-        ("vcsbench.run.cell", ["-S"], SLOW),
+        ("vcsbench.run.cell_job", ["-S"], SLOW),
     ],
 )
 def test_process_imports_no_slow_library(module, options, unwanted):

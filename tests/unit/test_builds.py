@@ -20,7 +20,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.machine import Machine
 from vcsbench.measure import round_context
-from vcsbench.measure.prepared_cell import PreparedCell
+from vcsbench.measure.cell_setup import CellSetup
 from vcsbench.measure.server import Svnserve
 from vcsbench.plan.recipe import draft_recipe
 from vcsbench.programs import Programs, check_unchanged
@@ -415,7 +415,7 @@ def test_versions_of_a_build_are_read_with_its_libraries(folder):
     build = Programs(str(folder), "/opt/lib")
     server = Svnserve(folder, CONFIG / "servers" / "default", folder / "run", build)
     cell = SimpleNamespace(argv=[build.get("svn")], client=build, server=server)
-    versions = PreparedCell._read_versions(cell)
+    versions = CellSetup._read_versions(cell)
     server.close()
     assert versions["svn"] == versions["svnserve"] == "1/opt/lib"
 

@@ -147,6 +147,13 @@ def test_have_few_files_counts_files_of_all_folders_up_to_a_limit(folder, monkey
     assert caches.have_few_files(folder / "two")
 
 
+def test_have_few_files_of_a_repository_with_3_000_revisions_is_true(folder):
+    """Its revisions and their properties are a file each."""
+    for number in range(6015):
+        (folder / str(number)).touch()
+    assert caches.have_few_files(folder)
+
+
 def test_cold_state_clears_caches_while_the_server_is_stopped():
     steps = ["restore", "stop-server", "sync", "clear-caches", "start-server", "touch-client"]
     state = STATES["cold"].steps

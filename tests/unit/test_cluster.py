@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from fakes import Fakes
 from project import DEFAULT, ROOT
 from unit.study_grid import merge
-from vcsbench.cell_rounds import CellRound
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import DUPLICATE, is_duplicate
+from vcsbench.result_paths import CellRound
 from vcsbench.run import cluster, node
 from vcsbench.run.cluster import Cluster, NodeAssignment, NodeWork, assign_blocks
 from vcsbench.run.project import Project

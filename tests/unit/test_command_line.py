@@ -341,7 +341,7 @@ class LinkedCell:
 
 
 def test_show_of_a_cell_with_networks_opens_them(monkeypatch):
-    monkeypatch.setattr("vcsbench.measure.prepared_cell.PreparedCell", LinkedCell)
+    monkeypatch.setattr("vcsbench.measure.cell_setup.CellSetup", LinkedCell)
     recipe = {"study": "s", "cell": "c", "server_folder": ""}
     facts = tool._facts_of_processes(recipe, 2)
     assert facts == [("cell", "s/c, round 2"), ("command", "svn log")]

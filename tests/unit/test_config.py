@@ -30,7 +30,7 @@ from vcsbench.config.study_reader import load_study
 from vcsbench.config.validation import parse_yaml, read_yaml, validate
 from vcsbench.errors import LONGEST_MESSAGE, UserError
 from vcsbench.external import printable
-from vcsbench.measure.prepared_cell import SUBJECTS, PreparedCell
+from vcsbench.measure.cell_setup import SUBJECTS, CellSetup
 from vcsbench.run.environment_reader import open_environment
 from vcsbench.run.project import Project
 from vcsbench.sources import own_repository
@@ -276,7 +276,7 @@ def test_words_of_commands_are_those_of_cells_and_subjects():
         words[kind].add("url")
     words["git_pushed"].add("push_url")
     assert words == {kind: {*of_kind} for kind, of_kind in SUBJECT_WORDS.items()}
-    assert {*PreparedCell._words(fake)} == {*WORDS, "program"}
+    assert {*CellSetup._words(fake)} == {*WORDS, "program"}
 
 
 COPY = "{svn} export {url}/{tree} {target}"

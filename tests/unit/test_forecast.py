@@ -157,6 +157,32 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
 
 
 @pytest.mark.parametrize(
+    ("uid", "configured", "has_vmtouch", "is_named", "is_not_named"),
+    [
+        (1000, "auto", True, ["run as root"], ["--privileged"]),
+        (1000, "auto", False, ["run as root", "install vmtouch"], ["--privileged"]),
+        # A container of Docker: its root may not write to /proc/sys.
+        (0, "auto", True, ["--privileged"], ["run as root"]),
+        (0, "auto", False, ["--privileged", "install vmtouch"], ["run as root"]),
+        (0, "drop-caches", True, ["--privileged", "clear_caches: evict"], ["run as root"]),
+        (0, "evict", True, [], ["--privileged", "root"]),
+        (0, "evict", False, ["install vmtouch"], ["--privileged", "root"]),
+    ],
+)
+def test_checks_without_drop_caches_have_a_remedy_for_the_user(
+    tmp_path, monkeypatch, uid, configured, has_vmtouch, is_named, is_not_named
+):
+    monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
+    project = open_project(tmp_path, clear_caches=configured)
+    has = lambda program: has_vmtouch or program != "vmtouch"  # noqa: E731
+    monkeypatch.setattr(project.environment.machine, "has", has)
+    monkeypatch.setattr(doctor.os, "geteuid", lambda: uid)
+    (check,) = doctor._check_cache_clearing(project.plan)
+    assert all(words in check.remedy for words in is_named)
+    assert not any(words in check.remedy for words in is_not_named)
+
+
+@pytest.mark.parametrize(
     ("access", "rights", "where"),
     [
         ("svn", {"unshare_network"}, "only in a network of the session"),

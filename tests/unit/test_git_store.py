@@ -18,7 +18,7 @@ from vcsbench.prepare.git_preparation import digest_objects, make_state
 from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.preparations import preparation_of
 from vcsbench.prepare.repositories import PreparedRepositories
-from vcsbench.run import cell
+from vcsbench.run import cell_job
 from vcsbench.storages.filesystems import mounted_at
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.git_subjects import GitRepository
@@ -258,17 +258,17 @@ def test_round_fails_if_git_repacks_a_copy_in_the_background(
     subject = GitRepository(recipe, 1, tmp_path, tmp_path)
     subject.check()
     measured_round = SimpleNamespace(cell=SimpleNamespace(subjects=[subject]))
-    monkeypatch.setattr(cell, "RoundMeasurement", lambda *arguments: measured_round)
-    monkeypatch.setattr(cell, "_measure_and_judge", lambda measured, lock: "a round")
-    assert cell._measure_here(tmp_path, recipe, 1, tmp_path, 0) == "a round"
+    monkeypatch.setattr(cell_job, "RoundMeasurement", lambda *arguments: measured_round)
+    monkeypatch.setattr(cell_job, "_measure_and_judge", lambda measured, lock: "a round")
+    assert cell_job._measure_here(tmp_path, recipe, 1, tmp_path, 0) == "a round"
 
     def measure(measured, lock):
         git(subject.path, "gc", "-q")
         return "a round"
 
-    monkeypatch.setattr(cell, "_measure_and_judge", measure)
+    monkeypatch.setattr(cell_job, "_measure_and_judge", measure)
     with pytest.raises(ChangedError, match=difference):
-        cell._measure_here(tmp_path, recipe, 1, tmp_path, 0)
+        cell_job._measure_here(tmp_path, recipe, 1, tmp_path, 0)
 
 
 @pytest.mark.parametrize("commits", [1, 2, 3])

@@ -22,7 +22,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.history_forms import HistoryForm
 from vcsbench.machine import Machine
-from vcsbench.measure.prepared_cell import fill_template
+from vcsbench.measure.cell_setup import fill_template
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.records import complete_context, complete_run
 from vcsbench.run.environment_reader import open_environment

@@ -8,7 +8,7 @@ import pytest
 
 import project
 from vcsbench.errors import UserError
-from vcsbench.run import cell
+from vcsbench.run import cell_job
 from vcsbench.storages import guest
 from vcsbench.storages.workdir import WorkDir
 
@@ -64,9 +64,9 @@ def test_measured_round_gives_the_guest_work_folders_and_no_whole_storage(tmp_pa
         given.extend(map(str, reads))
 
     subject = SimpleNamespace(prepare=lambda: 1 << 20)
-    monkeypatch.setitem(cell.SUBJECTS, "fake", lambda *_: subject)
+    monkeypatch.setitem(cell_job.SUBJECTS, "fake", lambda *_: subject)
     monkeypatch.setattr(guest, "run_in_guest", run_in_guest)
-    monkeypatch.setattr(cell, "_read_guest_result", lambda *_: None)
+    monkeypatch.setattr(cell_job, "_read_guest_result", lambda *_: None)
     recipe = {
         **{"input": "fake", "output": "", "time_limit_s": 1},
         "storage": {"path": str(tmp_path / "storage")},
@@ -74,7 +74,7 @@ def test_measured_round_gives_the_guest_work_folders_and_no_whole_storage(tmp_pa
         "build": {"client": {"prefix": ""}, "server": {"prefix": "/opt/svn"}},
     }
     root = tmp_path / "root"
-    cell._measure_in_guest(root, recipe, 1, tmp_path / "folder")
+    cell_job._measure_in_guest(root, recipe, 1, tmp_path / "folder")
     # A link to a storage stays, because the guest finds the work folder by it.
     name = WorkDir(tmp_path, root).path.name
     assert given == [f"{tmp_path}/storage/{name}", f"{tmp_path}/scratch/{name}", "/opt/svn"]

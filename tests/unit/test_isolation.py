@@ -14,7 +14,7 @@ from project import AS_USER, HANGING_S, ODD_FILES, ROOT, needs_root, start_pytho
 from vcsbench import isolation
 from vcsbench.errors import UserError
 from vcsbench.machine_lock import describe_process, lock_holder, machine_lock
-from vcsbench.measure.prepared_cell import CLIENTS
+from vcsbench.measure.cell_setup import CLIENTS
 from vcsbench.plan import recipe as recipes
 
 WORKFLOW = ROOT / "workflow"
@@ -134,14 +134,14 @@ import subprocess
 from pathlib import Path
 from vcsbench import isolation
 from vcsbench.kernel import check_result, libc
-from vcsbench.measure.prepared_cell import CLIENTS, PreparedCell
+from vcsbench.measure.cell_setup import CLIENTS, CellSetup
 from vcsbench.programs import Programs
 from vcsbench.systems.fsfs import run_client
 isolation.unshare_mounts()
 check_result(libc.mount({there!r}, b"/etc/subversion", None, 0x1000, None))
 url, folder = {url!r}, Path({folder!r})
 run_client(Programs(), "checkout", url, folder / "wc")
-stage = object.__new__(PreparedCell)
+stage = object.__new__(CellSetup)
 stage.folder, stage.files = folder, folder / "files"
 stage.recipe, stage.subjects = {{"axes": {{}}}}, []
 stage.input = stage.output = None

@@ -42,11 +42,14 @@ COLD = {
     "server_runs_before": 0,
     "warming": [{"client_read_bytes": 0, "server_read_bytes": 50 * MIB}],
 }
+# The kernel reports no page of the input after the run.
+NO_PAGES = {"resident_after": 0.0, "resident_after_bytes": 0}
 FEW_READS = {**dict.fromkeys(READS, 20 * MIB), "warming": []}
 NOT_WARM = ["cache-not-warm"]
 # A client with an output, which did not exist before the run.
 WRITES = {"client_write_bytes": MIB, "written_resident_before": None}
 COMMITS = {"client_write_bytes": MIB, "input_grew_bytes": 1}
+OTHERS_READ = {"client_read_bytes": MIB, "device_read_bytes": 4 * MIB}
 SERVER_READ = {"client_read_bytes": MIB, "server_read_bytes": 64 << 10}
 
 # A line between client and server, as it was set and measured.
@@ -87,6 +90,8 @@ def judged(cache, **seen):
         ("cold", {"server_read_bytes": None}, ["io-unknown"]),
         ("cold", {"client_read_bytes": None, "device_read_bytes": 0}, ["io-unknown"]),
         ("cold", {"resident_after": 0.0, "resident_after_bytes": 0}, ["residency-unknown"]),
+        ("cold", NO_PAGES | {"server_read_bytes": None}, ["io-unknown", "residency-unknown"]),
+        ("cold", NO_PAGES | dict.fromkeys(READS, 0), ["no-disk-reads"]),
         ("cold", {**FEW_READS, "discarded_read_bytes": 50 * MIB}, ["too-few-disk-reads"]),
         ("cold", SMALL_INPUT | {"client_read_bytes": 651 << 10}, []),
         ("cold", SMALL_INPUT | {"client_read_bytes": 300 << 10}, ["too-few-disk-reads"]),
@@ -122,9 +127,26 @@ def judged(cache, **seen):
         # The client has read a part of its input.
         ("hot-server", {"client_read_bytes": MIB, **WRITES, "input_loaded_bytes": MIB}, NOT_WARM),
         ("hot-server", {"client_read_bytes": MIB, **WRITES, "input_loaded_bytes": 64 << 10}, []),
-        # The server, or another program, has read it.
+        # The export of a repository with 6,015 files, of which ten were not in memory.
+        (
+            "hot-server",
+            {"client_read_bytes": 1_089_536, **WRITES, "input_loaded_bytes": 1_064_960},
+            NOT_WARM,
+        ),
+        (
+            "hot-server",
+            {"client_read_bytes": 1_089_536, **WRITES, "input_loaded_bytes": 1_310_720},
+            NOT_WARM,
+        ),
+        # The server, or another program, has read it, or a part.
         ("hot-server", {**SERVER_READ, **WRITES, "input_loaded_bytes": 64 << 10}, []),
-        ("hot-server", {"client_read_bytes": MIB, **WRITES, "input_loaded_bytes": 9 * MIB}, []),
+        ("hot-server", {**OTHERS_READ, **WRITES, "input_loaded_bytes": 3 * MIB}, []),
+        ("hot-server", {**OTHERS_READ, **WRITES, "input_loaded_bytes": 4 * MIB}, NOT_WARM),
+        (
+            "hot-server",
+            {**OTHERS_READ, **WRITES, "device_read_bytes": None, "input_loaded_bytes": 3 * MIB},
+            NOT_WARM,
+        ),
         ("hot-server", {"server_read_bytes": None, "server_rchar": None}, ["io-unknown"]),
         ("hot-server", {"client_wchar": None}, ["io-unknown"]),
         ("hot-server", {"resident_after": 0.0, "resident_after_bytes": 0}, ["residency-unknown"]),
@@ -141,7 +163,11 @@ def judged(cache, **seen):
         ("hot-server", {"elapsed_s": 0.1164, "window_s": 0.1282}, []),
         ("hot-server", {"elapsed_s": 0.1084, "window_s": 0.1154}, []),
         ("hot-server", {"elapsed_s": 0.18, "window_s": 0.2}, ["clock"]),
-        ("hot-server", {"elapsed_s": 0.7, "cpu_pressure_pct": 90.0}, ["clock"]),
+        # A run's own client and server wait for a processor, too. At a load of 30, they do nothing else.
+        ("hot-server", {"elapsed_s": 2.345, "window_s": 2.489, "cpu_pressure_pct": 98.0}, []),
+        ("hot-server", {"elapsed_s": 0.893, "cpu_pressure_pct": 90.0}, []),
+        ("hot-server", {"elapsed_s": 0.891, "cpu_pressure_pct": 90.0}, ["clock"]),
+        ("hot-server", {"elapsed_s": 0.8, "cpu_pressure_pct": 39.0, "steal_pct": 5.0}, ["clock"]),
         ("hot-server", {"elapsed_s": 0.1, "window_s": 0.12}, ["clock"]),
         ("hot-server", {"elapsed_s": 0.5}, ["clock"]),
         ("hot-server", {"elapsed_s": 1.001}, ["clock"]),

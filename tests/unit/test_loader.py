@@ -17,7 +17,7 @@ from dump_streams import BASE, DATE, HEAD, file, folder, revision
 from project import CONFIG, ROOT, needs, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.measure.prepared_cell import fill_template
+from vcsbench.measure.cell_setup import fill_template
 from vcsbench.prepare import loader
 from vcsbench.prepare.loader import choose_staging, load_source
 from vcsbench.prepare.repositories import has_dump

@@ -12,7 +12,6 @@ import pytest
 from scipy.stats import chisquare
 
 from project import ODD_FILES
-from vcsbench.cell_rounds import CellRound
 from vcsbench.files import write_json
 from vcsbench.plan.grid import CellSpec
 from vcsbench.plan.order import run_order
@@ -23,6 +22,7 @@ from vcsbench.plan.result_state import (
     is_up_to_date,
     remove_unreadable,
 )
+from vcsbench.result_paths import CellRound
 from vcsbench.run.sampling import SamplingState
 
 STUDY = "s"

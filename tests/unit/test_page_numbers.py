@@ -30,7 +30,6 @@ from unit.report_files import (
 from unit.synthetic import FACTORS, known_seconds
 from unit.test_saved_run import ROUNDS, SAVED
 from vcsbench.advice.labels import value_label
-from vcsbench.cell_rounds import CellRound
 from vcsbench.evidence.collection import collect
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.evidence.measurements import read_grid, read_measurements, write_frame
@@ -41,6 +40,7 @@ from vcsbench.report.make_command import MakeCommand
 from vcsbench.report.page import build_page, describe_page
 from vcsbench.report.results import read_results
 from vcsbench.report.terminal import CUT, format_summaries
+from vcsbench.result_paths import CellRound
 from vcsbench.statistics.budget import budget_report, list_comparisons
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 

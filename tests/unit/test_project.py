@@ -34,7 +34,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.forecast.doctor import CheckResult, run_checks
 from vcsbench.machine import Machine
-from vcsbench.measure.prepared_cell import SUBJECTS
+from vcsbench.measure.cell_setup import SUBJECTS
 from vcsbench.measure.work import WORK_KINDS
 from vcsbench.run.cleaning import clean_checkout
 from vcsbench.run.project import Project, open_project

@@ -45,7 +45,7 @@ def digests():
 @pytest.mark.parametrize(
     ("file", "stale"),
     [
-        ("measure/cell_round.py", ALL),
+        ("measure/round_measurement.py", ALL),
         ("evidence/judgement.py", ALL),
         ("measure/server.conf", ALL),
         ("programs.py", ALL),

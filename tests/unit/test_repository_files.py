@@ -151,6 +151,34 @@ def test_svn_repository_with_links_in_folders_of_the_site_is_read(
     assert listing(tmp_path) == before
 
 
+@pytest.mark.parametrize("history", ["first-parent", "as-is"])
+def test_git_repository_with_a_huge_list_of_refs_is_refused(work, history):
+    packed_refs = work / ".git/packed-refs"
+    packed_refs.touch()
+    os.truncate(packed_refs, 1 << 40)
+    definition = {**sources.detect(str(work)), "history": history}
+    with limits(10), pytest.raises(UserError, match="packed-refs"):
+        sources.open_source("it", definition).check()
+
+
+# git does not read the first ones, and gives up at once on all others.
+@pytest.mark.parametrize(
+    "name",
+    ["index", "info/grafts", "info/exclude", "logs/HEAD", "config.worktree"]
+    + [f"objects/{name}" for name in ("info/commit-graph", "pack/multi-pack-index", "pack/x.idx")],
+)
+def test_git_repository_with_another_huge_file_is_read(work, name):
+    expected = git_source(work).identity()
+    path = work / ".git" / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    os.truncate(path, 1 << 40)
+    with limits(20):
+        source = git_source(work)
+        assert source.identity() == expected
+        assert source.estimate().revisions == 2
+
+
 @pytest.mark.parametrize("below", ["", "/trunk"])
 def test_svn_repository_at_a_local_url_with_a_pipe_is_refused(svn, below):
     (svn / "db/current").unlink()

@@ -11,7 +11,7 @@ from project import HANGING_S, needs
 from unit.test_untimed_runs import wait_for_end
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.measure.runs import Hyperfine, Invocation, read_export
-from vcsbench.run import cell
+from vcsbench.run import cell_job
 
 
 def time_runs(folder, answer, *argv, stdin="", limit_s=HANGING_S):
@@ -88,11 +88,11 @@ def test_run_job_failed_program_names_the_study_to_correct(
     def job(_: object) -> None:
         raise error
 
-    monkeypatch.setattr(cell, "isolate_network", lambda _: None)
-    monkeypatch.setattr(cell, "exit_on_signals", lambda: None)
-    monkeypatch.setattr(cell, "stop_workflow", lambda root: None)
-    monkeypatch.setattr(cell, "_has_disk_alone", lambda *_: True)
-    assert cell.run_job(tmp_path, json.dumps({"study": "mine"}), job) == 1
+    monkeypatch.setattr(cell_job, "isolate_network", lambda _: None)
+    monkeypatch.setattr(cell_job, "exit_on_signals", lambda: None)
+    monkeypatch.setattr(cell_job, "stop_workflow", lambda root: None)
+    monkeypatch.setattr(cell_job, "_has_disk_alone", lambda *_: True)
+    assert cell_job.run_job(tmp_path, json.dumps({"study": "mine"}), job) == 1
     assert ("config/studies/mine.yaml" in capsys.readouterr().err) == is_remedied
 
 
@@ -107,10 +107,10 @@ def test_run_job_without_the_folder_of_its_output_prints_the_reason(
         raise UserError(f"{reason} Do something.")
 
     stopped = []
-    monkeypatch.setattr(cell, "isolate_network", lambda _: None)
-    monkeypatch.setattr(cell, "exit_on_signals", lambda: None)
-    monkeypatch.setattr(cell, "stop_workflow", stopped.append)
+    monkeypatch.setattr(cell_job, "isolate_network", lambda _: None)
+    monkeypatch.setattr(cell_job, "exit_on_signals", lambda: None)
+    monkeypatch.setattr(cell_job, "stop_workflow", stopped.append)
     recipe = {"study": "mine", "targets": str(tmp_path / "gone")}
-    assert cell.run_job(tmp_path, json.dumps(recipe), job) == 1
+    assert cell_job.run_job(tmp_path, json.dumps(recipe), job) == 1
     assert capsys.readouterr().err.startswith(reason)
     assert stopped == ([tmp_path] if ends_run else [])

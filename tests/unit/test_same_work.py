@@ -357,7 +357,6 @@ EXPORTED, LOGGED = {"bytes": 8_088_584}, {"bytes": 550_970}
         (LIST_AND_READ, "tree", EXPORTED, {}, 40_000, 28_450_316, True),
         (EXPORT, "tree", EXPORTED, {}, 40_000, 28_450_316, True),
         (LOG, "log", LOGGED, {}, 40_000, 17_598_777, True),
-        (LOG, "log", LOGGED, {}, 40_000, None, True),
         (LOG, "log", LOGGED, {}, 596_447, None, False),
         # Other commands read a working copy, or compare files.
         (["svn", "blame", "svn://r/f"], "stdout", LOGGED, {}, 40_000, 17_598_777, False),

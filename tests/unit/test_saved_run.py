@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
 
 from unit.study_grid import study_grid  # noqa: E402
-from vcsbench.cell_rounds import CellRound  # noqa: E402
 from vcsbench.evidence.collection import collect  # noqa: E402
 from vcsbench.evidence.measurements import read_back, read_grid, read_measurements  # noqa: E402
+from vcsbench.result_paths import CellRound  # noqa: E402
 from vcsbench.run.study_params import StudyParams  # noqa: E402
 from vcsbench.statistics.comparisons import Limits  # noqa: E402
 from vcsbench.statistics.tables import make_tables  # noqa: E402

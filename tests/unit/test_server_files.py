@@ -14,7 +14,7 @@ from vcsbench.advice.server_actions import HTTPD_LOCATION, HTTPD_SERVER
 from vcsbench.axes.server_axes import server_settings
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.measure.prepared_cell import PreparedCell
+from vcsbench.measure.cell_setup import CellSetup
 from vcsbench.measure.server import Httpd
 from vcsbench.programs import Programs, server_file, server_files, server_files_digest
 from vcsbench.run.project import Project
@@ -104,7 +104,7 @@ def test_plan_with_an_unusable_server_file_is_refused(tmp_path, fast, file):
 
 def test_copy_of_server_files_is_empty_for_a_system_that_reads_none(tmp_path, fast):
     """A server configuration has no effect on git, Mercurial and Fossil."""
-    cell = object.__new__(PreparedCell)
+    cell = object.__new__(CellSetup)
     cell.root, cell.folder = tmp_path, tmp_path / "run"
     cell.folder.mkdir()
     cell.recipe = {"server_folder": "config/servers/fast", "access": {"files": []}}
@@ -120,7 +120,7 @@ def cell_with_group(tmp_path, fast):
         (fast / "client").mkdir(exist_ok=True)
         text = f"[groups]\nMine = svn.example.org, {hosts}\n[mine]\n{setting}\n[global]\n"
         (fast / "client" / "servers").write_text(text)
-        cell = object.__new__(PreparedCell)
+        cell = object.__new__(CellSetup)
         cell.root, cell.folder = tmp_path, tmp_path / "run"
         shutil.rmtree(cell.folder, ignore_errors=True)
         cell.folder.mkdir()

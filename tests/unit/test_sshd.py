@@ -30,7 +30,7 @@ from vcsbench.axes.cache_states import STATES
 from vcsbench.deployment.deployed_server import Deployment
 from vcsbench.errors import UserError
 from vcsbench.measure import sshd
-from vcsbench.measure.prepared_cell import read_versions
+from vcsbench.measure.cell_setup import read_versions
 from vcsbench.measure.run_evidence import EvidenceCollector
 from vcsbench.measure.server import HOST, Svnserve, find_other_servers
 from vcsbench.measure.sshd import Sshd

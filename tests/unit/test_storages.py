@@ -29,7 +29,7 @@ from vcsbench.subjects.working_copy import measure_disk_space
     [
         ("/dev/shm/x", "auto", "never cold"),
         ("/proc/x", "drop-caches", "it takes root"),
-        ("/proc/x", "auto", "takes root, or vmtouch"),
+        ("/proc/x", "auto", ", or vmtouch"),
     ],
 )
 def test_why_never_cold_in_memory_or_without_rights(monkeypatch, path, setting, reason):

@@ -11,7 +11,7 @@ import pytest
 
 from project import HANGING_S, needs, write_program
 from vcsbench.errors import UserError
-from vcsbench.measure.prepared_cell import fill_template
+from vcsbench.measure.cell_setup import fill_template
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.syscalls import (
     UPDATE,

@@ -20,7 +20,7 @@ from vcsbench.config.study_reader import load_study
 from vcsbench.environment import program_environment
 from vcsbench.errors import UserError
 from vcsbench.evidence import same_work
-from vcsbench.measure.prepared_cell import PYTHON, PreparedCell, fill_template
+from vcsbench.measure.cell_setup import PYTHON, CellSetup, fill_template
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.sources import open_source
@@ -171,7 +171,7 @@ def test_tree_file_system_has_room_for_its_templates_once(tree, tmp_path):
 def open_cell(*subjects):
     """Check subjects as a cell-round does, and discard them."""
     with ExitStack() as stack:
-        PreparedCell.open(SimpleNamespace(recipe={}, subjects=subjects), stack)
+        CellSetup.open(SimpleNamespace(recipe={}, subjects=subjects), stack)
 
 
 @needs_root

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import random
 import subprocess
 
 import pytest
@@ -25,6 +26,10 @@ LARGE = b"0123456789abcdef" * (3 << 16)  # 3 MiB
 
 def sh(*argv, cwd=None):
     return subprocess.run(argv, cwd=cwd, check=True, capture_output=True).stdout
+
+
+def random_bytes(length):
+    return random.Random(length).randbytes(length)
 
 
 def commit(working, message):
@@ -163,6 +168,47 @@ def test_inspect_tree_excludes_administrative_files(repositories, tmp_path):
     whole = exported(repositories[0], tmp_path / "exported")
     sh("svn", "checkout", "-q", url_of(repositories[0]) + "/trunk", tmp_path / "checked-out")
     assert inspect_tree(tmp_path / "checked-out", UrlNormaliser(url_of(repositories[0]))) == whole
+
+
+def test_estimate_compressed_bytes_of_random_text_and_equal_files(tmp_path):
+    noise, zeros = random_bytes(3 << 20), bytes(3 << 20)
+    contents = {"noise": noise, "zeros": zeros, "mixed": noise + zeros, "small": b"ab", "none": b""}
+    estimates = {}
+    for name, content in contents.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(content)
+        estimates[name] = work.estimate_compressed_bytes(tmp_path / name)
+    assert estimates["noise"] == pytest.approx(3 << 20, rel=0.01)
+    assert 3000 < estimates["zeros"] < 6000
+    assert estimates["mixed"] == pytest.approx(3 << 20, rel=0.05)
+    # No server sends a file in a larger form than it has.
+    assert (estimates["small"], estimates["none"]) == (2, 0)
+    assert work.estimate_compressed_bytes(tmp_path / "missing") == 0
+
+
+def test_estimate_compressed_bytes_of_a_large_tree_reads_a_part_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "COMPRESSED_PIECES", 8)
+    for number in range(64):
+        content = random_bytes(20_000) if number % 2 else bytes(60_000)
+        (tmp_path / f"{number:02}").write_bytes(content)
+    pieces = []
+    compress = work.zlib.compress
+    monkeypatch.setattr(work.zlib, "compress", lambda data: compress(pieces.append(data) or data))
+    assert 0 < work.estimate_compressed_bytes(tmp_path) <= 64 * 40_000
+    assert len(pieces) == 8
+
+
+def test_estimate_compressed_bytes_of_a_working_copy_has_equal_contents_once(tmp_path):
+    repository, tree, checked_out = (tmp_path / name for name in ("r", "tree", "out"))
+    tree.mkdir()
+    content = random_bytes(50_000)
+    for name in ("a", "b", "c"):
+        (tree / name).write_bytes(content)
+    sh("svnadmin", "create", repository)
+    sh("svn", "import", "-q", "-m", "", tree, repository.as_uri())
+    sh("svn", "checkout", "-q", repository.as_uri(), checked_out)
+    assert work.estimate_compressed_bytes(checked_out) == pytest.approx(50_000, rel=0.01)
+    assert work.estimate_compressed_bytes(tree) == pytest.approx(150_000, rel=0.01)
 
 
 def test_url_free_digest_finds_url_across_pieces():

@@ -121,7 +121,7 @@ class Commits:
             check=True,
         ).stdout.strip()
         recipe = {**recipe, "code": digest}
-        module = [sys.executable, "-m", "vcsbench.run.cell", str(self.project.path)]
+        module = [sys.executable, "-m", "vcsbench.run.cell_job", str(self.project.path)]
         files = [str(self.export), str(self.context_file)]
         return [*module, json.dumps(recipe), "1", "0", "0", *files]
 

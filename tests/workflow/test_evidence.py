@@ -258,7 +258,7 @@ def test_server_kept_against_its_label_has_server_reused(bench):
     recipe = json.loads(plan.recipe_json(STUDY, f"log/{SVN}/hot-os"))
     recipe["state"]["prepare"].remove("stop-server")
     export, context = root / "reused.json", root / "reused.context.json"
-    command = [sys.executable, "-m", "vcsbench.run.cell", root, json.dumps(recipe)]
+    command = [sys.executable, "-m", "vcsbench.run.cell_job", root, json.dumps(recipe)]
     command += ["1", "0", "0", export, context]
     done = run_merged(command, root, 300, PYTHONPATH=str(root / "workflow"))
     assert done.returncode == 0, done.stdout
@@ -289,6 +289,18 @@ def test_client_that_reads_the_files_itself_has_server_idle(bench, first):
             bench.measure(f"{access}/hot-os")
         context = complete_context(bench.context(f"{access}/hot-os"))
         assert same_work.has_idle_server(context["runs"][0], context), context["captured_io"]
+
+
+def test_client_with_a_small_request_that_reads_the_files_has_server_idle(bench):
+    request = 'subprocess.run([real[0], "info", url], stdout=subprocess.DEVNULL)'
+    body = request + READ_FILES.format(first=1, root=str(bench.repositories))
+    for access in SERVED:
+        with bench.client(body):
+            _, evidence = bench.measure(f"{access}/hot-os")
+        context = complete_context(bench.context(f"{access}/hot-os"))
+        assert same_work.has_idle_server(context["runs"][0], context), evidence
+        # The server has answered the small request.
+        assert evidence["server_wchar"] > 500
 
 
 def test_run_with_three_faults_has_the_flag_of_each(bench):

@@ -17,7 +17,7 @@ from unit.study_grid import merge
 from vcsbench.axes.build_axis import why_no_sshd
 from vcsbench.config.validation import read_yaml
 from vcsbench.machine_lock import machine_lock
-from vcsbench.measure.cell_round import RoundMeasurement
+from vcsbench.measure.round_measurement import RoundMeasurement
 from vcsbench.measure.work import WORK_KINDS, UrlNormaliser
 from vcsbench.programs import Programs
 from vcsbench.run import project as run_project

@@ -131,7 +131,7 @@ def assert_calls_are_counted(project):
 def assert_findings_and_tables(project):
     verdicts = {row["id"]: row for row in project.rows(f"findings/{PROTOTYPE}.csv")}
     assert verdicts["hot-export-throughput"]["measured"]
-    assert "build prototype" in verdicts["prototype-verify"]["reasons"]
+    assert '"build": ["prototype"]' in verdicts["prototype-verify"]["reasons"]
     assert float(verdicts["many-clients-throughput"]["published"]) == 800
     assert verdicts["prototype-verify-opens"]["verdict"] == "not measured"
     throughput = project.rows(f"tables/{PROTOTYPE}/throughput.csv")

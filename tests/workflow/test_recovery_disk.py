@@ -21,8 +21,8 @@ from project import (
     run_merged,
     slow,
 )
-from vcsbench.cell_rounds import CellRound
 from vcsbench.plan.result_state import is_readable
+from vcsbench.result_paths import CellRound
 
 pytestmark = [needs("svn", "svnserve", "hyperfine", "setpriv"), needs_root]
 

@@ -24,7 +24,7 @@ rule cell:
             wildcards.study, wildcards.cell, int(wildcards.round)
         ),
     shell:
-        "python -m vcsbench.run.cell {params.task} {output.export:q} {output.context:q} 2> {log:q}"
+        "python -m vcsbench.run.cell_job {params.task} {output.export:q} {output.context:q} 2> {log:q}"
 
 
 # The rounds of each block of cells, decided from all rounds before; no job if `rounds` is fixed. Decisions stay: a
@@ -68,9 +68,9 @@ rule calls:
         "../../envs/subversion.yaml"
     threads: lambda wildcards: workflow.cores
     params:
-        code=script_code(WORKFLOW / "vcsbench" / "run" / "cell.py"),
+        code=script_code(WORKFLOW / "vcsbench" / "run" / "cell_job.py"),
         digest=lambda wildcards: trace_digest(PLAN.recipe(wildcards.study, wildcards.cell)),
         recipe=lambda wildcards, output: PLAN.recipe_json(wildcards.study, wildcards.cell),
         root=lambda wildcards, output: str(PROJECT.root),
     shell:
-        "python -m vcsbench.run.cell --calls {params.root:q} {params.recipe:q} {params.digest} {output:q} 2> {log:q}"
+        "python -m vcsbench.run.cell_job --calls {params.root:q} {params.recipe:q} {params.digest} {output:q} 2> {log:q}"

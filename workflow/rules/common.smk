@@ -56,7 +56,7 @@ if not os.access(JOB_SHELL, os.X_OK):
 shell.executable(str(JOB_SHELL))
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; ")
 
-from vcsbench.cell_rounds import CellRound
+from vcsbench.result_paths import CellRound
 from vcsbench.modules import code_digest, script_code
 from vcsbench.plan.recipe import trace_digest
 from vcsbench.run.project import STUDY_FILES, open_project

@@ -3,12 +3,12 @@
 import os
 from typing import Any
 
-from vcsbench.cell_rounds import CellRound
 from vcsbench.errors import UserError
 from vcsbench.evidence.collection import collect
 from vcsbench.evidence.measurements import read_grid, write_frame
 from vcsbench.evidence.run_columns import read_traces
 from vcsbench.plan.result_state import is_readable, is_up_to_date
+from vcsbench.result_paths import CellRound
 from vcsbench.run.job import job_log
 
 snakemake: Any

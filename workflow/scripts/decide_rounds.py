@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 
 from vcsbench import progress
-from vcsbench.cell_rounds import CellRound
 from vcsbench.evidence.collection import collect
 from vcsbench.evidence.measurements import read_back, read_grid
 from vcsbench.evidence.time_breakdown import break_down_time
 from vcsbench.files import write_json
+from vcsbench.result_paths import CellRound
 from vcsbench.run.job import job_log
 from vcsbench.statistics.budget import (
     Allocation,

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from vcsbench import process_facts, progress, words
-from vcsbench.cell_rounds import CellRound
 from vcsbench.environment import RUN_ROOT
 from vcsbench.machine_lock import describe_process, lock_holder
 from vcsbench.plan.result_state import read_context
+from vcsbench.result_paths import CellRound
 
 # The rules that prepare, each with the words for a job that runs and for one that has ended.
 PREPARING_RULES = {

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench import words
-from vcsbench.cell_rounds import CellRound
 from vcsbench.errors import (
     OPTION_BY_KEY,
     UserError,
@@ -27,6 +26,7 @@ from vcsbench.errors import (
 )
 from vcsbench.external import is_url, one_line
 from vcsbench.records import Recipe, State
+from vcsbench.result_paths import CellRound
 from vcsbench.run.job import LONG_GRACE_S, exit_on_signals
 from vcsbench.run.provenance import TYPED
 
@@ -361,7 +361,7 @@ def _facts_of_state(state: State) -> list[tuple[str, str]]:
     {"setup": ["start-server"], "prepare": ["restore", "sync"], "warmup": 1, ...} gives [("once",
     "start-server: Start the server, ..."), ..., ("warm-up", "1 run")].
     """
-    from vcsbench.measure.prepared_cell import STEPS
+    from vcsbench.measure.cell_setup import STEPS
 
     steps = {
         "once": state["setup"],
@@ -388,12 +388,12 @@ def _facts_of_processes(recipe: Recipe, number: int) -> list[tuple[str, str]]:
     For example: [("cell", "fsfs/log, round 1"), ("command", "svn log ..."), ("server", "svnserve ..."),
     ("files", "config/servers/default/svnserve.args")]. Neither the command nor the server is started.
     """
-    from vcsbench.measure.prepared_cell import PreparedCell
+    from vcsbench.measure.cell_setup import CellSetup
     from vcsbench.programs import server_files
     from vcsbench.storages.workdir import run_folder
 
     with run_folder(ROOT) as folder, ExitStack() as stack:
-        cell = PreparedCell(recipe, number, folder, ROOT)
+        cell = CellSetup(recipe, number, folder, ROOT)
         # check() finds or makes the files whose paths fill_in() puts into the command. discard() also removes
         # those that a failed check() has made.
         for subject in cell.subjects:
@@ -424,7 +424,7 @@ def measure(options: argparse.Namespace, overrides: Overrides) -> int:
     """Measure one round of a cell and print its runs; keep no result."""
     from vcsbench.isolation import isolate_network
     from vcsbench.measure.runs import read_export
-    from vcsbench.run.cell import measure_round
+    from vcsbench.run.cell_job import measure_round
     from vcsbench.run.workflow import checkout_lock
 
     # Servers run as another user, who reads files that this action makes. Later runs use some of them.

@@ -60,8 +60,22 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
         # size when it was opened.
         content = file.read(size) if 0 < size <= limit else b""
     if size > limit:
-        raise UserError(f"{one_line(path)}: the file is larger than {limit} bytes. Shorten it.")
+        raise _too_large_error(path, limit)
     return content
+
+
+def check_size(path: str | Path, limit: int) -> None:
+    """Raise UserError if a file is larger than `limit` bytes. A missing file is no fault."""
+    try:
+        size = os.stat(path).st_size
+    except FileNotFoundError:
+        return
+    if size > limit:
+        raise _too_large_error(path, limit)
+
+
+def _too_large_error(path: str | Path, limit: int) -> UserError:
+    return UserError(f"{one_line(path)}: the file is larger than {limit} bytes. Shorten it.")
 
 
 def read_number(path: str | Path, largest: int) -> int:

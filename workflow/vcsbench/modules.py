@@ -26,7 +26,7 @@ PACKAGE = Path(__file__).parent
 # By the digest of a file's bytes. To parse 100 files takes 0.3 s before each measurement, to look them up
 # 5 ms.
 CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
-ENTRY = "run.cell"
+ENTRY = "run.cell_job"
 # An edit of these measures no cell of another system again.
 GIT_MODULES = ("systems.git", "systems.git_program", "systems.git_shape", "systems.git_store")
 _IMPORT = re.compile(
@@ -45,7 +45,7 @@ def cell_code(recipe: Recipe) -> str:
     """
     # The kinds of data that the command reads and writes, such as "tree".
     kinds = {recipe["input"], recipe["output"]}
-    # The program run.cell measures all kinds of cells, and uses these modules only for other cells.
+    # The program run.cell_job measures all kinds of cells, and uses these modules only for other cells.
     unused = []
     if not recipe.get("program"):
         unused.append("subjects.strategies")
@@ -166,7 +166,7 @@ def imports(file: str) -> frozenset[str]:
     """
     text = _TYPE_CHECKING.sub("", _bytes(file).decode())
     files: set[str] = set()
-    # `from vcsbench.run import cell` has the base vcsbench.run, `import vcsbench.run` is alone.
+    # `from vcsbench.run import cell_job` has the base vcsbench.run, `import vcsbench.run` is alone.
     for base, names, alone in _IMPORT.findall(text):
         module = (base or alone).removeprefix("vcsbench").lstrip(".")
         files.update(_with_packages(module))
@@ -185,7 +185,7 @@ def _with_packages(module: str) -> tuple[str, ...]:
 
 
 def file_of(module: str) -> str:
-    """Return the file of a module, such as "run.cell", which may not exist."""
+    """Return the file of a module, such as "run.cell_job", which may not exist."""
     base = "/".join([str(PACKAGE), *filter(None, module.split("."))])
     package = f"{base}/__init__.py"
     return package if package in _package_files() else f"{base}.py"

@@ -118,14 +118,11 @@ def combinations_of(
 ) -> list[AxisValues]:
     """Return the combinations of values that a reader may pick, at most `most`. The first one is {}: no pick.
 
-    A reader can pick one of the values of each axis in `axes`, or none. With more than `most` combinations,
-    the last axes are left out. After that, combinations that no measured cell fits are left out, so the
-    result is [] without such a cell. `grid` has a row for each cell: its values by axis, and the reason
-    (`skip`) if it is not measured. Example: `{"access": ["http"], "format": ["f6"]}` gives {}, {"format":
-    "f6"}, {"access": "http"} and {"access": "http", "format": "f6"}.
+    With more than `most` combinations, the last axes are left out. After that, combinations that no measured
+    cell fits are left out. Example: `{"access": ["http"], "format": ["f6"]}` gives {}, {"format": "f6"},
+    {"access": "http"} and {"access": "http", "format": "f6"}.
     """
-    # Thousands of cells have few different values of these axes. The keys below keep each combination of
-    # values once, so that few cells have to be compared with each combination of picks.
+    # Thousands of cells have few different values of these axes, so few cells have to be compared below.
     cells: dict[tuple[str, ...], AxisValues] = {}
     for row in grid:
         if not row.get("skip"):
@@ -134,7 +131,6 @@ def combinations_of(
     # "" stands for no pick.
     choices = {axis: ["", *values] for axis, values in axes.items()}
     while math.prod(len(values) for values in choices.values()) > most:
-        # popitem() removes the last axis.
         choices.popitem()
     combinations: list[AxisValues] = []
     for values in product(*choices.values()):
@@ -147,14 +143,11 @@ def combinations_of(
 def plan_steps(cards: Sequence[Card], picks: AxisValues) -> StepPlan:
     """Return the steps for a reader who has `picks`, the other changes, and the states after the steps.
 
-    `picks` are the reader's values by axis, such as {"access": "http", "format": "f6"}. A change sets the
-    axis of a card to another value. A step is a change that the reader is advised to make. There are two
-    kinds of other changes. The first is the best change of each card whose axis has no step. The second is a
-    change that gains more than the step of its axis, but has a condition, such as a stop of commits.
+    There are two kinds of other changes. The first is the best change of each card whose axis has no step.
+    The second is a change that gains more than the step of its axis, but has a condition, such as a stop of
+    commits.
     """
     steps: list[ValueChange] = []
-    # A state has the reader's values after some steps. A reader may leave out any step, so there is a state
-    # for each selection of the steps. The first one is before all steps, and the last one after all of them.
     states = [picks]
     while True:
         # A step can make another change better or worse. So the changes of all other axes are judged again
@@ -164,7 +157,6 @@ def plan_steps(cards: Sequence[Card], picks: AxisValues) -> StepPlan:
             _changes_of(card, states) for card in cards if card.question.axis not in axes_of_steps
         ]
         after_all_steps = states[-1]
-        # None if no card has a change with gains, and without a condition.
         next_step = _next_step(changes_by_card, after_all_steps)
         if next_step is None:
             break
@@ -179,12 +171,11 @@ def plan_steps(cards: Sequence[Card], picks: AxisValues) -> StepPlan:
 def _better_on_condition(steps: Sequence[ValueChange], picks: AxisValues) -> list[ValueChange]:
     """Return for each step the change of its axis that gains more, but has a condition, if there is one.
 
-    A step has no condition. A better change may have one, such as a stop of commits. It would replace the
-    step, so it is judged by the reader's values before all steps (`picks`), and not after this step.
+    Such a change would replace the step, so it is judged by the reader's values before all steps (`picks`).
     """
     replacements = []
     for step in steps:
-        # The changes are sorted, the best first. So the first one that fits is taken.
+        # The best change comes first, so the first one that fits is taken.
         for change in _changes_of(step.card, [picks]):
             if change.worth is Worth.DO and change.condition and change.gain > step.gain:
                 replacements.append(replace(change, instead=step))
@@ -195,13 +186,13 @@ def _better_on_condition(steps: Sequence[ValueChange], picks: AxisValues) -> lis
 def _states_after(picks: AxisValues, steps: Sequence[ValueChange]) -> list[AxisValues]:
     """Return the reader's values after each selection of the steps; selections with fewer steps first.
 
-    A reader may leave out any step. So the picks {"format": "f6"} with the steps to f7 and to pack give four
-    states: {"format": "f6"}, {"format": "f7"}, {"format": "f6", "packing": "pack"}, and the one with both.
+    The picks {"format": "f6"} with the steps to f7 and to pack give four states: {"format": "f6"}, {"format":
+    "f7"}, {"format": "f6", "packing": "pack"}, and the one with both.
     """
     states = [picks]
     for step in steps:
         states += [{**state, step.axis: step.value} for state in states]
-    # Each step changes one value, so the number of values that differ from the picks is that of the steps.
+    # The number of values that differ from the picks is that of the steps.
     return sorted(states, key=lambda state: len(state.items() - picks.items()))
 
 
@@ -217,19 +208,16 @@ def _next_step(
 
     If each possible change makes something slower, return the one with the largest gain. A card has at most
     one possible change: the best one that is worth it and has no condition. Return None if no card has one.
-    `state` has the reader's values after all steps so far, such as {"format": "f7"}.
     """
     possible: list[ValueChange] = []
     for changes in changes_by_card:
         for change in changes:
-            # DO: it has gains and no loss or, with a workload, gains that outweigh its losses.
             if change.worth is Worth.DO and not change.condition:
                 possible.append(change)
-                # The changes of a card are sorted, the best first. So no later one is better.
+                # The best change of a card comes first, so no later one is better.
                 break
     by_gain = sorted(possible, key=lambda change: change.gain, reverse=True)
-    # A change may make something slower, now or only after another possible change. It waits, because it may
-    # no longer do so after the steps that come first.
+    # A change that makes something slower waits, because it may no longer do so after the steps before it.
     for change in by_gain:
         if not _is_slower_somewhere(change, possible, state):
             return change
@@ -241,11 +229,9 @@ def _is_slower_somewhere(
 ) -> bool:
     """Return True if a change is slower somewhere, now or after one of the other possible changes.
 
-    For example, a setting of the server may be faster with f7 and slower with f6. It should then come after
-    the change to f7 rather than before it. `possible` may contain `change` itself. `state` has the reader's
-    values now, such as {"format": "f6"}.
+    For example, a setting of the server may be faster with f7 and slower with f6. The change of the setting
+    should then come after the change to f7. `possible` may contain `change` itself.
     """
-    # The outcomes now. Those for a reader who has made another change first are added to them.
     outcomes = list(change.outcomes)
     for other in possible:
         if other.axis != change.axis:
@@ -257,18 +243,14 @@ def _is_slower_somewhere(
 def find_outcomes(card: Card, value: str, states: Sequence[AxisValues]) -> list[Outcome]:
     """Return the outcomes of the change to a value, from the comparisons of a card that fit the states.
 
-    An outcome is the effect in one case, such as 1.7x faster for the cold log over http. A state has the
-    reader's values before or after some steps: {"access": "http", "format": "f6"}. Later states have more
-    steps. For each operation (a command with its cache state, such as the cold log), the outcomes of one
-    state count. It is the last state in which a comparison of the operation is decided, because the reader is
-    advised to make the steps. Without any decided comparison, it is the first state with a comparison. Return
-    [] if no comparison fits.
+    For each operation (a command with its cache state, such as the cold log), the outcomes of one state
+    count: the last state in which a comparison of the operation is decided, because the reader is advised to
+    make the steps. Without any decided comparison, the first state with a comparison counts.
     """
     by_operation: dict[OperationKey, list[Outcome]] = {}
     for state in states:
         for key, outcomes in _outcomes_in(card, value, state).items():
             is_decided = any(outcome.effect in DECIDED for outcome in outcomes)
-            # The outcomes of a later state replace those of an earlier one only if one of them is decided.
             if is_decided or key not in by_operation:
                 by_operation[key] = outcomes
     all_outcomes = [outcome for outcomes in by_operation.values() for outcome in outcomes]
@@ -283,18 +265,15 @@ def _outcomes_in(card: Card, value: str, state: AxisValues) -> dict[OperationKey
     The outcomes come from comparisons of this value with the reader's value in the state, or with any value
     if the reader's value is unknown. Return {} if the reader has the value already, as after an earlier step.
     """
-    # The reader's value on the axis of the card, "" if it is unknown.
     current = state.get(card.question.axis, "")
     if current == value:
         return {}
     outcomes: dict[OperationKey, list[Outcome]] = {}
     for case in card.cases:
-        # A case fits unless it has another value than the reader on one of its axes.
         if not fits(case.where, state):
             continue
         for pair in case.pairs:
-            # compares("") is True, so that any other value counts if the reader's value is unknown. A noise
-            # check compares equal binaries (an A/A test), and shows no effect.
+            # A noise check compares equal binaries, and shows no effect.
             if value in pair.sides and pair.compares(current) and not pair.is_noise_check:
                 outcome = _outcome(card.question.axis, case, pair, value)
                 outcomes.setdefault(outcome.operation_key, []).append(outcome)
@@ -304,12 +283,10 @@ def _outcomes_in(card: Card, value: str, state: AxisValues) -> dict[OperationKey
 def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
     """Return the outcome of the change of an axis to `value`, one side of a pair, from the other side.
 
-    A pair is a comparison in a case, such as the cold log over http. Example: f6 takes 3 s (baseline), and f7
-    takes 1.5 s (candidate). The change to f7 is FASTER by the factor 2.0, from 3 to 1.5 s. The change to f6
-    is SLOWER by 2.0, from 1.5 to 3 s.
+    Example: f6 takes 3 s (baseline), and f7 takes 1.5 s (candidate). The change to f7 is FASTER by the factor
+    2.0, from 3 to 1.5 s. The change to f6 is SLOWER by 2.0, from 1.5 to 3 s.
     """
-    # `result` is the class in which tables and cards count the comparison. They count a difference below the
-    # margin as EQUAL. If start-up hides a part of a difference, the proven ratio is the certain part.
+    # `result` is EQUAL for a difference below the margin, as in tables and cards.
     is_different = pair.result == Result.DIFFERENT
     ratio = pair.proven_ratio if is_different else pair.ratio
     # The ratio is baseline / candidate. A change to the baseline goes the other way.
@@ -339,25 +316,21 @@ def _outcome(axis: str, case: Case, pair: Pair, value: str) -> Outcome:
 def _change_to(card: Card, value: str, states: Sequence[AxisValues]) -> ValueChange:
     """Return the change of a card's axis to a value, judged by its outcomes in the states (find_outcomes).
 
-    Its worth is a class, such as Worth.DO for gains without a loss. Changes of the same worth are sorted by
-    the gain, a sum of the logarithms of the factors: 2x faster and 2x slower cancel each other. The card's
-    workload weighs the decided outcomes, as it weighs its cases. Without a workload, each operation (a
+    The gain is a sum of logarithms of factors, so that 2x faster and 2x slower cancel each other. The card's
+    workload weighs the decided outcomes, as it weighs the card's cases. Without a workload, each operation (a
     command with its cache state) has the weight 1.
     """
     outcomes = find_outcomes(card, value, states)
     counted = outcomes
     if card.workload:
-        # An undecided outcome shows nothing, so it takes no part of the weight of its operation. The decided
-        # outcomes of an operation share its weight equally: 60 for log gives 20 to each of three.
+        # An undecided outcome shows nothing, so it takes no part of the weight of its operation.
         counted = [outcome for outcome in outcomes if outcome.effect in DECIDED]
         weights = share_weights([outcome.where for outcome in counted], card.workload)
     else:
-        # An operation such as the cold log may have one outcome over http and one over svn. Each of the two
-        # then has half of its weight.
+        # The outcomes of an operation, such as the cold log over http and over svn, share its weight.
         outcome_counts = Counter(outcome.operation_key for outcome in outcomes)
         weights = [1 / outcome_counts[outcome.operation_key] for outcome in outcomes]
     gain = 0.0
-    # Outcomes with other effects, such as EQUAL, add nothing.
     for outcome, weight in zip(counted, weights, strict=True):
         if outcome.effect is Call.FASTER:
             gain += weight * math.log(outcome.factor)
@@ -368,20 +341,15 @@ def _change_to(card: Card, value: str, states: Sequence[AxisValues]) -> ValueCha
 
 
 def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload: bool) -> Worth:
-    """Return the worth of a change: from Worth.DO, the best, to Worth.NOT_MEASURED, without an outcome.
-
-    A factor of `margin` or more, such as 1.1, is worth a change. `gain` is the weighted sum of the logarithms
-    of all factors, with a minus sign for slower outcomes.
-    """
+    """Return the worth of a change with its weighted `gain` (ValueChange.gain)."""
     if not outcomes:
         return Worth.NOT_MEASURED
     faster = [outcome.factor for outcome in outcomes if outcome.effect is Call.FASTER]
     slower = [outcome.factor for outcome in outcomes if outcome.effect is Call.SLOWER]
     has_loss = max(slower, default=1.0) >= margin
     if max(faster, default=1.0) >= margin:
-        # Only the weights of a workload show whether the gains outweigh the losses. Without a workload, a
-        # change with a loss is the reader's decision (DEPENDS). Without anything slower, `gain` is not
-        # needed. It would be 0 if the workload lacks the faster commands.
+        # Only the weights of a workload show whether the gains outweigh the losses. Without anything slower,
+        # `gain` does not count: it would be 0 if the workload lacks the faster commands.
         if has_workload and slower:
             is_worth_it = gain > 0
         else:
@@ -390,7 +358,6 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
     # Something becomes slower, and nothing faster by the margin: the present value is better.
     if has_loss:
         return Worth.KEEP
-    # The certain part of each difference is below the margin. So it does not matter whether they are gains.
     if faster or slower:
         return Worth.SLIGHT
     effects = {outcome.effect for outcome in outcomes}
@@ -402,23 +369,18 @@ def _worth(outcomes: Sequence[Outcome], gain: float, margin: float, has_workload
 def _changes_of(card: Card, states: Sequence[AxisValues]) -> list[ValueChange]:
     """Return the changes to the other values of a card's axis, the best first.
 
-    `states` has the reader's values before all steps, and then after some of them. With a value on the card's
-    axis, such as {"format": "f6"}, there is a change to each other value. Without one, the reader's value is
-    unknown. Then the only change is that to the value that the card recommends. But if the card recommends
-    none, or the value that most readers have (Card.reference), there is a change from this one to each other.
+    If the reader's value on the axis is known, there is a change to each other value. If not, the only change
+    is that to the value that the card recommends. But if the card recommends none, or its reference (the
+    value that most readers have already), there is a change from the reference to each other value.
     """
     current = states[0].get(card.question.axis, "")
-    # None if the reader's value is known, or without a recommendation. If the card recommends the value that
-    # most readers have already, they need no change to it. So the changes from it are judged instead.
     recommended = None if current else _recommended_value(card, states)
     if recommended is not None and recommended != card.reference:
         values = [recommended]
     else:
-        # The value that the reader has, or is assumed to have. The states get it, so that only its own
-        # comparisons count.
         unchanged = current or card.reference
+        # The states get this value, so that only comparisons of the value count.
         states = [{**state, card.question.axis: unchanged} for state in states]
-        # The sides of all comparisons, each once. A noise check compares equal binaries (an A/A test).
         pairs = [pair for case in card.cases for pair in case.pairs if not pair.is_noise_check]
         sides = dict.fromkeys(side for pair in pairs for side in pair.sides)
         values = [side for side in sides if side != unchanged]
@@ -427,11 +389,7 @@ def _changes_of(card: Card, states: Sequence[AxisValues]) -> list[ValueChange]:
 
 
 def _recommended_value(card: Card, states: Sequence[AxisValues]) -> str | None:
-    """Return the value that a card recommends in the last state with a recommendation; None without one.
-
-    A state has the reader's values after some steps. The recommendation may depend on the steps, and the last
-    state has the most.
-    """
+    """Return the value that a card recommends in the last state with a recommendation; None without one."""
     for state in reversed(states):
         answer = card.answer_for(state)
         # Without a difference between the values, the answer has none (answer_texts.NO_DIFFERENCE).
@@ -445,23 +403,19 @@ def find_combined_outcomes(
 ) -> list[Outcome]:
     """Return the measured effect of several steps taken together, one outcome for each situation.
 
-    A situation, such as the cold log, has choices: combinations of values of the other axes, each with its
-    mean time. `before` has the reader's values by axis, such as {"access": "http", "format": "f6"}, and
-    `after` those after the steps. A situation is left out unless it fits `before`, exactly one of its choices
-    fits `before`, and exactly one fits `after`. Commands of svnbench are left out, too: nobody runs them at
-    work.
+    `before` has the reader's values, such as {"access": "http", "format": "f6"}, and `after` those after the
+    steps. A situation is left out unless it fits `before`, exactly one of its choices fits `before`, and
+    exactly one fits `after`. Commands of svnbench are left out, too: nobody runs them at work.
     """
     outcomes = []
     for situation in situations:
         if not fits(situation.where, before) or is_benchmark(situation.where):
             continue
-        # The only choice that fits the reader's values before, and after the steps; None without one.
         now = _choice_of_reader(situation, before)
         then = _choice_of_reader(situation, after)
         if now and then:
             outcome = Outcome(
                 where=situation.where,
-                # The factor may be chance. The effect is UNDECIDED then.
                 effect=_effect_of_choice(now, then, margin),
                 factor=at_least_1(now.seconds / then.seconds),
                 before_s=now.seconds,
@@ -485,11 +439,10 @@ def _choice_of_reader(situation: Situation, values: AxisValues) -> Choice | None
 def _effect_of_choice(now: Choice, then: Choice, margin: float) -> Call:
     """Return the effect of a change from one choice of a situation to another.
 
-    A choice is a combination of values with its mean time. The two choices were not compared with each other,
-    but each with the best choice, which itself counts as equal. They are shown to be equal if their times are
-    within the margin, and both comparisons with the best choice are decided (slower or equal). They are shown
-    to differ if one of them is slower than the best choice, and neither is open. An open choice has no
-    decided comparison, and its measured time is longer than the best one by the margin or more.
+    The two choices were not compared with each other, but each with the best choice, which itself counts as
+    equal. They are shown to be equal if their times are within the margin, and both comparisons with the best
+    choice are decided (slower or equal). They are shown to differ if one of them is slower than the best
+    choice, and neither is open (_is_open).
     """
     if at_least_1(now.seconds / then.seconds) < margin:
         is_decided = all(choice.is_equal or choice.is_slower for choice in (now, then))

@@ -77,5 +77,5 @@ class Vocabulary(Model):
 
 @cache
 def load_vocabulary() -> Vocabulary:
-    """Return the vocabulary, which is read once per process. Raise UserError for a wrong key or text."""
+    """Return the vocabulary, read once per process. Raise UserError for a wrong key or text."""
     return validate(read_mapping(VOCABULARY), Vocabulary, lambda _keys: str(VOCABULARY))

@@ -58,22 +58,17 @@ class Operation(NamedTuple):
 
     @property
     def occasion(self) -> str:
-        """Return when a user does this work: `First log of the morning over svn (cold)`, `Dump`.
-
-        After a night, all caches are cold. After a restart of the server, only the caches of the server are
-        cold. For a repeated command, all caches are warm.
-        """
+        """Return when a user does this work: `First log of the morning over svn (cold)`, `Dump`."""
         state = cache_state(self.cache)
         command = labels.value_label(COMMAND_AXIS, self.command)
         over = f" over {self.access}" if self.access else ""
         cache_label = labels.value_label(CACHE_AXIS, self.cache)
+        # After a night, all caches are cold.
         if state.is_cold:
             return f"First {command} of the morning{over} ({cache_label})"
-        # A new server, but the operating system has the files in memory. A restart empties only the caches of
-        # CACHING_SERVERS: other servers have none.
+        # After a restart of the server, only the server's own caches are cold. Other servers have none.
         if state.is_hot and not state.keeps_server and self.server in CACHING_SERVERS:
             return f"First {command} after a restart of the server{over} ({cache_label})"
-        # The server has served the command before, so its own caches are warm; or it has none.
         if state.is_hot:
             return f"Repeated {command}{over} ({cache_label})"
         # The axis cache does not apply to this command.
@@ -113,24 +108,18 @@ class Wish:
         """Return sentences on the gain, on price and condition of the change, and on slower operations.
 
         Example: `First log of the morning over svn (cold): packed, 1.7x faster, 1.57 → 0.93 s.`, `svnadmin
-        pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).` Values
-        that the user may not have stand behind the times: `1.57 → 0.93 s (from default settings)`. A
-        condition is a sentence such as `Only if you can stop commits.`
+        pack REPO, no downtime, 4 s for 20,000 revisions.` and `Slower: cold export over svn (1.3x).`
         """
-        # Both texts end with the unit, `1.57 s` and `0.93 s`. It is removed from the first one.
         before, after = labels.seconds_of_both([self.before_s, self.after_s])
         times = f"{before.removesuffix(' s')} → {after}"
-        # Users with other values than these gain another factor.
+        # Users with other values than the assumed ones gain another factor.
         if self.assumed:
             times += f" (from {', '.join(self.assumed)})"
         gain = _factor_text(self.factor, self.is_at_least)
         text = f"{self.operation.occasion}: {self.change}, {gain} faster, {times}."
         price = []
-        # The command is "" if the change takes several lines, and None without a command.
         if self.command is not None:
             price.append(f"`{self.command}`" if self.command else "Several commands")
-        # The downtime is the interruption of the service, such as `no downtime`. The work is the time that
-        # the change itself takes.
         if self.downtime:
             price.append(self.downtime)
         if self.work:
@@ -140,7 +129,6 @@ class Wish:
             text += f" {sentence[0].upper()}{sentence[1:]}."
         if self.condition:
             text += f" Only if {self.condition}."
-        # The same change can make other operations slower.
         if self.slower:
             text += f" Slower: {enumeration(self.slower)}."
         return text
@@ -151,14 +139,11 @@ def find_wishes(
 ) -> list[Wish]:
     """Return the changes that make an operation of the user faster, the largest gain first.
 
-    An operation is a command with a state of caches, such as the cold log. It has its best change and, if
-    this has a condition, the best change without one (_best_wishes). `values_now` has the values of the
-    user's repository: `{"format": "as-is", "packing": "pack"}`. Changes on other axes, such as the settings
-    of the server, start from the value that most users have (Card.reference). `work` has the time that a
-    change took here: `{("packing", "pack"): MeasuredWork(4.2, "20,000 revisions", is_in_memory=False)}`.
-    `system` is the version-control system of the repository.
+    Each command with a state of caches, such as the cold log, has its best change and, if this change has a
+    condition, the best change without one. `values_now` has the values of the user's repository: `{"format":
+    "as-is", "packing": "pack"}`. Changes on other axes, such as the settings of the server, start from the
+    value that most users have (Card.reference).
     """
-    # By command and state of caches: {("log", "cold"): [...]}.
     by_operation: dict[tuple[str, str], list[Wish]] = {}
     for card in advice.cards:
         # A cost, such as the cost of https, is no reason to change. An answer over all cells, such as that on
@@ -177,11 +162,10 @@ def _best_wishes(wishes: Sequence[Wish]) -> list[Wish]:
     """Return the change with the largest gain for one command with one state of caches.
 
     If that change has a condition, such as a stop of commits, the best change without a condition follows,
-    if there is one. The `wishes`, at least one, may be over http, svn and file. Those over file, and those of
-    commands without an access, count only if there are no others.
+    if there is one. There is at least one wish.
     """
     # The largest factors are those over file, which has no connection. But few users work on the server's
-    # own files.
+    # own files, so these wishes count only if there are no others.
     over_server = [wish for wish in wishes if wish.operation.access not in WITHOUT_SERVER]
     candidates = sorted(over_server or wishes, key=lambda wish: -wish.factor)
     best = candidates[0]
@@ -194,14 +178,11 @@ def _wishes_of_card(
 ) -> Iterator[Wish]:
     """Yield a wish for each operation that a change of the card's axis makes faster by the margin.
 
-    An operation is a command with a state of caches, such as the cold log. `values_now` has the values of the
-    user's repository. If it lacks the axis, the change starts from the value that most users have: a
-    repository shows its format, for example, and not the settings of its server. The access has no such
-    start, because users may have several. `work` has the time that a change took here. Yield nothing without
-    a start.
+    If `values_now` lacks the axis, the change starts from the value that most users have: a repository shows
+    its format, for example, and not the settings of its server. The access has no such start, because users
+    may have several. Yield nothing without a start.
     """
     axis = card.question.axis
-    # `reference` is the value that most users have, "" without one.
     assumed_start = "" if axis == ACCESS_AXIS else card.reference
     start = values_now.get(axis, assumed_start)
     if not start:
@@ -211,29 +192,24 @@ def _wishes_of_card(
     assumed_starts = [] if axis in values_now else [labels.value_label(axis, start)]
     # The axes that distinguish the cases of the card, without those whose values are the user's.
     assumed_axes = [name for name in card.shown if name not in values_now]
-    # The measured values of the axis, each once, in order.
     values = dict.fromkeys(value for case in card.cases for value in case.times)
     for value in values:
         if value == start:
             continue
-        # The outcomes of the change from the present value to this one, case by case. Those below the margin,
-        # such as 1.1, do not matter. A factor is at least 1, whether the case becomes faster or slower.
+        # A factor is at least 1, whether the case becomes faster or slower.
         all_outcomes = steps.find_outcomes(card, value, [state])
         outcomes = [outcome for outcome in all_outcomes if outcome.factor >= card.margin]
-        # The change applies to the whole repository. So each of its wishes lists all operations that become
-        # slower, and they are collected first.
+        # The change applies to the whole repository, so each of its wishes lists all slower operations.
         slower = []
         for outcome in outcomes:
             if outcome.effect is Call.SLOWER:
                 label = labels.case_label(outcome.where, [ACCESS_AXIS, *assumed_axes])
                 slower.append(f"{label} ({_factor_text(outcome.factor, outcome.is_at_least)})")
-        # How to apply the value; empty for a value without commands.
         action = card.question.actions.get(value, CardAction())
         for outcome in outcomes:
             # Nobody waits for the commands of svnbench, such as null-log.
             if outcome.effect is not Call.FASTER or is_benchmark(outcome.where):
                 continue
-            # An unknown time is None.
             if outcome.before_s is None or outcome.after_s is None:
                 continue
             where = outcome.where

@@ -18,7 +18,7 @@ cleared."""
 GUEST_COLD = """Measured in a virtual machine ({}): cold means cold for its own page cache. The caches of the
 hypervisor, a RAID controller or a disk cannot be cleared."""
 
-# The keys of a state with steps (prepared_cell.STEPS).
+# The keys of a state with steps (cell_setup.STEPS).
 PHASES: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 _COLD: Promises = {"os": "cold", "server": "new"}

@@ -107,7 +107,7 @@ def _reflink_keys(reflink: str, env: Environment) -> Recipe:
     """Return the keys that `reflink: on` adds to a recipe; {} for `off` and without the axis.
 
     The variables in `environment` have svn preload the library that clones files, and have the library write
-    the number of cloned files to a file. PreparedCell replaces `{run}` by the folder of the run.
+    the number of cloned files to a file. CellSetup replaces `{run}` by the folder of the run.
     """
     if reflink != "on":
         return {}

@@ -334,7 +334,7 @@ class _CommandCheck:
 
 
 def _check_template(template: str, words: Collection[str]) -> None:
-    """Raise ValueError if the template of a command cannot be filled in (prepared_cell.fill_template).
+    """Raise ValueError if the template of a command cannot be filled in (cell_setup.fill_template).
 
     Only `words` may be in its braces. Example: `{svn} log {url}`.
     """

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 
 from vcsbench.axis_names import REPOSITORY_AXIS
-from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import comparison_flags, flags, judgement, run_columns, same_work
 from vcsbench.evidence.column_names import (
@@ -28,6 +27,7 @@ from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import SAME_FIXED_COST
 from vcsbench.plan.result_state import OUTDATED, UNMEASURED, read_context
 from vcsbench.records import CellTrace, Context, Evidence, RunRecord, complete_run
+from vcsbench.result_paths import CellRound
 
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import RunColumns

@@ -1,6 +1,7 @@
 """The report of `vcsbench doctor`: possible measurements, and missing things with remedies."""
 
 import itertools
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.forecast import plan_report, side_effects, trials
 from vcsbench.machine import host
-from vcsbench.measure.prepared_cell import read_versions
+from vcsbench.measure.cell_setup import read_versions
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.storages import disks, filesystems
@@ -26,6 +27,8 @@ VERSIONS = {
     "hyperfine": ["hyperfine", "--version"],
     "git": ["git", "version"],
 }
+# The remedy for root in a container, such as Docker's, whose /proc/sys is read-only.
+WRITABLE_PROC = "start the container with a writable /proc/sys, as with --privileged"
 # The first hyperfine that reports the CPU time of each run.
 FIRST_WITH_CPU_TIMES = 2
 MIN_CORES = 2
@@ -180,12 +183,34 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
         yield Check(
             CheckResult.LIMITED,
             "cold caches file by file (vmtouch): inodes and folders stay cached",
-            remedy="run as root, on a machine without production servers",
+            remedy=_remedy_of_eviction(settings.clear_caches),
         )
     elif any(state.clears_caches for state in states):
         # Hot cells may clear caches, too: the state `hot` fills them from a known, empty state.
         text = filesystems.why_not_cleared(machine, settings.clear_caches)
-        yield Check(CheckResult.MISSING, text, "run as root, or apt-get install vmtouch")
+        yield Check(CheckResult.MISSING, text, _remedy_without_clearing(settings.clear_caches))
+
+
+def _remedy_of_eviction(configured: str) -> str:
+    """Return what the user can do to empty all caches of the kernel; "" if he has chosen not to.
+
+    `configured` is the setting `clear_caches`. Root may not empty them in a container, such as Docker's.
+    """
+    if configured == "evict":
+        return ""
+    drop = WRITABLE_PROC if os.geteuid() == 0 else "run as root"
+    return f"{drop}, on a machine without production servers"
+
+
+def _remedy_without_clearing(configured: str) -> str:
+    """Return what the user can do if no way to clear caches is possible. `configured` is `clear_caches`."""
+    install = "apt-get install vmtouch"
+    if configured == "evict":
+        return install
+    drop = WRITABLE_PROC if os.geteuid() == 0 else "run as root"
+    if configured == "drop-caches":
+        return f"{drop}, or set `clear_caches: evict` and {install}"
+    return f"{drop}, or {install}"
 
 
 def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Check]:

@@ -5,7 +5,6 @@ import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 
-from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.history_forms import HistoryForm
 from vcsbench.machine import host
@@ -14,6 +13,7 @@ from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import read_context
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
+from vcsbench.result_paths import CellRound
 from vcsbench.sources import Source
 from vcsbench.sources.git_source import GitSource
 

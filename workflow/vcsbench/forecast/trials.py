@@ -18,7 +18,6 @@ from pathlib import Path
 from vcsbench import kernel, machine_lock, process_facts, processes, server_user
 from vcsbench.axes.build_axis import installed_programs
 from vcsbench.axes.cache_states import CacheState
-from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.builds import ENVIRONMENTS
 from vcsbench.deployment.link import Shaper
 from vcsbench.errors import UserError, sentence_of
@@ -28,6 +27,7 @@ from vcsbench.measure.server import HOST, ON_PATH
 from vcsbench.measure.syscalls import Strace
 from vcsbench.plan.plan import Plan
 from vcsbench.programs import SUBVERSION_PROGRAMS
+from vcsbench.result_paths import CONTEXT
 from vcsbench.storages import filesystems
 from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
 from vcsbench.storages.session_folders import check_session_folders, check_session_rights

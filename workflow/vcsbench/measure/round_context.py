@@ -11,7 +11,7 @@ from vcsbench import kernel
 from vcsbench.kernel import libc, read
 from vcsbench.machine import SCALING_GOVERNOR, host, read_turbo
 from vcsbench.measure import untimed_runs
-from vcsbench.measure.prepared_cell import PreparedCell
+from vcsbench.measure.cell_setup import CellSetup
 from vcsbench.programs import digest, joined_digest, path_of
 from vcsbench.storages.disks import describe_storage
 from vcsbench.storages.workdir import WorkDir
@@ -63,7 +63,7 @@ WEIGHTS = {
 
 
 def describe_round(
-    cell: PreparedCell, runs: list[RunRecord], captured: untimed_runs.Captured | None
+    cell: CellSetup, runs: list[RunRecord], captured: untimed_runs.Captured | None
 ) -> Context:
     """Return the context of one cell's runs in one round: facts that may explain their times, as JSON data.
 
@@ -125,7 +125,7 @@ def describe_round(
     }
 
 
-def _describe_server(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, object] | None:
+def _describe_server(cell: CellSetup, runs: list[RunRecord]) -> dict[str, object] | None:
     """Return the facts about the server; None for a cell without one.
 
     `settings` are the lines of the server's configuration for passwords, access rules and the like. If the
@@ -156,7 +156,7 @@ def _read_server_files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text(errors="replace") for path in files}
 
 
-def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildFacts:
+def _describe_build(cell: CellSetup, captured: untimed_runs.Captured | None) -> BuildFacts:
     """Return the programs of client and server, and a digest that identifies the build.
 
     Example: {"name": "1.14", "client": {"program": "/usr/bin/svn", ...}, "server": None, "digest": "9f86"}.
@@ -188,7 +188,7 @@ def _describe_build(cell: PreparedCell, captured: untimed_runs.Captured | None) 
     }
 
 
-def _describe_client(cell: PreparedCell, captured: untimed_runs.Captured | None) -> BuildSide:
+def _describe_client(cell: CellSetup, captured: untimed_runs.Captured | None) -> BuildSide:
     """Return program, version and files of the client. Only a client of Subversion has `libraries`."""
     name = os.path.basename(cell.argv[0])
     # A command may name a program on the PATH, such as git.

@@ -129,7 +129,7 @@ class EvidenceCollector:
         - `checks_input`: count how much of the input gets into memory in each timed run, where that is quick
           and changes no caches.
         """
-        # As in PreparedCell, the subjects are called input and output.
+        # As in CellSetup, the subjects are called input and output.
         self.input = read
         self.output = written
         self.server = server

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 from vcsbench import process_facts, processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
-from vcsbench.measure.prepared_cell import PreparedCell
+from vcsbench.measure.cell_setup import CellSetup
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.untimed_runs import capture
 from vcsbench.measure.work import discard_output
@@ -236,7 +236,7 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
         # A missing strace is reported at once, before the preparation, which takes long.
         find_strace()
         with ExitStack() as stack:
-            cell = PreparedCell(recipe, number=1, folder=folder, root=root)
+            cell = CellSetup(recipe, number=1, folder=folder, root=root)
             cell.open(stack)
             client, server = _count_calls(cell)
     except (UserError, OSError) as error:
@@ -244,7 +244,7 @@ def trace_cell(recipe: Recipe, folder: Path, root: Path) -> CellTrace:
     return {"client": client, "server": server, "why_not": why_not, **span_since(begun)}
 
 
-def _count_calls(cell: PreparedCell) -> tuple[Counter[str], Counter[str] | None]:
+def _count_calls(cell: CellSetup) -> tuple[Counter[str], Counter[str] | None]:
     """Return the system calls of one traced run: of the client, and of the server (None without a server).
 
     An untraced run comes first. Its time decides how long the traced run may take.
@@ -279,7 +279,7 @@ UPDATE = "{svn} update -q --ignore-externals {working_copy}"
 MAX_EXCLUSIVE_LOCKS = 30
 
 
-def count_locks(cell: PreparedCell) -> int | None:
+def count_locks(cell: CellSetup) -> int | None:
     """Return how many calls of fcntl an update without changes makes; None if strace cannot trace here.
 
     SQLite locks the working copy's database by these calls. With at most MAX_EXCLUSIVE_LOCKS, the client

@@ -2,7 +2,7 @@
 
     python -S traffic.py SPECIFICATION
 
-Each request is a new process, such as `svn ls -R URL`. The specification is a JSON file (of PreparedCell),
+Each request is a new process, such as `svn ls -R URL`. The specification is a JSON file (of CellSetup),
 and names the file for the report (records.Traffic).
 
 - Closed loop: each client starts its next request when its last one has ended.

@@ -39,7 +39,7 @@ class Captured(NamedTuple):
     """The fingerprint of an untimed run, its I/O as the kernel counts it, its peak memory, its mapped files.
 
     `io` has the counts IO_COUNTS: {"rchar": 4096, "wchar": None, ...}. `peak_bytes` and `mapped` are None if
-    the kernel allows no tracing. measure.cell_round adds the last three: bytes (`server_rchar`,
+    the kernel allows no tracing. measure.round_measurement adds the last three: bytes (`server_rchar`,
     `server_wchar`) and peak memory of the server, and the trace of git.
     """
 

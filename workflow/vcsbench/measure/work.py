@@ -5,8 +5,8 @@ WORK_KINDS.
 """
 
 import hashlib
-import math
 import os
+import random
 import re
 import stat
 import zlib
@@ -303,7 +303,7 @@ def _add_content(
         length -= len(data)
 
 
-# A tree is compressed in part: at most so many pieces of so many bytes, evenly chosen. That takes 0.3 s.
+# A tree is compressed in part: at most so many pieces of so many bytes. That takes 0.5 s of 31,000 files.
 COMPRESSED_PIECES, PIECE_BYTES = 128, 1 << 16
 # The folder of a working copy with its unmodified files, each content once.
 PRISTINES = Path(".svn", "pristine")
@@ -327,10 +327,11 @@ def estimate_compressed_bytes(target: Path) -> int:
                 continue
             total_bytes += status.st_size
             pieces += [(path, start) for start in range(0, status.st_size, PIECE_BYTES)]
-    step = math.ceil(len(pieces) / COMPRESSED_PIECES)
+    # The same ones in each run. Every tenth piece might be of one kind of file only.
+    sample = random.Random(0).sample(pieces, min(len(pieces), COMPRESSED_PIECES))
     read_bytes = 0
     compressed_bytes = 0
-    for path, start in pieces[::step] if pieces else []:
+    for path, start in sample:
         with open(path, "rb") as file:
             file.seek(start)
             data = file.read(PIECE_BYTES)

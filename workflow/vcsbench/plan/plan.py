@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cache
 
 from vcsbench.axes.axis import Environment
-from vcsbench.cell_rounds import CellRound
 from vcsbench.config.builds import ENVIRONMENTS
 from vcsbench.config.study import Study, matches_cell
 from vcsbench.errors import UserError
@@ -16,6 +15,7 @@ from vcsbench.plan.order import CellRoundKey, run_order
 from vcsbench.plan.recipe import TracedCell
 from vcsbench.plan.result_state import SamplingBatches, block_name, is_up_to_date, subject_digest
 from vcsbench.records import Recipe, RecipeRepository
+from vcsbench.result_paths import CellRound
 
 # Snakemake takes about 1 ms and 10 KiB for each.
 MOST_CELL_ROUNDS = 100_000

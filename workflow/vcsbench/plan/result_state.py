@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vcsbench.cell_rounds import CONTEXT, CellRound
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, read_bytes
 from vcsbench.files import CSV_BYTES, read_json
 from vcsbench.records import Context, RecipeRepository, complete_context
+from vcsbench.result_paths import CONTEXT, CellRound
 from vcsbench.storages.file_trees import remove_path
 
 BUDGET_FOLDER = "results/budget"

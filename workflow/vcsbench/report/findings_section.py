@@ -688,8 +688,8 @@ def _describe_flags(
 def _find_anchor(where: Row, section: TableSection) -> str:
     """Return the anchor of the first row with a number of a finding: `table-elapsed-log`.
 
-    `where` selects the rows of the finding by axis: `{"cache": "cold"}`, or a list of values. If no row of the
-    finding has a number, return the anchor of the table.
+    `where` selects the rows of the finding by axis: `{"cache": "cold"}`, or a list of values. If no row of
+    the finding has a number, return the anchor of the table.
     """
     rows = [row for grid in section.grids if section.is_measured for row in grid.rows]
     for row in rows:

@@ -17,7 +17,6 @@ from vcsbench.advice.labels import case_label, value_label
 from vcsbench.axes import resolved_tables
 from vcsbench.axes.cache_states import cache_state
 from vcsbench.axis_names import CACHE_AXIS
-from vcsbench.cell_rounds import CellRound
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.definitions import FindingDefinition
 from vcsbench.config.study import Study
@@ -32,6 +31,7 @@ from vcsbench.plan.result_state import PENDING
 from vcsbench.records import complete_context
 from vcsbench.report.account import ACCOUNT, Account
 from vcsbench.report.make_command import MakeCommand, parse_command
+from vcsbench.result_paths import CellRound
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.baselines import table_definition, table_name
 from vcsbench.statistics.texts import reason_text

@@ -216,8 +216,8 @@ def _describe_gain(results: Results, has_more_rounds: bool) -> str:
     if results.account.count_results()[Result.TOO_SMALL]:
         return "answer what is too small"
     for card in results.advice.cards:
-        # In the one answer of an aggregate card, such as that on builds, small differences count as well. With
-        # the flag `too-short`, start-up can explain them.
+        # In the one answer of an aggregate card, such as that on builds, small differences count as well.
+        # With the flag `too-short`, start-up can explain a difference.
         pairs = [pair for case in card.cases for pair in case.pairs]
         if card.question.aggregate and any("too-short" in pair.flags for pair in pairs):
             return "show smaller differences"
@@ -230,8 +230,8 @@ def _describe_gain(results: Results, has_more_rounds: bool) -> str:
 def _enlarge_repositories(results: Results) -> list[str]:
     """Return a line of YAML for each generated repository of the grid, with LONGER_FACTOR times its scale.
 
-    Each entry is complete, because it replaces the entry of config.yaml: `  ruby: {source: generated, profile:
-    ruby, scale: 0.48}`. Repositories at full scale (1) are left out, and those without a scale.
+    Each entry is complete, because it replaces the entry of config.yaml: `  ruby: {source: generated,
+    profile: ruby, scale: 0.48}`. Repositories at full scale (1) are left out, and those without a scale.
     """
     config = results.provenance.config
     # The user's own repository has the size that it has.

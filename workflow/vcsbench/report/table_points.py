@@ -18,8 +18,8 @@ from vcsbench.report.results import Rows, grouped_by, values_in
 from vcsbench.statistics import comparisons, texts
 from vcsbench.statistics.comparisons import ComparisonRow
 
-# The signs next to a number: first the sign of the comparison's outcome for the candidate (its call), then
-# the signs of flags. table_sections.MARK_MEANINGS has their meanings. `~`: the data leave the outcome open.
+# The signs next to a number: first that of the call, then those of flags. Their meanings are in
+# table_sections.MARK_MEANINGS.
 CALL_MARKS = {Call.EQUAL: "≈", Call.BOUNDED: "~", Call.UNDECIDED: "~", Call.TOO_SMALL: "s"}
 FLAG_MARKS = {"same-binaries": "=", "low-n": "?"}
 # Signs that are hidden until the reader uses the switch above the tables. A point shows the first one it has.
@@ -59,13 +59,11 @@ def measured_points(
 ) -> list[Point]:
     """Return the points of a measured table: first for the expected rows in order, then for any other rows.
 
-    A point is a place of the table with its number, or with the reason why it has none. `rows` are the rows
-    of the table's CSV file. `expected` are the rows that the cells of the study's grid should give. An
-    expected row that the file lacks gives a point with the reason. A ratio is printed in per cent, as it was
-    published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
+    `rows` are those of the table's CSV file. `expected` are the rows that the cells of the study's grid
+    should give. An expected row that the file lacks gives a point with the reason. A ratio is printed in per
+    cent, as it was published (`+22`), or with `prints_factors` as in cards (`1.2x faster`).
     """
-    # The names of the keys that identify a row, such as ["command", "cache", "candidate"]. All rows of a
-    # table have the same ones.
+    # The names of the keys that identify a row, such as ["command", "cache", "candidate"].
     key_names: list[str] = []
     if expected:
         key_names = list(expected[0].keys)
@@ -73,11 +71,10 @@ def measured_points(
         # Without the file of the grid, no row is expected, and all rows of the table's file are shown.
         key_names = list(comparisons.keys_of(rows[0]))
     # Mostly, there is one row for the values of these keys. A table by runs has a row for each run of a cell.
-    # An expected row is that of a cell, without a key for the number of a run.
     rows_by_keys = grouped_by(rows, lambda row: values_in(row, key_names))
     points = []
     for expected_row in expected:
-        # pop() removes the expected rows, so that only unexpected ones remain for the loop below.
+        # Only unexpected rows remain for the loop below.
         rows_of_cell = rows_by_keys.pop(values_in(expected_row.keys, key_names), [])
         if not rows_of_cell:
             points.append(_point_without_row(expected_row))
@@ -92,10 +89,7 @@ def measured_points(
 
 
 def published_points(definition: TableDefinition, rows: Rows) -> list[Point]:
-    """Return the points of a published table. Rows without a number are left out.
-
-    A point is a place of the table with its number. If the table compares nothing, its text is made later.
-    """
+    """Return the points of a published table. Rows without a number are left out."""
     points = []
     for row in rows:
         value = row["value"]
@@ -103,8 +97,7 @@ def published_points(definition: TableDefinition, rows: Rows) -> list[Point]:
             continue
         point = Point(comparisons.keys_of(row), PointKind.PUBLISHED, value)
         if "compare" in definition:
-            # The value is the deviation in per cent: 22.0 for a ratio of 1.22. Studies published no
-            # intervals, so each deviation has the colour of a difference.
+            # Studies published no intervals, so each deviation has the colour of a difference.
             colour = colour_class(value, metric_in(definition).gain)
             point = replace(point, text=words.percentage(value), colour=colour)
         points.append(point)
@@ -116,15 +109,12 @@ def _point_of_row(
 ) -> Point:
     """Return the point of a row of a table: its number with sentences and marks, or why it has no number.
 
-    A point is a place of the table. A flag is a code of a doubt about runs, such as `low-n`. `expected` has
-    the row's cells, and a sentence for each of their rounds without a result. A ratio is printed in per cent
-    (`+22`), or with `prints_factors` as a factor: `1.2x faster`.
+    `expected` has the row's cells, and a sentence for each of their rounds without a result.
     """
     if not words.is_number(row["value"]):
         return _withheld_point(row, expected)
 
     flags = row["flags"].split()
-    # The pointer shows these sentences.
     sentences = [*number_sentences(row, definition), *expected.failures]
     if flags:
         sentences.append(f"Flagged {words.enumeration(flags)}.")
@@ -153,10 +143,9 @@ def _with_comparison(
 ) -> Point:
     """Return the point with its comparison: deviation in per cent, text, colour, and mark.
 
-    The text is the deviation (`+22`), or with `prints_factors` a factor (`1.2x faster`). The colour shows
-    which side is better and how much (colour_class). It is grey (NO_DIFFERENCE_STYLE) unless the comparison
-    is called a difference. A call is the outcome of a comparison, such as FASTER or UNDECIDED. Its mark
-    stands in front of the marks of flags. `is_small`: start-up can explain the difference, or runs are short.
+    The text is the deviation (`+22`), or with `prints_factors` a factor (`1.2x faster`). The colour is grey
+    (NO_DIFFERENCE_STYLE) unless the comparison is called a difference. The mark of the call stands in front
+    of the marks of flags.
     """
     # Baseline / candidate: a ratio of 1.22 is a deviation of 22 per cent.
     ratio = ratio_of(comparison)
@@ -172,7 +161,7 @@ def _with_comparison(
     else:
         colour = NO_DIFFERENCE_STYLE
     call_mark = ""
-    # A call that is undecided after too few rounds has no `~`: its flag `low-n` already has the mark `?`.
+    # After too few rounds, the flag `low-n` already has the mark `?`.
     if comparison.call and comparison.why_undecided != WhyUndecided.FEW_ROUNDS:
         call_mark = CALL_MARKS.get(comparison.call, "")
     return replace(
@@ -186,15 +175,11 @@ def _with_comparison(
 
 
 def _point_without_row(expected: ExpectedRow) -> Point:
-    """Return the point of cells that have no row in the table, with the first reason that applies.
-
-    A point is a place of the table (`keys`). Its text is a word such as `failed`, and its title a sentence.
-    """
+    """Return the point of cells that have no row in the table, with the first reason that applies."""
     keys = expected.keys
-    # The machine cannot measure the cells.
     if expected.skip:
         return _absent_point(keys, PointKind.SKIPPED, f"not measured: {expected.skip}")
-    # The flags make runs invalid. Then they are the reason, and not the rounds that failed.
+    # Flags that make runs invalid are the reason, and not the rounds that failed.
     if expected.flags:
         return _absent_point(keys, PointKind.WITHHELD, _left_out_title(expected.flags))
     if expected.is_outdated:
@@ -214,22 +199,19 @@ def _absent_point(keys: Mapping[str, str], kind: PointKind, title: str) -> Point
 
 
 def _withheld_point(row: Row, expected: ExpectedRow) -> Point:
-    """Return the point of a row whose column `value` is empty, with the first reason that applies.
-
-    A point is a place of the table, with a word such as `left out` in place of its number.
-    """
+    """Return the point of a row whose column `value` is empty, with the first reason that applies."""
     keys = comparisons.keys_of(row)
     if expected.skip:
         return _absent_point(keys, PointKind.SKIPPED, f"not measured: {expected.skip}")
     flags = row["flags"].split()
-    # Why cells that were measured have no value: codes such as `other-work` (codes.WithheldCode).
+    # Codes such as `other-work` (codes.WithheldCode).
     codes = (row.get("withheld") or "").split()
     if not codes:
         return _absent_point(keys, PointKind.WITHHELD, _left_out_title(flags))
-    # A point has a `reason` only here. The page also lists these reasons below the table.
+    # The page also lists each `reason` below the table.
     reason = texts.withheld_text(codes, row.get("detail") or "")
     point = replace(_absent_point(keys, PointKind.WITHHELD, reason), reason=reason)
-    # If the command did other work than in similar cells, or if its work is unknown, the text is more exact.
+    # If the command did other or unknown work, the text is more exact.
     work_texts = [OTHER_WORK_TEXTS[flag] for flag in flags if flag in OTHER_WORK_TEXTS]
     return replace(point, text=work_texts[0]) if work_texts else point
 
@@ -266,7 +248,6 @@ def colour_class(deviation_pct: float, gain: int) -> str:
     factor = labels.at_least_1(ratio) if ratio > 0 else math.inf
     # Rounding of floats can make 1.0999999999 of the factor 1.1, which must reach the step 1.1.
     step = bisect_right(COLOUR_STEPS, factor + 1e-9)
-    # "y": the candidate is better. That is a ratio above 1 with the gain 1, or below 1 with the gain -1.
     side = "y" if (ratio > 1) == (gain > 0) else "x"
     return f"{side}{step}" if step else ""
 
@@ -285,7 +266,7 @@ def number_sentences(row: Row, definition: TableDefinition) -> list[str]:
         basis = "counted once"
     else:
         default_statistic = "geometric mean" if metric.takes_mean else "median"
-        # The key `reduce` of a table names another statistic, such as `best`.
+        # Another statistic is, for example, `best`.
         statistic = definition.get("reduce", default_statistic)
         rounds = words.count_of(int(row["n"] or 0), "round")
         basis = f"the {statistic} over {rounds}"
@@ -299,7 +280,6 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     of f7 = 1.22.` Here f6 is the baseline, f7 the candidate. Without an interval, it is the only text.
     """
     metric = metric_in(definition)
-    # The row with typed fields: a missing number is NaN, a missing call None.
     comparison = ComparisonRow.of_record(row)
     rounds = words.count_of(comparison.n, "round")
     candidate = labels.value_label(definition["compare"]["axis"], comparison.candidate)
@@ -331,8 +311,7 @@ def _comparison_sentences(row: Row, definition: TableDefinition) -> list[str]:
     interval = labels.change_between(comparison.low, comparison.high, change_words)
     sentences = [f"{change} (95 % interval {interval}), over {rounds}. {quotient}", call_sentence]
     contains_1 = comparison.low <= 1 <= comparison.high
-    # If the interval, such as 1.02x to 1.3x, does not contain 1, a reader wonders why the call is no
-    # difference, but BOUNDED (nearly equal) or UNDECIDED. CORRECTION_NOTE explains that.
+    # With an interval such as 1.02x to 1.3x, a reader wonders why the call is no difference.
     if comparison.call in (Call.BOUNDED, Call.UNDECIDED) and not contains_1:
         sentences.append(CORRECTION_NOTE)
     return sentences

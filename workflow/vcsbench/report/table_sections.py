@@ -133,8 +133,7 @@ class TableSection:
 def make_download(results: Results, path: str, name: str) -> Download | None:
     """Return a CSV file of the results, None without the file. It is compressed if `name` ends with .gz.
 
-    `path` is below the folder `results`, and `name` is the name under which a reader saves it. The content is
-    part of the page, as a data URL.
+    `path` is below the folder `results`, and `name` is the name under which a reader saves the file.
     """
     if path not in results.texts:
         return None
@@ -151,17 +150,14 @@ def make_download(results: Results, path: str, name: str) -> Download | None:
 def table_sections(results: Results) -> list[TableSection]:
     """Return the sections of the page with the study's tables, featured tables first.
 
-    A section has the measured and the published numbers of a table, with its legend, notes and download. A
-    table has no section if the study's grid has none of its cells (commands with all their settings). If the
-    file of the grid is missing, all tables have a section.
+    A table has no section if the study's grid has none of its cells. If the file of the grid is missing, all
+    tables have a section.
     """
     study = results.study
     sections = []
-    # The featured tables are also among all tables. unique_values() keeps the first place of each name.
     for name in unique_values([*study.featured_tables, *study.tables]):
         section = _make_section(results, name)
-        # A cell of the table is in a measured grid, in a row that is left out because it has no number, or in
-        # a table that has no number at all for a known reason.
+        # A table with cells has a number, a row that is left out, or a reason why it has no number at all.
         has_cells = section.is_measured or section.left_out or section.not_measured
         if has_cells or not results.grid:
             sections.append(section)
@@ -171,13 +167,12 @@ def table_sections(results: Results) -> list[TableSection]:
 def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]]:
     """Return sentences on the revisions that each command on working copies covers, by command.
 
-    Example: `{"update-1000": ["update-1000 of ruby covers 1,000 revisions, from 951 to 1,951."]}`. Other
-    commands are missing. `contexts` are the records of cell-rounds (records.Context).
+    Example: `{"update-1000": ["update-1000 of ruby covers 1,000 revisions, from 951 to 1,951."]}`.
     """
     notes: defaultdict[str, list[str]] = defaultdict(list)
     for context in contexts:
-        # The revisions of the working copy before and after the command, (0, 0) without a working copy. A
-        # checkout begins at 0. Both are equal if a small repository has no old revision to update from.
+        # The revisions of the working copy before and after the command. A checkout begins at 0. Both are
+        # equal if a small repository has no old revision to update from.
         first, last = context["working_copy"].get("revisions", (0, 0))
         if 0 < first < last:
             command = study.command_name(context["axes"])
@@ -188,8 +183,8 @@ def distance_notes(contexts: Sequence[Row], study: Study) -> dict[str, list[str]
 def _distance_sentence(context: Row, study: Study, command: str) -> str:
     """Return a sentence on the revisions that a command covers, with the reason if the study covers more.
 
-    `context` is the record of a cell-round that has a working copy. An example: `update-1000 of ruby covers
-    50 revisions, from 951 to 1,001, not 1,000: the repository has scale 0.05.`
+    Example: `update-1000 of ruby covers 50 revisions, from 951 to 1,001, not 1,000: the repository has scale
+    0.05.`
     """
     first, last = context["working_copy"]["revisions"]
     covered = last - first
@@ -199,12 +194,11 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
     start, end = words.group_digits(first), words.group_digits(last)
     sentence = f"{subject} covers {revisions}, from {start} to {end}"
     definition = study.commands.get(command)
-    # The number of revisions that the command covers in the study, if the study sets it.
     expected = definition.revisions_behind if definition else None
     if not expected or covered >= expected:
         return f"{sentence}."
-    # A scale below 1 is the reason: the repository has only a part of the published revisions. At scale 1, or
-    # without a scale (a user's own repository), it just has no more.
+    # At a scale below 1, the repository has only a part of the published revisions. A user's own repository
+    # has no scale.
     scale = repository.get("scale")
     is_reduced = scale not in (None, 1)
     reason = f"has scale {scale:g}" if is_reduced else "has no more"
@@ -212,48 +206,38 @@ def _distance_sentence(context: Row, study: Study, command: str) -> str:
 
 
 def _make_section(results: Results, name: str) -> TableSection:
-    """Return the section of the table `name`, with its measured and published numbers in the same grids.
-
-    A point is a place of a grid, with its number or with the reason why it has none. A layout has the axes in
-    the rows and columns of a table. The table has a grid for each combination of values of the other axes.
-    """
+    """Return the section of the table `name`, with its measured and published numbers in the same grids."""
     study = results.study
     definition = study.tables[name]
-    # None for a table that compares nothing.
     compare = definition.get("compare")
     layout = grids.make_layout(definition, results.order)
-    # Tables against a saved baseline (results of an earlier run) are the only keys of `notes`. They are no
-    # tables of the study, so it has published none of them.
+    # The keys of `notes` are tables against a saved baseline, of which the study has published none.
     is_of_study = name not in results.notes
     is_published = definition.get("published", True)
     has_published = study.published is not None and is_of_study and is_published
     # By default, published numbers of repeated runs are medians. A single run has no median.
     is_repeated = study.published is not None and study.published.rounds > 1
     published = table_points.published_points(definition, results.published.get(name, []))
-    # A table with published numbers prints ratios as published, in per cent. All other tables print factors,
-    # such as `1.2x faster`.
+    # A table with published numbers prints ratios as published, in per cent.
     points = _make_measured_points(results, name, prints_factors=not has_published)
     # If all cells lack a number for the same reason, a sentence with this reason replaces the grids.
     not_measured = _why_not_measured(points, definition)
     if not_measured:
         points = []
-    # Rows and columns without a number are not shown. `left_out` counts them.
     shown_points, left_out = grids.leave_out_empty(points, layout)
     if "compare" not in definition:
-        # Numbers of a comparison have their texts already: per cent or factors.
+        # Numbers of a comparison have their texts already.
         unit = metric_in(definition).unit
         shown_points = grids.format_numbers(shown_points, layout, unit)
         published = grids.format_numbers(published, layout, unit)
     # A run without results shows the published numbers alone.
     points_of_grids = grids.attach_published(shown_points, published, layout) or published
     published_here = [point.published for point in points_of_grids if point.published]
-    # By reason: the measured places without a number, such as `cold log over svn (ruby, f7)`.
     withheld: defaultdict[str, list[str]] = defaultdict(list)
     for point in points:
         if point.reason:
             withheld[point.reason].append(layout.place_label(point.keys))
-    # The texts above the grids: the meaning of the numbers, the axes in rows and columns, and the values that
-    # all grids share. A text that does not apply is "".
+    # The texts above the grids, each "" if it does not apply.
     reading = [
         _make_reading(definition, has_published, is_repeated),
         layout.caption(points_of_grids),
@@ -267,7 +251,7 @@ def _make_section(results: Results, name: str) -> TableSection:
         legend=_make_legend(definition, has_published) if compare else None,
         grids=grids.make_grids(points_of_grids, layout),
         is_measured=bool(shown_points),
-        # The measured grids lack the places of other published numbers, such as those of another repository.
+        # The measured grids may lack published numbers, such as those of another repository.
         published_in_full=grids.make_grids(published, layout)
         if shown_points and len(published_here) < len(published)
         else [],
@@ -284,7 +268,6 @@ def _make_section(results: Results, name: str) -> TableSection:
         notes=_make_notes(results, name, layout.compared, points),
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
-        # The signs in the grids with their meanings.
         key=_make_key(points_of_grids, definition, has_published),
     )
 
@@ -292,9 +275,8 @@ def _make_section(results: Results, name: str) -> TableSection:
 def _make_measured_points(results: Results, name: str, prints_factors: bool) -> list[Point]:
     """Return the points of this run's table `name`, in the order of the rows that the grid should give.
 
-    A point is a place of the table with its number. A row that the table's file lacks gives a point with the
-    reason. A ratio is printed in per cent (`+22`), or with `prints_factors` as a factor (`1.2x faster`). The
-    grid of the study has a row for each cell, a command with all its settings.
+    A row that the table's file lacks gives a point with the reason. A ratio is printed in per cent (`+22`),
+    or with `prints_factors` as a factor (`1.2x faster`).
     """
     definition = results.study.tables[name]
     expected = expected_rows(
@@ -324,8 +306,7 @@ def _why_not_measured(points: Sequence[Point], definition: TableDefinition) -> s
 def _why_nothing_published(study: Study, published: Sequence[Point], has_published: bool) -> str:
     """Return a sentence if the study has published numbers, but none in this table; otherwise "".
 
-    `published` are the points of the published table. `has_published` is True if the study published this
-    table. Without points, only the file is then missing.
+    `has_published` is True if the study published this table. Without points, only the file is then missing.
     """
     if study.published is None or published:
         return ""
@@ -337,14 +318,10 @@ def _why_nothing_published(study: Study, published: Sequence[Point], has_publish
 def _make_notes(results: Results, name: str, compared: str, points: Sequence[Point]) -> list[str]:
     """Return the notes on a table: on a saved baseline, on distances of updates, on commands with less work.
 
-    A saved baseline is the results of an earlier run. `compared` is the axis that the table `name` compares,
-    "" if it compares nothing. `points` are its places with their axis values (`keys`).
+    `compared` is the axis that the table `name` compares, "" if it compares nothing.
     """
-    # Only a table that compares with a saved baseline has an entry.
     notes = list(results.notes.get(name, ()))
     commands = {results.study.command_name(row) for row in results.tables.get(name, [])}
-    # An update takes a working copy from an old revision to a newer one. A note has their distance:
-    # `update-1000 of ruby covers 1,000 revisions, ...`.
     for command, sentences in distance_notes(results.contexts, results.study).items():
         if command in commands:
             notes += sentences
@@ -363,14 +340,12 @@ def _make_reading(definition: TableDefinition, has_published: bool, is_repeated:
 
     Examples: `Elapsed seconds, geometric mean of the rounds.`, `f7 against f6: the geometric mean of the
     rounds' ratios.`, and with published numbers `100 x (time of f6 ÷ time of f7 - 1), in per cent: ...`. If
-    the study repeated its runs (`is_repeated`), its numbers are medians, also where measured ones are means.
-    Otherwise they are those of single runs.
+    the study repeated its runs (`is_repeated`), published numbers are medians, otherwise single runs.
     """
     metric = metric_in(definition)
     if "compare" not in definition:
-        # How the runs of a cell become one number, such as `best`, "" for the default of the metric.
-        reduction = _special_reduction(definition)
         # The reading of a metric describes the default reduction, but no other.
+        reduction = _special_reduction(definition)
         if not reduction:
             is_other = has_published and is_repeated and metric.takes_mean
             return f"{metric.reading} {PUBLISHED_MEDIANS}" if is_other else metric.reading
@@ -386,8 +361,6 @@ def _make_reading(definition: TableDefinition, has_published: bool, is_repeated:
     side = "above" if metric.gain > 0 else "below"
     reduction = definition.get("reduce", MEDIAN)
     reduced_values = REDUCTIONS[reduction] if is_repeated else "single runs"
-    # `is_better` has the words for a better value: `is faster`, or `reads less` for a count. The value on the
-    # right is one of several.
     better_side = "the other value" if candidates == table_points.OTHERS else candidates
     return (
         f"100 {words.TIMES_SIGN} ({quotient} {words.MINUS_SIGN} 1), in per cent: "
@@ -426,7 +399,6 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
     """
     metric = metric_in(definition)
     baseline, candidates = table_points.side_labels(definition)
-    # The factors at which the next colour begins: 1.05, 1.1, ..., 4.
     steps = table_points.COLOUR_STEPS
     # As ratios baseline / candidate: from 1/4 to 1/1.05, and from 1.05 to 4.
     below_1 = [1 / step for step in reversed(steps)]
@@ -437,9 +409,8 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
         swatches.append(Swatch(table_points.colour_class(deviation_pct, metric.gain), edge))
     # The swatch in the middle, behind all ratios below 1, has no colour: factors below the first step.
     swatches.insert(len(steps), Swatch("", ""))
-    # The left end of the line is for the better baseline. Now it has the ratios below 1, where the baseline
-    # has the lower value, such as the shorter time. If a higher value is better, as for a throughput (gain
-    # -1), the line is reversed.
+    # The left end is for the better baseline. Now it has the ratios below 1, where the baseline has the lower
+    # value. If a higher value is better, as for a throughput (gain -1), the line is reversed.
     if metric.gain < 0:
         swatches.reverse()
     better = metric.words.better_in_short
@@ -449,37 +420,28 @@ def _make_legend(definition: TableDefinition, has_published: bool) -> Legend:
 def _make_key(
     points: Sequence[Point], definition: TableDefinition, has_published: bool
 ) -> list[tuple[str, str]]:
-    """Return the signs of a table with their meanings: `("≈", "equal: ...")`.
-
-    First come the pictograms of cache states and the marks that occur, then the printed form of numbers, the
-    texts of places without a number, and the sign of runs that are far from the median of their cell. A point
-    is a place of the table.
-    """
+    """Return the signs of a table with their meanings: `("≈", "equal: ...")`."""
     caches = {point.keys.get("cache", "") for point in points}
     signs = pictograms().items()
     key = [(sign, value_label("cache", cache)) for cache, sign in signs if cache in caches]
-    # `mark` has one character for each mark of a number.
+    # Each character of `mark` is a mark.
     marks = {mark for point in points for mark in point.mark}
     key += [(mark, meaning) for mark, meaning in MARK_MEANINGS.items() if mark in marks]
     if "compare" in definition:
-        # From LARGE_PCT on, a table with published numbers prints `+150` where a card, an answer on the page,
-        # prints `2.5x`. PER_CENT_KEY explains that. Only tables that compare elapsed times have cards.
+        # From LARGE_PCT on, a table with published numbers prints `+150` where a card prints `2.5x`. Only
+        # tables that compare elapsed times have cards.
         has_card = compares(definition, definition["compare"]["axis"])
         is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
         if has_card and has_published and is_large:
             key.append(PER_CENT_KEY)
-        # The colour grey is that of numbers without a difference.
         key.append(GREY_KEY)
     else:
-        # In a table of single values, each number has a bar.
         key.append(BAR_KEY)
-    # The sign `·` stands in places without a cell.
     key.append(NOTHING_KEY)
     if any(point.published for point in points):
         key.append(PUBLISHED_KEY)
     kinds = {point.kind for point in points}
     absent_texts = table_points.ABSENT_TEXTS.items()
-    # Such as ("failed", "no round has a result").
     key += [text_and_meaning for kind, text_and_meaning in absent_texts if kind in kinds]
     if any(point.deviation for point in points):
         key.append(DEVIATION_KEY)

@@ -32,13 +32,12 @@ TERMINAL_COLUMNS = 80
 MAX_LINES = 15
 # So many answers are printed before other lines are shortened: most studies have no more of them.
 FEW_ANSWERS = 4
-# The heading of the next runs.
 NEXT = "Next"
 HEADER = (
     "Answers over all cases measured. Each answer changes one thing and keeps the",
     "rest. For your own numbers, pick what you have at the top of the report.",
 )
-# The header of a study with cold cells, which it explains.
+# The header of a study with cold cells.
 COLD_HEADER = (
     "Answers over all cases (cold: with empty caches, as in a morning). Each changes",
     "one thing. For your own numbers, pick what you have at the top of the report.",
@@ -115,7 +114,6 @@ def format_summaries(studies: Sequence[Results], command: MakeCommand) -> list[s
 
 def _format_study(results: Results, command: MakeCommand, head: Sequence[str]) -> list[str]:
     """Return the lines of a study below the lines `head`. `command` repeats its last run."""
-    # The runs that improve the answers, each with its command.
     steps = summary.suggest_next_steps(results, command)
     lines: list[str] = []
     for layout in LAYOUTS:
@@ -132,13 +130,11 @@ def _format_layout(
 ) -> list[str]:
     """Return the lines of a study in a layout, below the lines `head`.
 
-    A card is a question, such as which format is best, with its answer. The answers get the lines that all
-    other texts leave of MAX_LINES. `steps` are the advised next runs.
+    The answers get the lines that all other texts leave of MAX_LINES.
     """
     cards = results.advice.cards
     above = list(head)
-    # The header explains that a reader can pick values at the top of the report. An aggregate card has one
-    # answer over all cells, such as that on builds, which no pick changes.
+    # The header explains picks, which change no answer of an aggregate card, such as that on builds.
     if any(not card.question.aggregate for card in cards):
         above += COLD_HEADER if results.has_cold_cells else HEADER
     rows = list(_make_rows(results, layout))
@@ -147,7 +143,7 @@ def _format_layout(
         text = "measure a larger repository: some runs are short or mostly start-up"
         rows.append(TerminalRow(NEXT, text))
     answers = _list_answers(cards)
-    # The column of answers is as wide as the longest one and two blanks, within its limits.
+    # The column of answers is as wide as the longest answer and two blanks, within its limits.
     longest = max((len(row.answer) for rows_of_card in answers for row in rows_of_card), default=0)
     answer_width = min(MAX_ANSWER_WIDTH, max(MIN_ANSWER_WIDTH, longest + 2))
     below = [
@@ -163,9 +159,8 @@ def _format_answers(
 ) -> list[str]:
     """Return the lines of the first answers, as many as fit into `room` lines, but at least FEW_ANSWERS.
 
-    The last line counts the answers that are left out: `9 more answers in the report`. An answer has one row
-    or more. `room` may be negative, and only FEW_ANSWERS are then printed. In a layout with one line for each
-    row, an answer has one row, and at least one answer is printed.
+    The last line counts the answers that are left out: `9 more answers in the report`. `room` may be
+    negative. In a layout with one line for each row, an answer has one row, and at least one is printed.
     """
     has_one_line = layout.lines_of_answer == 1
     if has_one_line:
@@ -214,21 +209,18 @@ def _format_rows(
 ) -> list[str]:
     """Return the rows as lines in three columns: question, answer and text.
 
-    Example: `Format?     yes       cold log 2.4x faster`. The column of questions has QUESTION_WIDTH (12)
-    characters. The column of answers has `answer_width` characters: as many as the longest answer and two
-    blanks, but at least MIN_ANSWER_WIDTH (10) and at most MAX_ANSWER_WIDTH (20). A row without an answer has
-    its text there. A long text continues below itself, and is cut after `most_lines` lines.
+    Example: `Format?     yes       cold log 2.4x faster`. A row without an answer has its text in the column
+    of answers. A long text continues below itself, and is cut after `most_lines` lines.
     """
     lines = []
     for row in rows:
-        # The columns before the text. The column of questions ends with a blank, also after a long question.
+        # The column of questions ends with a blank, also after a long question.
         head = f"{row.question:<{QUESTION_WIDTH - 1}} "
-        # Further lines of the text begin below its first line: behind the blanks of the question (INDENT).
         indent = INDENT
         if row.answer:
             head += row.answer.ljust(answer_width)
             indent += " " * answer_width
-            # An answer of 20 characters or more fills its column, so blanks have to follow it.
+            # Blanks have to follow an answer that fills its column.
             if len(row.answer) >= answer_width:
                 head += "  "
         is_one_line = layout.cuts_reasons and row.is_reason
@@ -268,8 +260,7 @@ def _wrap_command(command: str) -> list[str]:
 def _make_rows(results: Results, layout: TerminalLayout) -> Iterator[TerminalRow]:
     """Yield the questions without an answer, the number of answered comparisons, and what is missing.
 
-    An invalid run contradicts the label of its cell, as a cold run with files in memory, and is in no table.
-    A finding is a verdict on a published statement. A row that does not apply is left out.
+    A row that does not apply is left out.
     """
     yield from _make_unanswered_rows(results.advice.cards, layout)
     # Such as `70 of 82 comparisons, 12 undecided; 4 findings: 1 reproduced, 3 weaker`.
@@ -292,8 +283,7 @@ def _make_rows(results: Results, layout: TerminalLayout) -> Iterator[TerminalRow
         flag, number = counts.most_common(1)[0]
         runs = f"{len(invalid)} of {words.count_of(len(results.measurements), 'timed run')}"
         share = _describe_share(number, len(invalid))
-        # Such as `3 of 360 timed runs, left out (2 of them): ` and the sentence of the flag, which 2 of the 3
-        # runs have.
+        # Such as `3 of 360 timed runs, left out (2 of them): ...`. 2 of the 3 runs have the flag.
         text = f"{runs}, left out{share}: {flags.FLAGS[flag].sentence}"
         yield TerminalRow("Invalid", text, is_reason=True)
     yield from _make_missing_rows(results, layout)
@@ -313,8 +303,7 @@ def _find_counted_verdict(finding: Row, results: Results) -> str:
 def _list_answers(cards: Sequence[Card]) -> list[list[TerminalRow]]:
     """Return the rows of each card with an answer, the card with the largest decided difference first.
 
-    A card is a question, such as which format to choose, with its answer. Cards without a decided difference
-    come last, in their order.
+    Cards without a decided difference come last, in their order.
     """
     # With reverse=True, sorted() keeps the order of equal cards, too.
     by_difference = sorted(cards, key=_largest_difference, reverse=True)
@@ -335,8 +324,8 @@ def _make_answer_rows(card: Card) -> list[TerminalRow]:
     Example: `Format?`, `yes`, `cold log 2.4x faster`. Further rows have no question.
     """
     question, answer = card.question.short, card.answer
-    # Only a card with one answer over all cells, as on builds, has these: the effect of each candidate (a
-    # compared value), and sentences on the noise.
+    # Only a card with one answer over all cells, as on builds, has effects of candidates, and sentences on
+    # the noise.
     lines = [*(candidate.effect for candidate in card.candidates), *card.lines]
     if lines:
         return [TerminalRow(question, lines[0]), *(TerminalRow("", line) for line in lines[1:])]
@@ -349,11 +338,10 @@ def _make_answer_rows(card: Card) -> list[TerminalRow]:
 
 
 def _make_unanswered_rows(cards: Iterable[Card], layout: TerminalLayout) -> Iterator[TerminalRow]:
-    """Yield rows for the cards (questions) without an answer.
+    """Yield rows for the cards without an answer.
 
-    Questions whose values were not measured share the row `Unmeasured`. Questions whose values were measured
-    and not compared share a row `Uncompared` for each reason: `Pack?, Format?: their output differs`. In a
-    layout that joins rows, all of them share one, without the reasons.
+    Questions whose values were measured and not compared share a row `Uncompared` for each reason: `Pack?,
+    Format?: their output differs`. In a layout that joins rows, they share one row, without the reasons.
     """
     unmeasured = []
     # By reason: the questions.
@@ -381,13 +369,11 @@ def _make_unanswered_rows(cards: Iterable[Card], layout: TerminalLayout) -> Iter
 def _make_missing_rows(results: Results, layout: TerminalLayout) -> Iterator[TerminalRow]:
     """Yield a row for each kind of cells without a result: their number and the most frequent reason.
 
-    A cell is a command with all its settings. The kinds are skipped, failed, outdated and unfinished cells.
-    Example of a text: `4 cells (3 of them): no root`. 3 of the 4 cells have this reason. A kind without cells
-    has no row. In a layout that joins rows, the only row has the numbers: `4 cells skipped, 1 failed`.
+    The text `4 cells (3 of them): no root` means that 3 of the 4 cells have this reason. In a layout that
+    joins rows, the only row has the numbers: `cells: 4 skipped, 1 failed (reasons in the report)`.
     """
-    # By kind: the reason of each of its cells.
     reasons_by_kind: dict[str, list[str]] = {"Skipped": [], "Failed": []}
-    # By code of cells that did not fail (the next run measures them): their kind.
+    # Outdated and unfinished cells did not fail: the next run measures them.
     kinds_of_pending = {OUTDATED: "Outdated", UNMEASURED: "Unfinished"}
     for kind in kinds_of_pending.values():
         reasons_by_kind[kind] = []
@@ -422,9 +408,8 @@ def _describe_share(number: int, total: int) -> str:
 def read_summaries(folder: Path, studies: Iterable[Study], findings_file: Path) -> list[Results]:
     """Return the results that the terminal shows, of each of the `studies` that has advice.
 
-    Advice is the answers to the questions of a study. `folder` is the folder `results`, and `findings_file`
-    is config/published/findings.yaml, with published statements. Raise UserError for a damaged file, and if
-    another version of vcsbench wrote the advice.
+    `folder` is the folder `results`, and `findings_file` is config/published/findings.yaml. Raise UserError
+    for a damaged file, and if another version of vcsbench wrote the advice.
     """
     summaries = []
     for study in studies:
@@ -432,7 +417,7 @@ def read_summaries(folder: Path, studies: Iterable[Study], findings_file: Path) 
         advice = result_files.read_advice(folder / "advice" / f"{name}.json")
         if advice is None:
             continue
-        # The terminal needs only the flags of runs, which are text. So no column is converted to numbers.
+        # The terminal needs only the flags of runs, so no column is converted to numbers.
         path = folder / "measurements" / f"{name}.csv"
         measurements: Rows = ()
         if path.exists():
@@ -441,10 +426,9 @@ def read_summaries(folder: Path, studies: Iterable[Study], findings_file: Path) 
         definitions: Mapping[str, Row] = {}
         if findings:
             definitions = result_files.read_statements(findings_file, study)
-        # Fields that only pages need keep their defaults.
+        # Fields that only pages need are empty.
         results = Results(
             study=study,
-            # Only pages need the order of values.
             order={},
             grid=result_files.read_cells(folder, name),
             measurements=measurements,
@@ -453,7 +437,6 @@ def read_summaries(folder: Path, studies: Iterable[Study], findings_file: Path) 
             # Findings that state a direction only are counted apart.
             definitions=definitions,
             advice=advice,
-            # The numbers of comparisons by their result, and the forecast of more rounds.
             account=result_files.read_account(folder, name),
             # The configuration of the last run, from which larger repositories are suggested.
             provenance=result_files.read_provenance(folder, name),

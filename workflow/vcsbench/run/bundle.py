@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from vcsbench.cell_rounds import CONTEXT
 from vcsbench.config.study_reader import load_study
 from vcsbench.errors import OPTION_BY_KEY, UserError, sentence_of
 from vcsbench.external import one_line
@@ -20,6 +19,7 @@ from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.report.index_page import build_index, make_record, read_entries
 from vcsbench.report.page import build_page_with_charts
 from vcsbench.report.results import read_results
+from vcsbench.result_paths import CONTEXT
 from vcsbench.statistics.baselines import BASELINE_NAME
 
 PACKED, IMPORTED = Path("bundles"), Path("opened")

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, Self, TypedDict
 
 from vcsbench import processes
-from vcsbench.cell_rounds import CellRound
 from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.machine import node_name
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import NOTHING, is_readable, is_up_to_date, read_context
+from vcsbench.result_paths import CellRound
 from vcsbench.storages.file_trees import remove_path
 
 CLUSTER_FOLDER = "results/cluster"

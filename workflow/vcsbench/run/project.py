@@ -10,12 +10,11 @@ from typing import Any
 
 from vcsbench import progress
 from vcsbench.axis_names import REPOSITORY_AXIS
-from vcsbench.cell_rounds import CellRound
 from vcsbench.config.builds import git_builds
 from vcsbench.errors import UserError
 from vcsbench.forecast import trials
 from vcsbench.forecast.durations import missing_loads
-from vcsbench.measure.prepared_cell import SUBJECTS
+from vcsbench.measure.cell_setup import SUBJECTS
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL, NOTHING
 from vcsbench.prepare.loader import repository_bytes
@@ -27,6 +26,7 @@ from vcsbench.prepare.repositories import (
     pack_record,
 )
 from vcsbench.records import OtherLoad
+from vcsbench.result_paths import CellRound
 from vcsbench.run import study_params, workflow
 from vcsbench.run.cleaning import work_dirs
 from vcsbench.run.cluster import Cluster
@@ -166,7 +166,7 @@ class Project:
         return files
 
     def cell_arguments(self, study: str, cell: str, number: int) -> str:
-        """Return the shell-quoted arguments of run/cell.py for a round, without the files that it writes."""
+        """Return the shell-quoted arguments of run/cell_job.py, without the files that it writes."""
         arguments = [
             str(self.root),
             self.plan.recipe_json(study, cell),

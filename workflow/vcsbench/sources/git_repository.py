@@ -17,7 +17,7 @@ from typing import IO, Any
 from vcsbench import processes
 from vcsbench.environment import program_environment
 from vcsbench.errors import UserError
-from vcsbench.external import one_line, printable
+from vcsbench.external import check_size, one_line, printable
 from vcsbench.processes import Program
 from vcsbench.sources.git_layout import (
     GitLayout,
@@ -116,6 +116,9 @@ class Git:
         # git itself reads the names of borrowed folders in the repository's own folder of objects.
         self._objects = find_object_folders(common)[0]
         self.head = read_ref(layout.folder / "HEAD")
+        # git reads this file as a whole, and a terabyte of holes in it takes over a minute. git does not read
+        # other files of this size, or it ends at once or at MEMORY_BYTES.
+        check_size(common / "packed-refs", LIST_BYTES)
         # The refs may be many files, so they are links to the user's.
         (private / "HEAD").write_bytes(self.head + b"\n")
         (private / "refs").symlink_to(common / "refs")

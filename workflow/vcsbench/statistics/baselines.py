@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NotRequired, TypedDict, TypeVar, cast
 
 from vcsbench import __version__
-from vcsbench.cell_rounds import CellRound
 from vcsbench.config.study import TableDefinition
 from vcsbench.errors import UserError
 from vcsbench.evidence.run_columns import comparable_conditions
@@ -18,6 +17,7 @@ from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT_METRIC
 from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.records import Context, Host
+from vcsbench.result_paths import CellRound
 
 Item = TypeVar("Item")
 BASELINES_FOLDER = Path("baselines")

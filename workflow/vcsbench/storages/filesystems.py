@@ -202,8 +202,10 @@ def why_not_cleared(machine: Machine, clear_caches: str) -> str:
     if machine.clearing(clear_caches):
         return ""
     if clear_caches == "auto":
-        return "caches cannot be cleared here: that takes root, or vmtouch to drop a repository's files"
-    takes = "root" if clear_caches == "drop-caches" else "vmtouch"
+        return (
+            "caches cannot be cleared here: that takes root with a writable /proc/sys, or vmtouch"
+        )
+    takes = "root with a writable /proc/sys" if clear_caches == "drop-caches" else "vmtouch"
     return f"`clear_caches: {clear_caches}` is not possible here: it takes {takes}"
 
 

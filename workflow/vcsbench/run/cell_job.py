@@ -1,4 +1,4 @@
-"""Measure a cell-round: python -m vcsbench.run.cell ROOT RECIPE ROUND ORDER SEED EXPORT CONTEXT.
+"""Measure a cell-round: python -m vcsbench.run.cell_job ROOT RECIPE ROUND ORDER SEED EXPORT CONTEXT.
 
 `--calls ROOT RECIPE DIGEST OUTPUT` counts the system calls of a cell in an untimed run. A recipe may demand a
 User Mode Linux guest: there, `--guest FOLDER` measures.
@@ -25,8 +25,8 @@ from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
 from vcsbench.isolation import isolate_network
 from vcsbench.machine_lock import machine_lock
-from vcsbench.measure.cell_round import RoundMeasurement
-from vcsbench.measure.prepared_cell import SUBJECTS
+from vcsbench.measure.cell_setup import SUBJECTS
+from vcsbench.measure.round_measurement import RoundMeasurement
 from vcsbench.measure.runs import read_export
 from vcsbench.processes import last_lines
 from vcsbench.run.job import end_with_shell, exit_on_signals, stop_workflow
@@ -292,7 +292,7 @@ def _measure_in_guest(root: Path, recipe: Recipe, number: int, folder: Path) -> 
     (out / GUEST_JOB).write_text(json.dumps(job))
     # With -S, Python starts faster, because it looks for no installed packages: measuring needs none.
     command = ["env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"]
-    command += [sys.executable, "-S", "-m", "vcsbench.run.cell", GUEST, guest.OUT]
+    command += [sys.executable, "-S", "-m", "vcsbench.run.cell_job", GUEST, guest.OUT]
     # Of storages, the guest reads only vcsbench's work folders: a whole storage such as /tmp would hide the
     # guest's own /tmp, to which programs write.
     scratch = recipe["filesystem"]["scratch"]

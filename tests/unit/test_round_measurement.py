@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from project import HANGING_S
-from vcsbench.measure.cell_round import RoundMeasurement
 from vcsbench.measure.git_trace import TRACE_VARIABLE
+from vcsbench.measure.round_measurement import RoundMeasurement
 from vcsbench.measure.runs import Hook, Invocation
 from vcsbench.measure.work import WORK_KINDS
 

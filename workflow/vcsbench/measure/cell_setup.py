@@ -91,7 +91,7 @@ OPENSSH_VERSION = re.compile(r"OpenSSH_([^\s,]+)")
 READ_ALL = "{svnbench} null-export -q {url}/{tree}"
 
 
-class PreparedCell:
+class CellSetup:
     """One round of a cell: a command, what it reads and writes, its server, and the steps between runs."""
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, root: Path) -> None:
@@ -623,28 +623,28 @@ class CommitRequest(NamedTuple):
 class CellStep(NamedTuple):
     """A step of hyperfine's --setup and --prepare, with its description for `vcsbench show`."""
 
-    run: Callable[[PreparedCell], None]
+    run: Callable[[CellSetup], None]
     description: str
 
 
 # The `state` of a recipe lists its steps, so a recipe with other steps is a fault under the same label
 # (tests/workflow/test_evidence.py).
 STEPS = {
-    "restore": CellStep(PreparedCell.reset_output, "Remove the output of the last run"),
+    "restore": CellStep(CellSetup.reset_output, "Remove the output of the last run"),
     "start-server": CellStep(
-        PreparedCell.start_server,
+        CellSetup.start_server,
         "Start the server, unless it runs, and wait until it answers",
     ),
     "load-files": CellStep(
-        PreparedCell.load_files, "Read all files of the input, if they fit well into the memory"
+        CellSetup.load_files, "Read all files of the input, if they fit well into the memory"
     ),
-    "stop-server": CellStep(PreparedCell.stop_server, "End the server, if it runs"),
+    "stop-server": CellStep(CellSetup.stop_server, "End the server, if it runs"),
     "sync": CellStep(
-        PreparedCell.sync, "Write dirty pages, which cannot be dropped and would disturb a run"
+        CellSetup.sync, "Write dirty pages, which cannot be dropped and would disturb a run"
     ),
-    "clear-caches": CellStep(PreparedCell.clear_caches, "Clear the caches"),
+    "clear-caches": CellStep(CellSetup.clear_caches, "Clear the caches"),
     "touch-client": CellStep(
-        PreparedCell.touch_client,
+        CellSetup.touch_client,
         "Run the client once on an empty repository, which loads its own files into the cache",
     ),
 }

@@ -16,10 +16,10 @@ from vcsbench.axis_names import CLOSED_LOOP
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import printable
 from vcsbench.measure import work
+from vcsbench.measure.cell_setup import CellSetup
 from vcsbench.measure.discarded_run import DiscardedRun
 from vcsbench.measure.git_trace import TRACE_VARIABLE, read_git_trace
 from vcsbench.measure.memory_sampler import SHORT_INTERVAL_S, MemorySampler
-from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.round_context import describe_round
 from vcsbench.measure.run_evidence import TIME_FORMAT, EvidenceCollector
 from vcsbench.measure.runs import Hook, Hyperfine, Invocation, read_export
@@ -57,7 +57,7 @@ class RoundMeasurement:
         self.folder = folder
         # The cache state: its steps before runs, its number of warm-up runs, and its promises.
         self.state = recipe["state"]
-        self.cell = PreparedCell(recipe, number, folder, root)
+        self.cell = CellSetup(recipe, number, folder, root)
         # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
         self.work_kind = work.WORK_KINDS[recipe["work_kind"]]
         # hyperfine discards the output of timed runs: that of an untimed run is read instead (_capture).
