@@ -8,6 +8,7 @@ import pytest
 
 from project import (
     AS_USER,
+    DEFAULT,
     HOT,
     ROOT,
     RUN_LIMIT_S,
@@ -21,14 +22,29 @@ from project import (
     ruby,
     run_merged,
 )
+from vcsbench.config.validation import read_yaml
 
 pytestmark = [
     needs("svn", "svnserve", "apache2", "hyperfine", "setpriv", "vmtouch", "unshare"),
     needs_root,
 ]
-# A part of the default grid, which is smaller for root: each cold run clears the caches of the machine.
-PART = {**HOT, "command": ["log", "export"], "access": ["file", "svn", "http"]}
-PART |= {"cache": ["cold", "hot-os"]}
+ACCESSES = ["file", "svn", "http"]
+# The cells of the default grid, and of all other commands. No repository of this size can be packed.
+SMALL, SCALE = read_yaml(DEFAULT)["grid"][STUDY]["include"], 0.002
+SMALL = [*SMALL, {**HOT, "command": ["null-log", "null-export", "dump"]}]
+# Root clears the caches of the machine before each cold run, which takes longer.
+FEW = [{**HOT, "command": ["log", "export"], "access": ACCESSES, "cache": ["cold", "hot-os"]}]
+# Cells of each command, access, cache state and packing, of a repository with a full shard.
+PACKED, PACKED_SCALE = {**HOT, "packing": "pack"}, 0.022
+LARGE = [
+    {**PACKED, "command": ["log", "export"], "access": ACCESSES, "cache": ["cold", "hot-os"]},
+    {**HOT, "command": ["log", "export"], "access": ACCESSES, "cache": "cold"},
+    {**PACKED, "command": ["null-log", "null-export"], "cache": "hot-server"},
+    {**PACKED, "command": "dump", "cache": "cold"},
+]
+# The values of these axes that are measured. The command dump has no access.
+OF_FEW = {"log", "export", *ACCESSES, "cold", "hot-os", "nopack"}
+ALL = OF_FEW | {"null-log", "null-export", "dump", "", "hot-server", "pack"}
 # The tests that start a process of another user.
 OF_OTHER_USERS = (
     "tests/unit/test_making.py::test_why_cannot_make_without_right_to_mount",
@@ -37,25 +53,26 @@ OF_OTHER_USERS = (
 
 
 @pytest.mark.parametrize(
-    ("start", "uid", "parts"),
+    ("start", "uid", "parts", "scale", "values"),
     [
-        pytest.param(AS_USER, "12345", (), id="ordinary user"),
-        pytest.param(WITHOUT_PTRACE, "0", (PART,), id="root without CAP_SYS_PTRACE"),
-        pytest.param(WITHOUT_PTRACE, "0", (), id="all without PTRACE", marks=pytest.mark.slow),
+        pytest.param(AS_USER, "12345", SMALL, SCALE, ALL - {"pack"}, id="ordinary user"),
+        pytest.param(WITHOUT_PTRACE, "0", FEW, SCALE, OF_FEW, id="root without CAP_SYS_PTRACE"),
+        pytest.param(AS_USER, "12345", LARGE, PACKED_SCALE, ALL, id="full", marks=pytest.mark.slow),
     ],
 )
-def test_default_study_has_no_invalid_run(project, start, uid, parts):
-    # Without a part, it is the default grid: each command, access, format, configuration and cache state.
-    project.configure(*parts, repositories=ruby(0.002))
+def test_default_study_has_no_invalid_run(project, start, uid, parts, scale, values):
+    project.configure(*parts, repositories=ruby(scale))
     subprocess.run(["chown", "-R", f"{uid}:{uid}", project.path], check=True)
     command = [project.path / "vcsbench", "run", "--cores", "2", "--configfile", project.config]
     home = {"HOME": str(project.path), "USER": f"user{uid}", "PATH": path_of_tool()}
     done = run_merged([*opened(start), *command], project.path, RUN_LIMIT_S, **home)
     assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
     runs = project.rows(f"measurements/{STUDY}.csv")
-    planned = {row["cell"] for row in project.rows(f"grid/{STUDY}.csv")}
-    assert len(planned) == (12 if parts else 25)
-    assert {run["cell"] for run in runs if run["repo"] == "ruby"} == planned
+    measured = [run for run in runs if run["repo"] == "ruby"]
+    grid = [row for row in project.rows(f"grid/{STUDY}.csv") if row["repo"] == "ruby"]
+    assert {run["cell"] for run in measured} == {row["cell"] for row in grid if not row["skip"]}
+    axes = ("command", "access", "cache", "packing")
+    assert {run[axis] for run in measured for axis in axes} == values
     assert invalid_flags(runs) == []
     assert project.rows(f"failures/{STUDY}.csv") == []
 
