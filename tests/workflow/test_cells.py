@@ -53,6 +53,19 @@ def test_run_has_export_and_context_of_each_cell_and_leaves_nothing(measured):
     assert measured.is_complete(f"results/tables/{STUDY}")
 
 
+def test_served_export_has_the_compressed_size_of_its_files(measured):
+    cells = {row["cell"]: row["command"] for row in measured.rows(f"grid/{STUDY}.csv")}
+    for cell, command in cells.items():
+        for run in measured.context(STUDY, cell)["runs"]:
+            has_size = "compressed_bytes" in run
+            assert has_size == (command == "export")
+            # An empty tree has no work.
+            if has_size and run["work"]:
+                assert 0 < run["compressed_bytes"] < run["work"]["bytes"]
+                assert run["evidence"]["server_wchar"] > run["compressed_bytes"]
+    assert "export" in cells.values()
+
+
 @pytest.mark.slow
 def test_run_cold_log_of_packed_repository_reads_less(project):
     part = {**LOG, "packing": ["nopack", "pack"], "cache": "cold"}

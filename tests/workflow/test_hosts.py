@@ -31,7 +31,7 @@ pytestmark = [
 ACCESSES = ["file", "svn", "http"]
 # The cells of the default grid, and of all other commands. No repository of this size can be packed.
 SMALL, SCALE = read_yaml(DEFAULT)["grid"][STUDY]["include"], 0.002
-SMALL = [*SMALL, {**HOT, "command": ["null-log", "null-export", "dump"]}]
+SMALL = [*SMALL, {**HOT, "command": ["null-log", "null-export", "dump"], "access": "svn"}]
 # Root clears the caches of the machine before each cold run, which takes longer.
 FEW = [{**HOT, "command": ["log", "export"], "access": ACCESSES, "cache": ["cold", "hot-os"]}]
 # Cells of each command, access, cache state and packing, of a repository with a full shard.

@@ -175,8 +175,8 @@ def _has_clock_mismatch(evidence: Evidence, elapsed_s: float) -> bool:
     """
     window_s = evidence["window_s"]
     gap_s = window_s - elapsed_s
-    # On a busy machine, the two shells wait for a processor, or for the hypervisor. At a pressure of 90 %, gaps
-    # of 12 to 17 % were measured in honest runs of 0.3 to 0.6 s.
+    # On a busy machine, the two shells wait for a processor, or for the hypervisor. At a pressure of 90 %,
+    # gaps of 12 to 17 % were measured in honest runs of 0.3 to 0.6 s.
     waited_pct = (evidence.get("cpu_pressure_pct") or 0.0) + (evidence.get("steal_pct") or 0.0)
     allowed_share = min(MAX_CLOCK_GAP_SHARE + waited_pct / 100, BUSY_CLOCK_GAP_SHARE)
     allowed_gap_s = allowed_share * window_s + SHELLS_S
