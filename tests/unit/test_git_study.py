@@ -331,6 +331,9 @@ def test_findings_have_a_source_each():
 def test_fill_template_adds_a_peg_revision_for_subversion_only():
     words = {"repository": "/a@b", "url": "file:///a@b", "svn": ["/usr/bin/svn"]}
     assert fill_template("git clone {url}", words) == ["git", "clone", "file:///a@b"]
+    # The git of a build has its path in the place of its name.
+    words_of_build = {**words, "git": ["/opt/git/bin/git"]}
+    assert fill_template("{git} clone {url}", words_of_build)[-1] == "file:///a@b"
     assert fill_template("{svn} log {url}", words)[-1] == "file:///a@b@"
 
 

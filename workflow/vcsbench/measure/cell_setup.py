@@ -657,7 +657,7 @@ def fill_template(template: str, words: Words) -> list[str]:
     alone can be a list: "{svn} export {url}/{tree}" is ["/usr/bin/svn", ..., "export",
     "svn://127.0.0.1:40123/ruby/trunk"]. Raise UserError for an unknown word.
     """
-    is_git = template.startswith("git ")
+    is_git = template.startswith(("git ", "{git} "))
     argv: list[str] = []
     for part in shlex.split(template):
         only_word = WORD.fullmatch(part)
