@@ -155,7 +155,7 @@ class Programs(_Places):
 
     def find_module(self, name: str) -> str:
         """Return the path of a module of httpd, such as "ssl"; "" if it is missing, or part of httpd."""
-        # Subversion's modules, such as authz_svn, may be in another folder than those of httpd itself.
+        # Subversion's modules, such as authz_svn, may be in another folder than httpd's own.
         is_of_subversion = name.endswith("_svn")
         folder = os.path.dirname(self.mod_dav_svn) if is_of_subversion else self.httpd_modules
         path = f"{folder}/mod_{name}.so"
@@ -184,10 +184,10 @@ class Programs(_Places):
 
         git-daemon and git-http-backend start `git` by the PATH.
         """
-        if not self.prefix or not self.find("git"):
+        git = self.find("git") if self.prefix else ""
+        if not git:
             return {}
-        folder = os.path.dirname(self.find("git"))
-        return {"PATH": f"{folder}:{program_environment().get('PATH', os.defpath)}"}
+        return {"PATH": f"{os.path.dirname(git)}:{program_environment().get('PATH', os.defpath)}"}
 
     def env_command(self) -> list[str]:
         """Return the words before a command line that set its variables as environment() does."""

@@ -282,17 +282,18 @@ def seconds(value: float) -> str:
     return f"{value:.{_decimals_of_time(value)}f} s"
 
 
-def seconds_of_both(values: Sequence[float]) -> list[str]:
+def seconds_of_both(values: Sequence[float], has_factor: bool = True) -> list[str]:
     """Return two times, with further digits if their quotient would not be printed as the factor otherwise.
 
-    Example: 1.642 s and 0.4491 s are 3.7x apart, but `1.64 s` and `0.45 s` have the quotient 3.6. So they
-    become `1.642 s` and `0.449 s`. A time gets at most MOST_DIGITS (4) significant digits, which are too few
-    for some differences of a few per cent.
+    Without their factor next to them (`has_factor`), they need no such digits. Example: 1.642 s and 0.4491 s
+    are 3.7x apart, but `1.64 s` and `0.45 s` have the quotient 3.6. So they become `1.642 s` and `0.449 s`. A
+    time gets at most MOST_DIGITS (4) significant digits, which are too few for some differences of a few per
+    cent.
     """
     shorter, longer = min(values), max(values)
     decimals = [_decimals_of_time(value) for value in values]
     # An unknown time is 0, and has no quotient.
-    if shorter > 0:
+    if has_factor and shorter > 0:
         most_decimals = []
         for value, decimals_of_value in zip(values, decimals, strict=True):
             # The decimals with which the time has MOST_DIGITS. A long time, such as 1234.5 s, has more.

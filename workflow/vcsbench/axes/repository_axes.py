@@ -24,6 +24,7 @@ from vcsbench.formats import (
 )
 from vcsbench.records import Recipe, RecipeRepository
 from vcsbench.storages.file_trees import why_not_on_disk
+from vcsbench.systems.subversion import SHARD_REVISIONS
 
 # Words of the grid for values of the user's own repository (docs/axis-values.md).
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
@@ -35,9 +36,6 @@ keep the layout of f6. Only `svnadmin dump` and `svnadmin load` give them the la
 CONF_NOTE = """Settings: db/fsfs.conf of a loaded repository has the defaults of the release that introduced
 its format. f6-today has those that today's svnadmin uses for f6. Today's svnadmin loads all of them:
 improvements that are no settings are in each."""
-
-# The revisions of a shard in a repository that svnadmin has made with its defaults.
-SHARD = 1000
 
 
 def _repository_keys(repo: str, env: Environment) -> Recipe:
@@ -291,13 +289,13 @@ def _why_not_packing(packing: str, recipe: Recipe, env: Environment) -> str:
         return f"Subversion packs no repository of {parsed.format}"
     if not _has_full_shard(name, env):
         number = words.count_of(env.revisions(name), "revision")
-        return f"{name} has {number}, fewer than a shard of {SHARD}: there is nothing to pack"
+        return f"{name} has {number}, fewer than a shard of {SHARD_REVISIONS}: there is nothing to pack"
     return ""
 
 
 def _has_full_shard(name: str, env: Environment) -> bool:
     # The revisions are numbered from 0, and revision 0 belongs to the first shard.
-    return env.revisions(name) + 1 >= SHARD
+    return env.revisions(name) + 1 >= SHARD_REVISIONS
 
 
 def _why_not_packing_of_copy(packing: str, copy_format: FormatValue, env: Environment) -> str:

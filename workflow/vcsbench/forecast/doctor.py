@@ -194,12 +194,11 @@ def _check_cache_clearing(plan: Plan) -> Iterator[Check]:
 def _remedy_of_eviction(configured: str) -> str:
     """Return what the user can do to empty all caches of the kernel; "" if he has chosen not to.
 
-    `configured` is the setting `clear_caches`. Root may not empty them in a container, such as Docker's.
+    `configured` is the setting `clear_caches`.
     """
     if configured == "evict":
         return ""
-    drop = WRITABLE_PROC if os.geteuid() == 0 else "run as root"
-    return f"{drop}, on a machine without production servers"
+    return f"{_remedy_of_rights()}, on a machine without production servers"
 
 
 def _remedy_without_clearing(configured: str) -> str:
@@ -207,10 +206,14 @@ def _remedy_without_clearing(configured: str) -> str:
     install = "apt-get install vmtouch"
     if configured == "evict":
         return install
-    drop = WRITABLE_PROC if os.geteuid() == 0 else "run as root"
     if configured == "drop-caches":
-        return f"{drop}, or set `clear_caches: evict` and {install}"
-    return f"{drop}, or {install}"
+        return f"{_remedy_of_rights()}, or set `clear_caches: evict` and {install}"
+    return f"{_remedy_of_rights()}, or {install}"
+
+
+def _remedy_of_rights() -> str:
+    """Return how the user gets the right to empty all caches. Root lacks it in a container of Docker."""
+    return WRITABLE_PROC if os.geteuid() == 0 else "run as root"
 
 
 def _check_space(plan: Plan, repositories: PreparedRepositories) -> Iterator[Check]:

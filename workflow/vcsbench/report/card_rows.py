@@ -92,11 +92,10 @@ def make_card_row(
     else:
         interval_or_outcome = pair_outcome(pair)
     times: list[str] = []
-    # An unknown time is 0. Only times next to their factor need digits for their quotient.
-    if all(pair.times) and (is_difference(pair.call) or card.question.aggregate):
-        times = labels.seconds_of_both(pair.times)
-    elif all(pair.times):
-        times = [labels.seconds(time) for time in pair.times]
+    # An unknown time is 0.
+    if all(pair.times):
+        has_factor = is_difference(pair.call) or card.question.aggregate
+        times = labels.seconds_of_both(pair.times, has_factor)
     is_hot = cache_state(case.where.get(CACHE_AXIS)).is_hot
     flags = name_flags(pair.flags, shown_flags, is_hot)
     notes = _notes_on_numbers(card, pair, runs_of_sides)

@@ -12,12 +12,12 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
 from vcsbench.advice.wishes import ANY, MeasuredWork, WorkOfChange
-from vcsbench.axes.repository_axes import SHARD
 from vcsbench.axis_names import FORMAT_AXIS, PACKING_AXIS, UPKEEP_AXIS
 from vcsbench.formats import NOT_PACKED, PACKED
 from vcsbench.report.results import Results
 from vcsbench.systems import system_of
 from vcsbench.systems.git_store import Upkeep
+from vcsbench.systems.subversion import SHARD_REVISIONS
 
 # A smaller share of unpacked revisions hardly limits the gain of packing.
 NOTEWORTHY_UNPACKED = 0.01
@@ -129,13 +129,13 @@ def _describe_unpacked(youngest: int) -> list[str]:
     The revisions are numbered from 0 to `youngest`, and svnadmin packs only full shards of 1,000. Example:
     with 5,526 revisions, 5,000 are packed, so packing can gain no more than about tenfold.
     """
-    packed = (youngest + 1) // SHARD * SHARD
+    packed = (youngest + 1) // SHARD_REVISIONS * SHARD_REVISIONS
     unpacked_share = 1 - packed / (youngest + 1)
     if unpacked_share < NOTEWORTHY_UNPACKED:
         return []
     share = words.significant(100 * unpacked_share, 2)
     return [
-        f"Only full shards of {words.group_digits(SHARD)} revisions are packed: "
+        f"Only full shards of {words.group_digits(SHARD_REVISIONS)} revisions are packed: "
         f"{share} % of the revisions stay as they are."
     ]
 

@@ -146,7 +146,7 @@ class ChangeTable:
 
     `changes` are in the order of the table: the steps of the plan, and optional changes. `operations` are the
     columns: `{"command": "log", "cache": "cold"}`. `work` has the time that changes took here.
-    `reversed_pairs` are those of all cards.
+    `reversed_pairs` are of all cards.
     """
 
     advice: Advice
@@ -197,7 +197,8 @@ def make_pick_answers(
     """
     # An `aggregate` card has one answer over all cells, so it is the same for all picks.
     cards = [card for card in advice.cards if not card.question.aggregate]
-    # A card on a cost, such as that of https, recommends nothing. Only the other cards can advise a change.
+    # A card on a cost, such as the cost of https, recommends nothing. Only the other cards can advise a
+    # change.
     advising_cards = [card for card in cards if not card.question.is_cost]
     reversed_pairs = _find_reversed_pairs(advising_cards, opposites)
     answers = []
@@ -445,12 +446,8 @@ def _describe_times(outcomes: Sequence[Outcome]) -> str:
     before_s, after_s = outcomes[0].before_s, outcomes[0].after_s
     if before_s is None or after_s is None:
         return ""
-    # Only times next to their factor need digits for their quotient.
-    if is_difference(outcomes[0].effect):
-        times = labels.seconds_of_both([before_s, after_s])
-    else:
-        times = [labels.seconds(before_s), labels.seconds(after_s)]
-    return " → ".join(times)
+    has_factor = is_difference(outcomes[0].effect)
+    return " → ".join(labels.seconds_of_both([before_s, after_s], has_factor))
 
 
 def _describe_conditions(table: ChangeTable, change: ValueChange) -> list[str]:

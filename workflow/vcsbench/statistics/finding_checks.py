@@ -29,7 +29,7 @@ from vcsbench.statistics.estimates import (
     mean_interval,
     ratio_interval,
 )
-from vcsbench.statistics.expected_range import expected_range
+from vcsbench.statistics.expected_range import ExpectedRange, expected_range
 from vcsbench.statistics.finding_verdicts import ValueVerdict, judge_value
 from vcsbench.statistics.noise import NO_NOISE, CellPair, Noise
 from vcsbench.statistics.verdicts import MixedPart, Reason
@@ -374,11 +374,13 @@ class CellCheck:
         if context.are_expectations or self.reduction != MEAN_OVER:
             return judged
         parts = self._estimate_each(values, noise)
-        if not self._is_mixed([part.estimate for part in parts], context.limits.margin):
+        margin = context.limits.margin
+        expected = expected_range(self.finding["expect"], margin)
+        if not self._is_mixed([part.estimate for part in parts], expected, margin):
             return judged
         # More rounds do not settle a disagreement of pairs, so reasons such as NEEDS_ROUNDS are left out.
         reasons = [each for each in judged.reasons if each.code == ReasonCode.NO_DUPLICATES]
-        reasons.append(self._describe_disagreement(values, parts, context.limits.margin))
+        reasons.append(self._describe_disagreement(values, parts, expected))
         return ValueVerdict(Verdict.MIXED, reasons)
 
     def select_rows_with_values(self, values: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -521,7 +523,9 @@ class CellCheck:
                 decisive = decisive.drop(rows)
         return decisive
 
-    def _is_mixed(self, estimates: Sequence[Estimate], margin: float) -> bool:
+    def _is_mixed(
+        self, estimates: Sequence[Estimate], expected: ExpectedRange, margin: float
+    ) -> bool:
         """Return True if cells or pairs disagree for certain, and by more than the margin (such as 1.1).
 
         A mean can be inside the expected range although none of its cells is. So the interval of each cell or
@@ -536,7 +540,6 @@ class CellCheck:
 
         An unknown interval (NaN) is never certain.
         """
-        expected = expected_range(self.finding["expect"], margin)
         is_below = any(each.high < expected.low / margin for each in estimates)
         is_above = any(each.low > expected.high * margin for each in estimates)
         if is_below and is_above:
@@ -549,10 +552,9 @@ class CellCheck:
         return is_faster and is_slower
 
     def _describe_disagreement(
-        self, values: pd.DataFrame, parts: Sequence[KeyEstimate], margin: float
+        self, values: pd.DataFrame, parts: Sequence[KeyEstimate], expected: ExpectedRange
     ) -> Reason:
         """Return the reason of a mixed finding, with the place of each cell or pair in `parts`."""
-        expected = expected_range(self.finding["expect"], margin)
         records = []
         for rows, estimate in parts:
             first = values.loc[rows[0]]

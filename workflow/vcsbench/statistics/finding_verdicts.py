@@ -93,17 +93,20 @@ def _class_of_interval(measured: Estimate, limits: Limits, is_count: bool) -> Re
         call = Call.FASTER if measured.value > 1 else Call.SLOWER
         # The result is None only for an empty call.
         return classify_call(call, measured.value, limits, is_count) or Result.UNDECIDED
-    is_within_margin = 1 / limits.margin <= measured.low and measured.high <= limits.margin
-    return Result.EQUAL if is_within_margin else Result.UNDECIDED
+    return Result.EQUAL if _is_within_margin(measured, limits.margin) else Result.UNDECIDED
+
+
+def _is_within_margin(measured: Estimate, margin: float) -> bool:
+    """Return True if the whole interval of a ratio is within the margin around 1."""
+    return 1 / margin <= measured.low and measured.high <= margin
 
 
 def _judge_by_range(expected: ExpectedRange, measured: Estimate, margin: float) -> Verdict:
     """Return the verdict on a value whose range has numbers, or is `equal` or `not faster`."""
     # A stated effect, such as `at_least: 1.8`, is gone if the whole interval is within the margin.
-    if measured.is_ratio and expected.states_effect(margin):
-        is_equal = 1 / margin <= measured.low and measured.high <= margin
-        if is_equal:
-            return Verdict.GONE
+    states_effect = measured.is_ratio and expected.states_effect(margin)
+    if states_effect and _is_within_margin(measured, margin):
+        return Verdict.GONE
     place = expected.place_of(measured.low, measured.high)
     if place == RangePlace.INSIDE:
         return Verdict.REPRODUCED
