@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
         # Reports name this command, and not Snakemake's. Snakemake and its jobs inherit the variable.
         os.environ[TYPED] = shlex.join(["vcsbench", *_with_absolute_paths(arguments)])
         code = _act(options, extra_arguments)
-        # Output that cannot be written, for example to a full disk, is an error like that of an action.
+        # Output that cannot be written, for example to a full disk, is an error like an action's.
         _flush_output()
         return code
     except BrokenPipeError:
@@ -123,7 +123,7 @@ def _with_absolute_paths(arguments: Sequence[str]) -> list[str]:
 def _absolute_path(text: str) -> str:
     """Return the absolute path of a user's path. A URL stays as it is, and so does an empty text.
 
-    No shell expands the `~` of `--repository=~/project`, nor that of `REPO='~/project'`.
+    No shell expands the `~` of `--repository=~/project` or of `REPO='~/project'`.
     """
     return text if not text or is_url(text) else os.path.abspath(os.path.expanduser(text))
 
@@ -374,7 +374,7 @@ def _facts_of_state(state: State) -> list[tuple[str, str]]:
         for name in names:
             facts.append((moment, f"{name}: {STEPS[name].description}"))
     if state.get("discard") and not state["warmup"]:
-        # The first cold run of a copy fills caches below this system, such as those of a hypervisor, and
+        # The first cold run of a copy fills caches below this system, such as a hypervisor's, and
         # makes later cold runs faster.
         warmup = "the first run of a copy"
     else:

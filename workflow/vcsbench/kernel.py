@@ -51,7 +51,7 @@ def check_system_files() -> None:
 def read(path: str | Path, errors: str = "replace") -> str:
     """Return a file's content without white space around it; "" if it cannot be read.
 
-    `errors` is that of open(). "surrogateescape" keeps paths that are not UTF-8.
+    `errors` is as in open(). "surrogateescape" keeps paths that are not UTF-8.
     """
     try:
         with open(path, errors=errors) as file:

@@ -1,4 +1,4 @@
-"""Measure one at a time: the lock of all measurements on a machine, also those of other users."""
+"""Measure one at a time: the lock of all measurements on a machine, also of other users."""
 
 import errno
 import fcntl

@@ -19,7 +19,7 @@ class State(TypedDict, total=False):
     """The steps and runs of a cache state (axes.STATES)."""
 
     setup: list[str]  # the steps before all runs
-    first: list[str]  # the steps before the first timed run, if they are not those of `prepare`
+    first: list[str]  # the steps before the first timed run, if they differ from `prepare`
     prepare: list[str]  # the steps before each run
     warmup: int  # the number of runs that are not timed
     warmup_of_server: int  # further ones of a cell with a server

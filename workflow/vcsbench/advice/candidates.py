@@ -48,8 +48,8 @@ class Candidate:
 def with_candidates(card: Card, mean: Mean) -> Card:
     """Return the card with an answer for each candidate, such as a build, in its field `candidates`.
 
-    The answer of the card itself is that of the first candidate. A noise check gets no answer. If no
-    candidate has an answer, that of the card is `No other build was compared.` (noise checks only), or `No
+    The card's own answer is the answer of the first candidate. A noise check gets no answer. If no
+    candidate has an answer, the card has `No other build was compared.` (noise checks only), or `No
     result was compared.` The new `lines` are sentences on noise checks and on values without measurements,
     and the card's `notes`.
     """

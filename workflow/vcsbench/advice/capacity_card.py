@@ -53,7 +53,7 @@ def make_capacity_card(
         line = _load_sentence(question.axis, capacity, shown, loads)
         if line:
             lines.append(line)
-    # The answer of the card itself is that of the first case.
+    # The first case gives the card its own answer.
     return Card(
         question, reference, shown, cases=[], answer=answers[0], candidates=answers, lines=lines
     )
@@ -107,7 +107,7 @@ def _answer(capacity: Capacity, shown: Sequence[str], latency: str) -> Answer:
             uncertainty = f" (95 % interval: {ends})"
     head = labels.case_label(capacity.where, shown)
     reached = clients if capacity.number else f"more than {clients}"
-    # `more than 8 clients` does not show that the factor is that of 8 clients.
+    # `more than 8 clients` does not show that the factor belongs to 8 clients.
     of_factor = "" if capacity.number else f" at {number}"
     # A capacity recommends no value, as a cost does not. So both have the same kind.
     return Answer(

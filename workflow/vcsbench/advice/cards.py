@@ -158,7 +158,7 @@ class Card:
         )
 
     def _deciding_cases(self, cases: Sequence[Case], current: str) -> list[Case]:
-        """Return those of the cases that count in a recommendation, with their weights in the workload.
+        """Return the cases that count in a recommendation, with their weights in the workload.
 
         Only cases that decide the reader's value `current` count, unless it is unknown (""). In a question
         about a cost, they must also decide the reference.

@@ -20,7 +20,7 @@ class Temperature(StrEnum):
 
 @dataclass(frozen=True)
 class CaseGroup:
-    """The values that all cases of a group share: those of its command, its temperature, and a further axis.
+    """The values that all cases of a group share: command, temperature, and the value of a further axis.
 
     Example: CaseGroup("log", Temperature.COLD, "access", "http") has all cold logs over http. A field that is
     "" or None leaves the value open, or does not apply to the cases.

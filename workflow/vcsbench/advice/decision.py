@@ -344,7 +344,7 @@ def find_cases(
     cases = []
     for case_key, pairs in pairs_by_case.items():
         # The time of a pair is a mean over the rounds that both sides have, so pairs of a value may differ in
-        # its time. A reader needs one number, and gets that of the first pair.
+        # its time. A reader needs one number, and gets the first pair's.
         times: dict[str, float] = {}
         for pair in pairs.values():
             for value, seconds in zip(pair.sides, pair.times, strict=True):

@@ -159,7 +159,7 @@ def collect_losses(value: str, cases: Sequence[Case]) -> dict[CaseGroup, list[fl
 
 
 def _rank_groups(cases: Sequence[Case]) -> dict[CaseGroup, int]:
-    """Return the rank of each group in texts: that of the most important groups is the smallest."""
+    """Return the rank of each group in texts: the most important groups have the smallest."""
     # Texts begin with the groups that matter to most users. Few users run a command without an access, such
     # as a dump, and nobody runs a command of svnbench at work.
     with_access, without_access, of_svnbench = range(3)

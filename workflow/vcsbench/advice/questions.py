@@ -94,7 +94,7 @@ def read_questions(
         # A question about a cost has no actions: nobody is advised to do without https.
         if not is_cost:
             actions = _actions_of_settings(settings.get(axis, {}))
-            # An action in words.yaml replaces that of the settings.
+            # An action in words.yaml replaces the action of the settings.
             actions |= _actions_of_words(definition.get("words", axis))
         measuring = definition.get("how_to_measure")
         how_to_measure = None

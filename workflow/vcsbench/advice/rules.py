@@ -112,7 +112,7 @@ def _mean_win(value: str, over: str, cases: Sequence[Case], reference: str) -> f
     """Return how many times as fast `value` is as the value `over`: the geometric mean over cases."""
     logs = []
     for case in cases:
-        # Both losses are against the best time of the case, so their quotient is that of the two times.
+        # Both losses are against the best time of the case, so their quotient is the quotient of the times.
         factor = case.assumed_loss(over, reference) / case.assumed_loss(value, reference)
         logs.append(math.log(factor))
     return math.exp(fmean(logs))

@@ -192,7 +192,7 @@ def _states_after(picks: AxisValues, steps: Sequence[ValueChange]) -> list[AxisV
     states = [picks]
     for step in steps:
         states += [{**state, step.axis: step.value} for state in states]
-    # The number of values that differ from the picks is that of the steps.
+    # The number of values that differ from the picks is the number of steps.
     return sorted(states, key=lambda state: len(state.items() - picks.items()))
 
 

@@ -26,7 +26,7 @@ class ValueWords(Model):
 
     The labels of cases have the `short` label if there is one, and no `silent` value, such as no password. A
     value that stands for several settings has them as `parts`, in place of a meaning. A command with
-    `benchmark` does no work for a user, such as those of svnbench.
+    `benchmark` does no work for a user, such as a command of svnbench.
     """
 
     label: str = ""

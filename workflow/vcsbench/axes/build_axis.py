@@ -314,7 +314,7 @@ def _why_no_git(programs: Programs) -> str:
     too_old = why_git_too_old(git_version(programs))
     if too_old:
         return f"{path}: {too_old}"
-    # git runs other programs, such as git-remote-http. Those of another git would make the label wrong.
+    # git runs other programs, such as git-remote-http. Another git's would make the label wrong.
     folder = find_git_folder(programs)
     is_below = os.path.realpath(folder).startswith(f"{os.path.realpath(programs.prefix)}/")
     if not is_below:

@@ -116,7 +116,7 @@ def _reflink_keys(reflink: str, env: Environment) -> Recipe:
     tools = env.root / REFLINK_LIBRARY.parts[0]
     if tools.is_symlink():
         library = library.resolve()
-    # The digest is that of the source, because each compiler makes other bytes of the same source.
+    # The digest covers the source, because each compiler makes other bytes of the same source.
     source = (env.root / REFLINK_SOURCE).read_bytes()
     return {
         "environment": {"LD_PRELOAD": str(library), REFLINK_STATISTICS: "{run}/reflinks"},

@@ -29,7 +29,7 @@ def _link_keys(link_name: str, env: Environment) -> Recipe:
     shaper = choose_shaper(link) or Shaper.NONE
     relay = ""
     if shaper == Shaper.RELAY:
-        # Each compiler makes another program of the same source, so the digest is that of the source.
+        # Each compiler makes another program of the same source, so the digest covers the source.
         source = (env.root / RELAY_SOURCE).read_bytes()
         relay = hashlib.sha256(source).hexdigest()[:16]
     return {

@@ -160,7 +160,7 @@ def _access_keys(access_name: str, env: Environment) -> Recipe:
 
     An access is a way to reach a repository: `{"access": {"scheme": "svn", "files": [...], "server":
     "svnserve"}}`. The scheme begins the URL, and `files` are names in a server configuration. Several version
-    control systems have an access such as `http`. The result has that of the first system, and
+    control systems have an access such as `http`. The result has the access of the first system, and
     use_system_access() replaces this access for a cell of another system.
     """
     access = _all_accesses()[access_name]
@@ -184,7 +184,7 @@ def _all_accesses() -> dict[str, Access]:
 
 
 def use_system_access(recipe: Recipe, access_name: str) -> None:
-    """Replace the access in a recipe by that of its system: for git, `http` has another server."""
+    """Replace the access in a recipe by the access of its system: for git, `http` has another server."""
     accesses = repository_system(recipe.get("repository", {})).accesses
     # With `remote`, the server runs on another machine already, so the recipe names no kind to start.
     if access_name in accesses and "remote" not in recipe:

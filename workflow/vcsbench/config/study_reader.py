@@ -286,7 +286,7 @@ class _CommandCheck:
         return isinstance(accesses, str) or not WITHOUT_SERVER.issuperset(accesses)
 
     def _uses_url(self) -> bool:
-        """Return True if the command reaches a server: by a URL in it, or by that of a working copy."""
+        """Return True if the command reaches a server: by a URL in it, or by the URL of a working copy."""
         command = self.command
         template = f"{command.argv} {command.stdin}"
         if "{url}" in template or "{push_url}" in template:

@@ -24,7 +24,7 @@ _UNUSABLE = re.compile(r"[\[\]:\x00-\x1f\x7f]|(^|/)\s|\s(/|$)")
 def write_rules(folders: Sequence[str], count: int) -> str:
     """Return the text of a file of access rules (authz) for a server of Subversion, for `count` paths.
 
-    The file is like that of a company, and costs the server time for each path that it checks. But it denies
+    The file is like a company's, and costs the server time for each path that it checks. But it denies
     the client nothing that exists, so the client gets the same data as without rules. The paths (at least 2)
     are, in this order:
 

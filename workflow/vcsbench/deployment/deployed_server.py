@@ -19,7 +19,7 @@ RULES_MODULES = ("authz_svn",)
 
 
 class Deployment(NamedTuple):
-    """The settings of a server as it is deployed. The defaults are those of a plain server.
+    """The settings of a server as it is deployed. The defaults make a plain server.
 
     - `is_encrypted`: https, with TLS 1.3 only.
     - `authentication`: a kind of credentials.HASHES, password or sasl; "" for anonymous users.
@@ -63,7 +63,7 @@ def authentication_modules(authentication: str) -> tuple[str, ...]:
 
 def deployment_of(recipe: Recipe) -> Deployment:
     """Return the settings of a cell's server, such as Deployment(is_encrypted=True) over https."""
-    # Without an axis, such as `authentication`, the recipe has no key. The default is that of a plain server.
+    # Without an axis, such as `authentication`, the recipe has no key. The default makes a plain server.
     return Deployment(
         is_encrypted=recipe["access"]["scheme"] == "https",
         authentication=recipe.get("authentication", ""),
@@ -92,7 +92,7 @@ def httpd_directives(deployment: Deployment, files: Mapping[str, str]) -> list[s
 
 
 def _server_directives(deployment: Deployment, files: Mapping[str, str]) -> list[str]:
-    """Return httpd's directives that are for the whole server. `files` is that of httpd_directives()."""
+    """Return httpd's directives that are for the whole server. `files` is as in httpd_directives()."""
     lines = []
     if deployment.keep_alive:
         lines.append(f"KeepAlive {deployment.keep_alive.capitalize()}")
@@ -144,7 +144,7 @@ def svnserve_configuration(deployment: Deployment, files: Mapping[str, str]) -> 
 
     `files` has the paths of the `passwords` and the access `rules`, as far as the settings need these files.
     """
-    # The other settings, such as `keep_alive`, are those of httpd. svnserve has nothing like them.
+    # The other settings, such as `keep_alive`, belong to httpd. svnserve has nothing like them.
     if not (deployment.authentication or deployment.has_rules or deployment.is_writable):
         return ""
     access = "write" if deployment.is_writable else "read"

@@ -67,7 +67,7 @@ def why_no_hooks(value: str, storage: str) -> str:
 
 
 def install_hooks(repository: Path, value: str) -> None:
-    """Replace the hooks of a repository, which is a private copy, by those of a value of the axis."""
+    """Replace the hooks of a repository, which is a private copy, by the hooks of a value of the axis."""
     folder = repository / "hooks"
     # Hooks that were copied with the repository must never run.
     shutil.rmtree(folder, ignore_errors=True)

@@ -168,7 +168,7 @@ class LinkedNetworks:
     def _open_device(self) -> int:
         """Make a TUN device in this thread's network, and return its descriptor for the relay."""
         device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
-        # IFF_TUN: packets are those of IP, without Ethernet. IFF_NO_PI: without a number of the protocol.
+        # IFF_TUN: packets of IP, without Ethernet. IFF_NO_PI: without a number of the protocol.
         # IFF_VNET_HDR: with a header about checksum and segments, which a merged packet needs (see below).
         flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
         fcntl.ioctl(device, TUNSETIFF, INTERFACE_REQUEST.pack(INTERFACE.encode(), flags))

@@ -33,8 +33,8 @@ SHORT_WINDOW_S, MIN_CLOCK_GAP_S = 0.1, 0.03
 
 # A cold run may begin with this share of its input in memory: the kernel keeps pages that are in use.
 MAX_RESIDENT_SHARE_COLD = 0.05
-# The reads of a cold run, as shares of those of the discarded run. Below the first share, most of the input
-# was in memory, and the run is invalid. Below the second one, it is doubtful.
+# The reads of a cold run, as shares of the reads of the discarded run. Below the first share, most of the
+# input was in memory, and the run is invalid. Below the second one, it is doubtful.
 MIN_READ_SHARE_COLD, EXPECTED_READ_SHARE_COLD = 0.5, 0.9
 # After a cold run, this share of its input may be in memory that neither client nor server has read: the
 # kernel reads ahead. A larger share was read by another program.
@@ -137,7 +137,7 @@ def _find_line_fault(evidence: Evidence) -> Flag | None:
     """Return the fault of the line between client and server, as a flag; None without a line or a fault.
 
     The line was measured before all runs of the round, and after them. `network-not-as-set` means another
-    delay or rate than that of its label: by more than 5 % before the runs, or 20 % after them. Between the
+    delay or rate than its label states: by more than 5 % before the runs, or 20 % after them. Between the
     two limits, `network-drifted` is a warning.
     """
     if "line_round_trip_ms" not in evidence:
@@ -250,7 +250,7 @@ def _compare_with_discarded_run(evidence: Evidence, read_bytes: int) -> list[Fla
     80 MiB `fewer-disk-reads` (EXPECTED_READ_SHARE_COLD).
     """
     discarded_bytes = evidence.get("discarded_read_bytes") or 0
-    # If these reads could not be counted, those of the first untimed run of this round take their place.
+    # If these reads could not be counted, the reads of the first untimed run of this round take their place.
     warm_ups = evidence.get("warming", [])
     if not discarded_bytes and warm_ups:
         discarded_bytes = _sum_reads(warm_ups[0]) or 0
@@ -324,7 +324,7 @@ def _judge_hot_run(evidence: Evidence) -> list[Flag]:
 
 
 def _client_reads_without_input(evidence: Evidence) -> int:
-    """Return the bytes that the client of a hot run read from devices, without those of its input.
+    """Return the bytes that the client of a hot run read from devices, without the reads of its input.
 
     Reads of the input are its pages that got into memory in the run, less the reads of the server. They count
     as 0 if they are unknown, as for an input with more than 50,000 files. If they are more than all reads of
@@ -346,8 +346,8 @@ def _sum_disk_reads(evidence: Evidence) -> int | None:
 
     The kernel counts reads from a network file system, such as NFS, together with reads from a disk. If the
     output is on such a file system, and the input is elsewhere or in memory, the reads of the client over the
-    network are left out, and those of the file server from its own disks are added. These are 0 if the file
-    server is another machine, where they are unknown.
+    network are left out, and the reads of the file server from its own disks are added. These are 0 if the
+    file server is another machine, where they are unknown.
     """
     all_bytes = _sum_reads(evidence)
     if all_bytes is None or not evidence.get("network_filesystem"):

@@ -95,7 +95,7 @@ def _studies_by_repository(plan: Plan) -> dict[str, list[str]]:
 def _units_by_repository(plan: Plan) -> dict[str, str]:
     """Return the unit of the histories of repositories that cells read: {"ruby": "revision"}.
 
-    If several systems load a repository, the unit is that of Subversion, or of the next one of SYSTEMS.
+    If several systems load a repository, the first of them in SYSTEMS gives the unit.
     """
     systems_by_repository: dict[str, set[str]] = {}
     for cell in plan.cells:

@@ -120,7 +120,7 @@ def loaded_bytes(plan: Plan, repo: str) -> int:
 
 
 def storage_bytes(plan: Plan, repositories: PreparedRepositories, storage: str) -> int:
-    """Return about how many more bytes a session takes on a storage, less those of what it replaces."""
+    """Return about how many more bytes a session takes on a storage, less the bytes that it replaces."""
     needed_bytes = _bytes_of_loads(plan, repositories, storage)
     needed_bytes += _bytes_of_made_states(plan, repositories, storage)
     needed_bytes += _bytes_of_copies(plan, repositories, storage)

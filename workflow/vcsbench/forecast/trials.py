@@ -399,7 +399,7 @@ def try_tracing(plan: Plan) -> Iterator[Lack]:
 
 
 def try_tracing_of_servers(plan: Plan) -> Iterator[Lack]:
-    """Yield a lack if strace cannot count the system calls of servers. Those of root run as another user."""
+    """Yield a lack if strace cannot count the system calls of servers. Root's run as another user."""
     is_traced = any(plan.config.studies[name].trace_syscalls is not None for name in plan.grids)
     # A missing strace is named with the missing packages.
     if not (is_traced and _has_server(plan) and shutil.which("strace")):

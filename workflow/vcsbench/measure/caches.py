@@ -61,7 +61,7 @@ class FileUse(NamedTuple):
 
 
 def clear_caches(method: str, folders: Sequence[Path]) -> None:
-    """Clear all caches of the kernel (`drop-caches`, as root), or those of the files in folders (`evict`)."""
+    """Clear all caches of the kernel (`drop-caches`, as root), or only of the files in folders (`evict`)."""
     if method == "drop-caches":
         # 3: page cache, names and inodes.
         DROP_CACHES.write_bytes(b"3")
@@ -88,7 +88,7 @@ def query_residency(*paths: Path, max_files: int = MAX_FILES) -> Residency | Non
     sample = files[::step]
     uses: list[FileUse] = []
     try:
-        # The file system of the first file stands for that of all files.
+        # The file system of the first file stands for all files.
         filesystem = mount_of(sample[0]).filesystem
         for file in sample:
             descriptor = os.open(file, os.O_RDONLY)

@@ -114,7 +114,7 @@ class CellSetup:
             # A method, because the URL of the input may have the port of a server, which does not exist yet.
             # `served` is None for an input that no server can serve, such as a tree.
             self.output.origin = self.origin if self.input.served else None
-        # The folder that the server serves: if both have one, that of the output, to which a push goes.
+        # The folder that the server serves: if both have one, the output's, to which a push goes.
         served_folders = [subject.served for subject in self.subjects if subject.served]
         self.served = served_folders[-1] if served_folders else None
 
@@ -266,7 +266,7 @@ class CellSetup:
         - `idle_argv` is this command on an empty repository.
         - `timed` is what hyperfine runs: this client, the launcher of several clients, or the program that
           sends the requests of many clients (traffic). The files that this program reads are written here.
-        - `requests` has one request of each client, those of readers first. It stays [] without traffic.
+        - `requests` has one request of each client, the readers' first. It stays [] without traffic.
         """
         words = self._words()
         self.argv = fill_template(self.recipe["argv"], words)
@@ -331,7 +331,7 @@ class CellSetup:
     def _fill_in_idle_command(self, words: Words) -> list[str]:
         """Return the command on empty subjects, such as an empty repository or an empty working copy.
 
-        `words` are those of the real subjects. Return [] without an input, if a subject has no empty
+        `words` are for the real subjects. Return [] without an input, if a subject has no empty
         counterpart, or if the server is on another machine, where vcsbench makes no empty repository.
         """
         if not self.input or "remote" in self.recipe:
@@ -343,7 +343,7 @@ class CellSetup:
             subject_words = subject.idle_words()
             if not subject_words:
                 return []
-            # These words, such as {repository} and {tree}, replace those of the real subject.
+            # These words, such as {repository} and {tree}, replace the real subject's.
             idle_words |= subject_words
         argv = fill_template(self.recipe["argv"], idle_words)
         # One of several clients is enough to load the program.

@@ -30,7 +30,7 @@ REQUEST_PACKET = b"%04x%s" % (len(REQUEST) + 4, REQUEST)
 
 
 class _GitServer(Server):
-    """A server whose version is that of git."""
+    """A server that has the version of git."""
 
     def version_commands(self) -> dict[str, list[str]]:
         # The programs of git that serve have no option that prints a version.

@@ -60,7 +60,7 @@ class RoundMeasurement:
         self.cell = CellSetup(recipe, number, folder, root)
         # How the work of the command is computed: a fingerprint of its output, or of the files that it wrote.
         self.work_kind = work.WORK_KINDS[recipe["work_kind"]]
-        # hyperfine discards the output of timed runs: that of an untimed run is read instead (_capture).
+        # hyperfine discards the output of timed runs, so an untimed run is read instead (_capture).
         self.captured: Captured | None = None
         # True if the first cold run of a command is not timed but discarded (_set_up).
         self.discards = self.state.get("discard", False)
@@ -117,7 +117,7 @@ class RoundMeasurement:
             runs_hooks="hooks" in self.recipe,
             owns_network=self.recipe.get("network") in OWN_NETWORKS,
             # A hot run may still read tables of the file system that it writes to. The kernel does not
-            # separate these reads, so those of the input are counted apart.
+            # separate these reads, so the reads of the input are counted apart.
             checks_input=self.state["promises"].get("os") == "hot" and self.cell.output is not None,
         )
         self.collector.measure_line()
@@ -217,7 +217,7 @@ class RoundMeasurement:
         """
         for step in self.state["setup"]:
             self.cell.run_step(step)
-        # The first cold run fills caches below this system, such as those of a hypervisor, and is slower.
+        # The first cold run fills caches below this system, such as a hypervisor's, and is slower.
         must_discard = self.discards and self.discarded_bytes is None
         warm_up_count = self.state["warmup"]
         if must_discard:
@@ -363,7 +363,7 @@ class RoundMeasurement:
     def _add_trace(self, captured: Captured, trace: Path) -> Captured:
         """Return the run `captured` with the facts from git's trace, which are in the file `trace`.
 
-        Raise UserError if git has written no trace, or if the protocol is not that of the cell.
+        Raise UserError if git has written no trace, or if the cell has another protocol.
         """
         git_trace = read_git_trace(trace)
         io = dict(captured.io)

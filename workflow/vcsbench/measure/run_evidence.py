@@ -119,7 +119,7 @@ class EvidenceCollector:
         - `read` and `written` are the subjects that the command reads and writes.
         - `clearing` is the way to clear caches, such as "drop-caches".
         - `measures_sync`: after each run, measure how long its output takes to be on the device.
-        - `networks` are those of client and server, with a line between them.
+        - `networks` are the networks of client and server, with a line between them.
         - `group` is a control group, which counts the CPU time of the server.
         - `samples_memory`: read the memory of the server at intervals during a timed run. After the run, the
           processes of a server that forks have ended.
@@ -291,7 +291,7 @@ class EvidenceCollector:
             counted = instruction_counts["client_instructions"]
             instruction_counts["client_instructions"] = subtract(counted, self.hook_instructions)
         if self.server:
-            # The kernel adds the counts of a process to those of its parent when the process ends.
+            # The kernel adds the counts of a process to its parent's when the process ends.
             self.server.await_connections()
         after = self._snapshot([hyperfine_pid])
         # The sync comes after the counters were read, because it writes to the device itself.
@@ -362,7 +362,7 @@ class EvidenceCollector:
         """Read all counters of machine, client and server now. The difference of two snapshots is one run.
 
         `client_pids` are the processes that count as the client: hyperfine, and before a timed run also its
-        children that still live. The counts of a process include those of its ended children.
+        children that still live. The counts of a process include its ended children's.
         """
         counted_pids = list(client_pids)
         if not self.is_timed:
@@ -423,7 +423,7 @@ class EvidenceCollector:
         # Without counts, the server's CPU time is taken as 0 s. None: the kernel does not report it.
         server_s = server_counts.get("server_cpu_s", 0.0)
         other_programs = _estimate_others(before, after, load["busy_s"], server_s)
-        # The kernel adds the CPU time of an ended process to that of its parent in whole ticks, too coarse a
+        # The kernel adds the CPU time of an ended process to its parent's in whole ticks, too coarse a
         # unit for a short time. The estimate above has used this time: `busy_s` is in ticks as well.
         has_group = _count_group_cpu(before, after) is not None
         is_in_ticks = not has_group and _have_server_processes_ended(before, after)
@@ -442,7 +442,7 @@ class EvidenceCollector:
     def _add_server_read(
         self, server: ServerIdentity | None, rchar: int | None
     ) -> list[int | None]:
-        """Store the bytes that a server process has read in a run, and return those of its earlier runs."""
+        """Store the bytes that a server process read in a run, and return the bytes of its earlier runs."""
         if not server:
             return []
         earlier_reads = self.server_reads.get(server, [])
@@ -536,7 +536,7 @@ def _have_server_processes_ended(before: Snapshot, after: Snapshot) -> bool:
 def _estimate_others(
     before: Snapshot, after: Snapshot, busy_s: float, server_s: float | None
 ) -> EvidencePart:
-    """Return the CPU time of other programs in a run: busy time without that of client, server and vcsbench.
+    """Return the CPU time of other programs in a run: busy time without client, server and vcsbench.
 
     Example: 2 processors were busy for 1.5 s in a run of 1 s, and client, server and vcsbench took 1.3 s. The
     result is {"others_cpu_s": 0.2, "others_cpu_pct": 10.0}: 0.2 s of the available 2 s. Both are None if the

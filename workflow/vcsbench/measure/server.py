@@ -185,7 +185,7 @@ class Server:
     def await_connections(self) -> None:
         """Wait until the processes of closed connections have ended, for at most CONNECTION_END_S seconds.
 
-        The kernel adds the counts of a process to those of its parent only when the process ends.
+        The kernel adds the counts of a process to its parent's only when the process ends.
         """
         if not self.is_per_connection:
             return
@@ -229,7 +229,7 @@ class Server:
         """Start the server, and wait until it answers: set `argv`, `process` and `listeners`.
 
         Raise UserError with the last lines of the server's output if it does not answer, and if it runs with
-        other options than those of its command line, or below a script that stays as its parent.
+        other options than its command line has, or below a script that stays as its parent.
         """
         self._spawn()
         self.listeners = self._await_listeners()
@@ -671,5 +671,5 @@ def _serves_work_folder(argv: list[str]) -> bool:
 
 
 def _has_marker(pid: int) -> bool:
-    # An unreadable environment, such as that of another user's server, is empty.
+    # An unreadable environment, as of another user's server, is empty.
     return any(word.startswith(f"{SERVER_MARKER}=") for word in process_facts.environment(pid))

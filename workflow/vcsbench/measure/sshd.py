@@ -82,7 +82,7 @@ class Sshd(Server):
 
     @cached_property
     def _unpacked(self) -> Path:
-        """The folder with the unpacked sshd: that of set-up, or a copy that the servers' user can enter.
+        """The folder with the unpacked sshd: from set-up, or a copy that the servers' user can enter.
 
         Where no sshd is installed, set-up unpacks one into the checkout. Root's checkout may be in its home,
         which no other user can enter.

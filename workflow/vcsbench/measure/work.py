@@ -467,8 +467,8 @@ def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> F
     """Return the fingerprint of a tree that a command wrote, such as {"files": 5, "digest": "9f86...", ...}.
 
     The digest covers names, contents without the repository's URLs, the executable bit and the targets of
-    symlinks. With `is_built`, the tree is compared with those of other systems or programs. Some of them make
-    no empty directories, so directories and METADATA, such as .git, are left out. Return {} for a tree
+    symlinks. With `is_built`, the tree is compared with the trees of other systems or programs. Some of them
+    make no empty directories, so directories and METADATA, such as .git, are left out. Return {} for a tree
     without files and symlinks.
     """
     files = 0
@@ -553,7 +553,7 @@ class WorkKind(NamedTuple):
     """A way to compute the fingerprint of a command: `read` its output, or `inspect` what it wrote.
 
     `quiet_options` of the command suppress its output, so they are left out in the run that is read.
-    `writes_tree` is True if the files of a revision are inspected, and not those of a repository.
+    `writes_tree` is True if the files of a revision are inspected, and not a repository's.
     """
 
     description: str

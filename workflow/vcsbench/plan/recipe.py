@@ -223,7 +223,7 @@ def complete_recipe(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         "clearing": clearing,
         "code": cell_code(draft),
         "server_files_digest": files_digest,
-        # The digests of programs and Subversion's libraries, and those of all libraries that they load.
+        # The digests of programs and Subversion's libraries, and the digests of all libraries that they load.
         "binaries": binaries_of(draft, env),
         "linked": linked_of(draft, env),
         "targets": _target_folder(draft, env),

@@ -181,7 +181,7 @@ def make_state(loaded: Path, state: GitState, builds: Sequence[Programs] = ()) -
         begun = time.monotonic()
         _bring_into_upkeep(new, state.upkeep)
         upkeep_s = time.monotonic() - begun
-        # The state's refs may lead to fewer commits than those of the loaded repository.
+        # The state's refs may lead to fewer commits than the loaded repository's.
         (new / COMMITS).unlink(missing_ok=True)
         git_store.write_commit_count(new)
         mismatch = GitStore().mismatch(new, git_store.GIT_FORMAT, state.name)
@@ -275,7 +275,7 @@ def _push_in_parts(loaded: Path, path: Path, is_geometric: bool) -> None:
                 heads.pop(parent, None)
             heads[commit] = None
             if index in ends:
-                # A pushed commit needs a ref. make_state() replaces these refs by those of the state.
+                # A pushed commit needs a ref. make_state() replaces these refs by the state's.
                 _push(loaded, path, [f"{head}:{PUSHED}{head}" for head in heads])
                 heads.clear()
                 pushes += 1

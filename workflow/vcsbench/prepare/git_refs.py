@@ -72,7 +72,7 @@ def _choose_refs(refs: Iterable[StoredRef], number: int, loaded: Path) -> list[S
 def _clear_refs(path: Path, loaded: Path, storage: str) -> None:
     """Replace all refs of the repository at `path` by an empty storage of refs, such as REFTABLE.
 
-    HEAD becomes that of the repository `loaded`.
+    HEAD becomes the HEAD of the repository `loaded`.
     """
     for name in ("packed-refs", "refs", "reftable"):
         remove_path(path / name)

@@ -458,7 +458,8 @@ def loaded_path(record: LoadRecord) -> Path | None:
 def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
     """Return the repository that copies of a variant are made from: the loaded one, or one made from it.
 
-    `record` is that of the load. Return None if the repository is gone, changed, or from another source.
+    `record` is the record of the load. Return None if the repository is gone, changed, or from another
+    source.
     """
     if record["identity"] != variant.identity:
         return None

@@ -175,8 +175,8 @@ def _make_lines(card: Card, results: Results) -> list[str]:
     # An aggregate card has its own remarks in `lines`, any other card in `notes`.
     lines = [*card.lines, *card.notes]
 
-    # A card on a cost, such as that of https, recommends no value, so no command shows what a value is. The
-    # reference is the value without the cost, such as http.
+    # A card on a cost, such as the cost of https, recommends no value, so no command shows what a value is.
+    # The reference is the value without the cost, such as http.
     if card.question.is_cost:
         meanings = []
         for value in unique_values(value for case in card.cases for value in case.times):

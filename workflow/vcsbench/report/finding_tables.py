@@ -65,7 +65,7 @@ class Reversal:
         distinguish the cases of a card.
         """
         published, measured = self.published_ratio, self.comparison.ratio
-        # Both ratios are those of the candidate.
+        # Both ratios belong to the candidate.
         if value == self.comparison.baseline:
             published, measured = 1 / published, 1 / measured
         # The access is named also if all cases have the same one: a reader may have another.

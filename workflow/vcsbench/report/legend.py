@@ -106,7 +106,7 @@ def list_words(results: Results) -> dict[str, str]:
             meanings[texts.VERDICTS[verdict]] = meaning
         # Reproduced findings whose statement has no number are counted under this name.
         meanings[IN_DIRECTION] = COUNTED_MEANINGS[IN_DIRECTION]
-    # General terms, and then those of each version control system that was measured.
+    # General terms, and then the terms of each version control system that was measured.
     vocabulary = load_vocabulary()
     meanings |= vocabulary.terms
     # In a study of trees, a context has no repository, and so no system.

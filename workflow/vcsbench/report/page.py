@@ -363,7 +363,7 @@ def _find_wishes_of_reader(
             values_now[axis] = AS_IS
     values_now |= {pick.axis: pick.preset for pick in picks if pick.preset}
     # All cells of a study with answers are of one system. A repository of Subversion has no record of its
-    # system, so the largest name is "" or that of another system.
+    # system, so the largest name is "" or belongs to another system.
     names = [context["repository"].get("system", "") for context in results.contexts]
     system = SYSTEMS.get(max(names, default=""), SUBVERSION)
     return find_wishes(results.advice, values_now, work, system)

@@ -118,7 +118,7 @@ def _make_history_charts(results: Results) -> list[Chart]:
     if len(times) < 2:
         return []
     axes = [axis for axis in results.order if axis not in study.block]
-    # A line joins comparable numbers only: those of one host, with the same settings.
+    # A line joins comparable numbers only: of one host, with the same settings.
     line_axes = varying(points, [*axes, "host", "settings"])
     charts = []
     # The name of a block is `log, ruby`, or "" if the study has no blocks.

@@ -57,7 +57,7 @@ def describe_head(results: Results, setup: Setup) -> list[str]:
     subjects = _join("; ", [repositories, conditions.parts])
 
     # The second line. A study that compares builds names each of them: `Subversion trunk 1.15.0, mine
-    # 1.14.2`. The programs of builds are those of one system.
+    # 1.14.2`. The programs of builds belong to one system.
     builds = ", ".join(_list_build_versions(results))
     title = SUBVERSION.title if conditions.subversion else GIT.title
     systems = f"{title} {builds}" if builds else conditions.systems

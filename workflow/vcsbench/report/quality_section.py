@@ -231,7 +231,7 @@ def _make_fixed_cost_table(results: Results) -> PlainTable:
     delayed acknowledgements of TCP. Example of a row, with both parts, their sum and the share: `("cold log",
     "0.020 s", "0.040 s", "0.060 s", "60 %")`.
     """
-    # The columns of the fixed cost are of valid runs, so the wait below must be that of valid runs, too.
+    # The columns of the fixed cost are of valid runs, so the wait below must be of valid runs, too.
     # `fixed_share` (0 to 1) is None if the empty repository has no valid run.
     runs = [run for run in results.valid_runs if words.is_number(run.get("fixed_share"))]
     distinguishing_axes = varying(runs, list(results.order))
@@ -272,7 +272,7 @@ def _make_work_table(results: Results) -> PlainTable:
             output = same_work.figures_of(works[min(agreeing)])
         else:
             output = "different outputs" if known else "unknown"
-        # An unknown output may be the same as that of the other runs, so it does not count as another one.
+        # An unknown output may be the same as in the other runs, so it does not count as another one.
         number_other = len(known) - len(agreeing)
         numbers = (len(agreeing), number_other, len(works) - len(known))
         rows.append((*values, output, *map(str, numbers)))

@@ -137,7 +137,7 @@ class Results:
         command = parse_command(self.provenance.command)
         config = self.provenance.config
         # The stored command may have been on another repository, or in another folder, where relative paths
-        # meant other files. The configuration is that of this page. No shell expands a quoted `~`.
+        # meant other files. The configuration of this page is used. No shell expands a quoted `~`.
         if config:
             command = replace(
                 command,
@@ -426,7 +426,7 @@ def _read_loads(folder: Path, contexts: Rows) -> dict[str, Row]:
                 records[path.stem] = record
         if not records:
             continue
-        # All formats load at the same time, so the time of the slowest one is that of the whole load. Records
+        # All formats load at the same time, so the slowest one gives the time of the whole load. Records
         # by an earlier version of vcsbench lack times.
         slowest = max(records.values(), key=lambda record: record.get("seconds", 0))
         seconds_by_state: dict[str, float] = {}
